@@ -1,0 +1,1 @@
+"""Checkpoints as they lie on disk: where they are, what they say, who may write them."""

@@ -1,0 +1,103 @@
+"""Where a flow's checkpoint is: ``<storage>/pipelines/<id>/checkpoints/<table>/<flow>/<epoch>/``.
+
+An epoch is one life of a flow's position. A reset or a full refresh opens the next one; a number is never used
+twice, and the state of a flow (``flow.json`` beside the epochs) says which one is live.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """What must outlive an update besides Spark's own checkpoint.
+
+    ``pending_epoch``: a full refresh or reset that was begun and not finished (the table may be empty already).
+    ``sink_id``: the Delta id of the table that the live epoch writes to.
+    ``input_versions``: for a batch flow, what each source was at when it was last read (by source key).
+    ``definition_hash``: the hash of the pipeline's sources at the last completed run.
+    ``completed``: whether the last run ended well.
+    """
+
+    epoch: int = 0
+    pending_epoch: int | None = None
+    sink_id: str | None = None
+    input_versions: Mapping[str, str] = field(default_factory=dict)
+    definition_hash: str | None = None
+    completed: bool = False
+
+
+@dataclass(frozen=True)
+class FlowCheckpoint:
+    """The folder of one flow."""
+
+    folder: Path
+
+    @property
+    def state_file(self) -> Path:
+        """The file that names the live epoch."""
+        return self.folder / "flow.json"
+
+    def read_state(self) -> FlowState | None:
+        """The flow's state, or None where it never ran."""
+        try:
+            data = json.loads(self.state_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        known = {key: value for key, value in data.items() if key in FlowState.__dataclass_fields__}
+        return FlowState(**known)
+
+    def write_state(self, state: FlowState) -> None:
+        """Replace the state in one step, durable before it returns."""
+        write_atomically(self.state_file, json.dumps(asdict(state), indent=1, sort_keys=True) + "\n")
+
+    def update_state(self, **changes: Any) -> FlowState:
+        """Change some fields of the state and write it."""
+        state = replace(self.read_state() or FlowState(), **changes)
+        self.write_state(state)
+        return state
+
+    def epoch_folder(self, epoch: int) -> Path:
+        """The checkpoint location of an epoch."""
+        return self.folder / str(epoch)
+
+    def epochs(self) -> list[int]:
+        """The epochs that have a folder, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(int(p.name) for p in self.folder.iterdir() if p.is_dir() and p.name.isdigit())
+
+    def live_folder(self) -> Path:
+        """The checkpoint location that the next run uses."""
+        state = self.read_state()
+        return self.epoch_folder(state.epoch if state else 0)
+
+
+def flow_checkpoint(state_folder: Path, table_folder: str, flow: str) -> FlowCheckpoint:
+    """The checkpoint of ``flow`` into a table; ``state_folder`` is the pipeline's folder in storage.
+
+    ``table_folder``: the dataset's name as the manifest shows it (``orders``, or ``other.orders``).
+    """
+    return FlowCheckpoint(state_folder / "checkpoints" / table_folder / flow)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that readers see the old or the new text, also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

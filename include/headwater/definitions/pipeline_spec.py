@@ -1,0 +1,170 @@
+"""``pipeline.yml``: the fields of Spark's own pipeline spec and ours, every key known, every value typed."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(milli|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE)
+_SECONDS = {"milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"
+_PART = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+
+
+def _duration(value: object) -> object:
+    """Read Spark's interval spelling ("30 seconds"); anything else is left to pydantic."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    unit = match[2].lower()
+    return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit == "milli" else unit[0]])
+
+
+def _conf_text(value: object) -> object:
+    """Spark knows strings only; YAML gives numbers and booleans."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+ConfText = Annotated[str, BeforeValidator(_conf_text)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Glob(_Strict):
+    """A pattern of source files, from the pipeline's folder."""
+
+    include: str
+
+
+class FilePath(_Strict):
+    """One source file, from the pipeline's folder."""
+
+    path: str
+
+
+class Library(_Strict):
+    """Where sources are: exactly one of the three spellings."""
+
+    glob: Glob | None = None
+    file: FilePath | None = None
+    notebook: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Library:
+        given = [value for value in (self.glob, self.file, self.notebook) if value is not None]
+        if len(given) != 1:
+            raise ValueError("say exactly one of glob, file or notebook")
+        return self
+
+    @property
+    def pattern(self) -> str:
+        """The library as one glob pattern."""
+        if self.glob is not None:
+            return self.glob.include
+        chosen = self.file or self.notebook
+        assert chosen is not None
+        return chosen.path
+
+
+class ProcessingTimeSpec(_Strict):
+    """A long-running update: look every ``processing_time``, end after ``run_for``."""
+
+    processing_time: Duration
+    run_for: Duration = timedelta(minutes=30)
+
+
+def _trigger_form(value: object) -> str:
+    return "processing_time" if isinstance(value, dict | ProcessingTimeSpec) else "named"
+
+
+# Told apart before validation, so that an error speaks of the form the user wrote.
+TriggerSpec = Annotated[
+    Annotated[Literal["available_now", "once"], Tag("named")] | Annotated[ProcessingTimeSpec, Tag("processing_time")],
+    Discriminator(_trigger_form),
+]
+
+
+class AlertSpec(_Strict):
+    """Limits that the check DAG holds the pipeline to; an absent one is not checked."""
+
+    lag_seconds: float | None = Field(default=None, ge=0)
+    lag_records: int | None = Field(default=None, ge=0)
+    freshness_minutes: float | None = Field(default=None, ge=0)
+    failed_rules_percent: float | None = Field(default=None, ge=0, le=100)
+
+
+class AirflowSpec(_Strict):
+    """How Airflow runs the pipeline."""
+
+    schedule: str | None = None
+    tasks: Literal["watched", "per_table"] = "watched"
+    retries: int = Field(default=2, ge=0, le=20)
+    retry_delay: Duration = timedelta(seconds=30)
+    timeout: Duration | None = None
+    pool: str | None = None
+    priority_weight: int = 1
+    check_schedule: str | None = "*/5 * * * *"
+    connection: str = "spark_default"
+    tags: tuple[str, ...] = ()
+    owner: str | None = None
+    alerts: AlertSpec = AlertSpec()
+
+
+class PipelineSpec(_Strict):
+    """The whole of ``pipeline.yml``."""
+
+    name: str = Field(min_length=1, max_length=128)
+    id: str | None = Field(default=None, pattern=_PIPELINE_ID)
+    catalog: str | None = Field(default=None, pattern=_PART)
+    schema_name: str | None = Field(
+        default=None, pattern=_PART, alias="schema", validation_alias=AliasChoices("schema", "database", "target")
+    )
+    storage: str | None = None
+    libraries: tuple[Library, ...] = (Library(glob=Glob(include="transformations/**")),)
+    configuration: dict[str, ConfText] = Field(default_factory=dict)
+    spark: dict[str, ConfText] = Field(default_factory=dict)
+    trigger_spec: TriggerSpec = Field(default="available_now", alias="trigger")
+    airflow: AirflowSpec = AirflowSpec()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_schema(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            given = [key for key in ("schema", "database", "target") if key in data]
+            if len(given) > 1:
+                raise ValueError(f"{' and '.join(given)} mean the same; give one of them")
+        return data
+
+    @model_validator(mode="after")
+    def _usable_id(self) -> PipelineSpec:
+        if self.id is None and not re.match(_PIPELINE_ID, self.name):
+            raise ValueError(f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -")
+        return self
+
+    @property
+    def pipeline_id(self) -> str:
+        """The id: names folders, so it is one plain word."""
+        return self.id or self.name
+
+    @property
+    def schema(self) -> str:  # type: ignore[override]  # pydantic's own method of this name is deprecated
+        """The schema that unqualified dataset names lie in."""
+        return self.schema_name or "default"
+
+    @property
+    def trigger(self) -> Trigger:
+        """When batches start, and when the update ends."""
+        spec = self.trigger_spec
+        if isinstance(spec, ProcessingTimeSpec):
+            return ProcessingTime(spec.processing_time, spec.run_for)
+        return AvailableNow()

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class SourceKind(StrEnum):
+    """What a flow reads, as far as it matters for telling whether there is news."""
+
+    DATASET = "dataset"
+    DELTA = "delta"
+    KAFKA = "kafka"
+    FILES = "files"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One thing that a flow reads, as the facade over Spark recorded it.
+
+    ``name`` is the dataset's name, the table's name, or empty; ``path`` the folder or glob (for tables and
+    files); ``options`` holds only what is needed to look for news, never a secret.
+    """
+
+    kind: SourceKind
+    streaming: bool
+    name: str = ""
+    path: str = ""
+    format: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)

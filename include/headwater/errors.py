@@ -1,0 +1,226 @@
+"""Every error Headwater raises on purpose.
+
+HeadwaterError                       what, where, what to do; a condition name; an exit code
+├── UsageError            (exit 2)   the command or the machine is not as it must be
+│   ├── JavaNotFound, JarChecksumMismatch, JarsUnavailable, PortTaken, PipelineNotFound
+├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
+│   ├── InvalidSpec, SourceFileFailed, InvalidName
+│   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
+│   ├── NotADataFrame, ActionInDefinition, InvalidExpectation, QueryFailed
+│   └── UnsupportedArgument, UnsupportedSource
+├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
+│   ├── UpdateInProgress, CheckpointMismatch, ResetNotAllowed
+└── UpdateFailed          (exit 1)   an update ran and did not end well
+    ├── FlowFailed                   terminal: a retry gives the same
+    │   └── ExpectationViolated
+    └── FlowInterrupted              transient: a retry may help
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HeadwaterError(Exception):
+    """The root: says what happened, where (file and line, or a path), and what to do about it."""
+
+    condition: ClassVar[str] = "HEADWATER"
+    exit_code: ClassVar[int] = 1
+    transient: ClassVar[bool] = False
+
+    def __init__(self, what: str, *, where: object = None, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = str(where) if where is not None else ""
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        lines = [f"[{self.condition}] {self.what}"]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.remedy:
+            lines.append(f"  what to do: {self.remedy}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        """The error as plain values, for ``--json`` and the event log."""
+        return {
+            "condition": self.condition,
+            "message": self.what,
+            "where": self.where,
+            "remedy": self.remedy,
+            "transient": self.transient,
+        }
+
+
+class UsageError(HeadwaterError):
+    """The command line, or the machine it runs on, is not as it must be."""
+
+    condition = "USAGE"
+    exit_code = 2
+
+
+class JavaNotFound(UsageError):
+    """Neither a system Java of the needed version nor the one from PyPI was found."""
+
+    condition = "NO_JAVA"
+
+
+class JarChecksumMismatch(UsageError):
+    """A fetched jar is not the one that was pinned."""
+
+    condition = "JAR_CHECKSUM_MISMATCH"
+
+
+class JarsUnavailable(UsageError):
+    """The pinned jars could not be fetched."""
+
+    condition = "JARS_UNAVAILABLE"
+
+
+class PortTaken(UsageError):
+    """A server was told to use a port that something else listens on."""
+
+    condition = "PORT_TAKEN"
+
+
+class PipelineNotFound(UsageError):
+    """The folder holds no pipeline."""
+
+    condition = "PIPELINE_NOT_FOUND"
+
+
+class InvalidPipeline(HeadwaterError):
+    """The pipeline can't be run as it is defined; nothing was written."""
+
+    condition = "INVALID_PIPELINE"
+    exit_code = 2
+
+
+class InvalidSpec(InvalidPipeline):
+    """A key of ``pipeline.yml`` is unknown, or its value is not of the right type."""
+
+    condition = "INVALID_SPEC"
+
+
+class InvalidName(InvalidPipeline):
+    """A name has characters that names of datasets, flows and pipelines may not have."""
+
+    condition = "INVALID_NAME"
+
+
+class SourceFileFailed(InvalidPipeline):
+    """A source file of the pipeline raised an error while it was run."""
+
+    condition = "SOURCE_FILE_FAILED"
+
+
+class DuplicateDataset(InvalidPipeline):
+    """Two definitions claim one name."""
+
+    condition = "DUPLICATE_DATASET"
+
+
+class UnknownDataset(InvalidPipeline):
+    """A function reads a name that is neither a dataset of the pipeline nor an existing table."""
+
+    condition = "UNKNOWN_DATASET"
+
+
+class DatasetCycle(InvalidPipeline):
+    """Datasets read each other in a circle."""
+
+    condition = "DATASET_CYCLE"
+
+
+class FlowWithoutTarget(InvalidPipeline):
+    """A flow writes to a name that no streaming table or sink has, or a table has no flow."""
+
+    condition = "FLOW_WITHOUT_TARGET"
+
+
+class NotADataFrame(InvalidPipeline):
+    """A dataset function returned something else than a DataFrame of the right kind."""
+
+    condition = "NOT_A_DATAFRAME"
+
+
+class ActionInDefinition(InvalidPipeline):
+    """A dataset function ran a Spark action (collect, count, start, ...) instead of describing a query."""
+
+    condition = "ACTION_IN_DEFINITION"
+
+
+class InvalidExpectation(InvalidPipeline):
+    """A constraint does not parse, names unknown columns, or reaches outside the row."""
+
+    condition = "INVALID_EXPECTATION"
+
+
+class QueryFailed(InvalidPipeline):
+    """Spark could not analyse the query that a dataset function describes."""
+
+    condition = "QUERY_FAILED"
+
+
+class UnsupportedArgument(InvalidPipeline):
+    """An argument that open Spark and Delta can't honour."""
+
+    condition = "UNSUPPORTED_ARGUMENT"
+
+
+class UnsupportedSource(InvalidPipeline):
+    """A source format that this version can't read."""
+
+    condition = "UNSUPPORTED_SOURCE"
+
+
+class RefusedForSafety(HeadwaterError):
+    """Going on could lose or double data; nothing was changed."""
+
+    condition = "REFUSED_FOR_SAFETY"
+    exit_code = 3
+
+
+class UpdateInProgress(RefusedForSafety):
+    """Another update of the same pipeline holds the lease."""
+
+    condition = "UPDATE_IN_PROGRESS"
+    transient = True
+
+
+class CheckpointMismatch(RefusedForSafety):
+    """A checkpoint and the table it writes to do not belong together (any more)."""
+
+    condition = "CHECKPOINT_MISMATCH"
+
+
+class ResetNotAllowed(RefusedForSafety):
+    """The table's property ``pipelines.reset.allowed`` is false."""
+
+    condition = "RESET_NOT_ALLOWED"
+
+
+class UpdateFailed(HeadwaterError):
+    """An update ran and did not end well."""
+
+    condition = "UPDATE_FAILED"
+
+
+class FlowFailed(UpdateFailed):
+    """A flow failed for a reason that a retry will meet again."""
+
+    condition = "FLOW_FAILED"
+
+
+class ExpectationViolated(FlowFailed):
+    """A row broke an expectation of kind fail; nothing of its batch was written."""
+
+    condition = "EXPECTATION_VIOLATION"
+
+
+class FlowInterrupted(UpdateFailed):
+    """A flow failed for a reason outside the definition (a broker away, a lost executor)."""
+
+    condition = "FLOW_INTERRUPTED"
+    transient = True

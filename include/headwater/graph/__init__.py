@@ -1,0 +1,1 @@
+"""From definitions to a plan: registry, dataflow graph, validation, manifest, update plan."""

@@ -1,0 +1,149 @@
+"""The manifest: a pipeline's resolved graph as a file, so that others need no Spark to know it.
+
+``headwater validate`` writes it beside ``pipeline.yml``, to be committed with the pipeline: Airflow builds the DAG
+from it. An update resolves the graph anew and writes the same to storage, with what observers need (where sources
+are). Paths of tables are kept from the warehouse, files of sources from the pipeline's folder.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.expectation import ViolationAction
+from headwater.definitions.source import SourceKind
+from headwater.errors import InvalidSpec
+
+FORMAT_VERSION = 1
+FILE_NAME = "manifest.json"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class ColumnEntry(_Entry):
+    """A column: its name and its type as Spark prints it."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+class ExpectationEntry(_Entry):
+    """A rule on a dataset."""
+
+    name: str
+    constraint: str
+    action: ViolationAction
+
+
+class DatasetEntry(_Entry):
+    """A dataset. ``location`` is the table's folder below the warehouse (or an absolute one), None for a view."""
+
+    name: str
+    kind: DatasetKind
+    location: str | None = None
+    comment: str | None = None
+    columns: tuple[ColumnEntry, ...] = ()
+    expectations: tuple[ExpectationEntry, ...] = ()
+    table_properties: dict[str, str] = Field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+    cluster_columns: tuple[str, ...] = ()
+    defined_at: str | None = None
+
+
+class SourceEntry(_Entry):
+    """What a flow reads. ``location`` (of tables) is as in DatasetEntry, ``path`` (of files) as the user gave it."""
+
+    kind: SourceKind
+    streaming: bool
+    name: str = ""
+    location: str | None = None
+    path: str | None = None
+    format: str = ""
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class FlowEntry(_Entry):
+    """A flow. ``inputs`` are datasets of the pipeline that its query reads, views looked through.
+
+    ``sources`` lists the streaming ones first, in the order of the lines in the checkpoint's offset files.
+    ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
+    """
+
+    name: str
+    target: str
+    streaming: bool
+    once: bool = False
+    inputs: tuple[str, ...] = ()
+    sources: tuple[SourceEntry, ...] = ()
+    time_dependent: bool = False
+    defined_at: str | None = None
+
+
+class Manifest(_Entry):
+    """The resolved graph."""
+
+    format_version: int = FORMAT_VERSION
+    headwater_version: str
+    pipeline_id: str
+    pipeline_name: str
+    catalog: str | None = None
+    schema_name: str
+    source_hash: str
+    datasets: tuple[DatasetEntry, ...]
+    flows: tuple[FlowEntry, ...]
+
+    def dataset(self, name: str) -> DatasetEntry:
+        """The dataset of this name; raises KeyError where there is none."""
+        return next(entry for entry in self.datasets if entry.name == name)
+
+    def flows_into(self, dataset: str) -> list[FlowEntry]:
+        """The flows that fill a dataset."""
+        return [flow for flow in self.flows if flow.target == dataset]
+
+    def upstream(self, dataset: str) -> list[str]:
+        """The stored datasets that must be done before ``dataset`` can be, nearest only, in a stable order."""
+        names = {name for flow in self.flows_into(dataset) for name in flow.inputs}
+        stored = {name for name in names if self.dataset(name).kind is not DatasetKind.TEMPORARY_VIEW}
+        for view in names - stored:
+            stored.update(self.upstream(view))
+        return [entry.name for entry in self.datasets if entry.name in stored and entry.name != dataset]
+
+    @property
+    def tables(self) -> list[DatasetEntry]:
+        """The datasets that are stored."""
+        return [entry for entry in self.datasets if entry.kind is not DatasetKind.TEMPORARY_VIEW]
+
+    def table_path(self, warehouse: Path, dataset: str) -> Path:
+        """The folder of a stored dataset's table."""
+        location = self.dataset(dataset).location
+        if location is None:
+            raise KeyError(dataset)
+        return warehouse / location
+
+    def to_json(self) -> str:
+        """The text of the file: stable, one line a field, so that a change reads well in a review."""
+        data: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=False)
+        return json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    remedy = "Write it anew with `python -m headwater validate`."
+    try:
+        manifest = Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise InvalidSpec(f"{path.name} is not a manifest: {error.errors()[0]['msg']}.", where=path, remedy=remedy) from None
+    if manifest.format_version > FORMAT_VERSION:
+        raise InvalidSpec(f"{path.name} was written by a newer Headwater ({manifest.headwater_version}).", where=path, remedy=remedy)
+    return manifest

@@ -1,0 +1,116 @@
+"""A pipeline as it lies on disk: its folder, its spec, its sources, and the roots it writes below."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from headwater.definitions.pipeline_spec import PipelineSpec
+from headwater.errors import InvalidSpec, UsageError
+from headwater.graph.spec_file import find_spec_file, read_spec
+
+SOURCE_SUFFIXES = (".py", ".ipynb")
+
+
+@dataclass(frozen=True)
+class PipelineProject:
+    """Everything that is known of a pipeline before a line of its sources runs.
+
+    ``storage`` holds what Headwater keeps (checkpoints, event log, manifest); ``warehouse`` holds the tables.
+    """
+
+    folder: Path
+    spec_file: Path
+    spec: PipelineSpec
+    storage: Path
+    warehouse: Path
+    parameters: Mapping[str, str]
+
+    @property
+    def pipeline_id(self) -> str:
+        """The id that names the pipeline's folder in storage."""
+        return self.spec.pipeline_id
+
+    @property
+    def state_folder(self) -> Path:
+        """Where this pipeline's checkpoints, event log and manifest lie."""
+        return self.storage / "pipelines" / self.pipeline_id
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """``configuration`` of the spec, with the parameters of this run on top."""
+        return {**self.spec.configuration, **self.parameters}
+
+    def source_files(self) -> list[Path]:
+        """The files that the libraries name, in a stable order; raises InvalidSpec where one leaves the folder."""
+        found: dict[Path, None] = {}
+        for library in self.spec.libraries:
+            pattern = library.pattern
+            if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+                raise InvalidSpec(
+                    f"The library {pattern!r} leads out of the pipeline's folder.",
+                    where=self.spec_file,
+                    remedy="Keep sources below the folder of pipeline.yml.",
+                )
+            matches = sorted(self.folder.glob(pattern + "/*" if pattern.endswith("**") else pattern))
+            files = [path for path in matches if path.is_file() and path.suffix in SOURCE_SUFFIXES]
+            if library.glob is None and not files:
+                raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
+            found.update(dict.fromkeys(files))
+        return list(found)
+
+    def source_hash(self) -> str:
+        """A digest of the spec, the parameters and every file that sources could import."""
+        digest = hashlib.sha256()
+        digest.update(self.spec.model_dump_json(exclude={"airflow"}).encode())
+        digest.update(repr(sorted(self.parameters.items())).encode())
+        modules = {p for p in self.folder.rglob("*.py") if "__pycache__" not in p.parts}
+        for path in sorted(modules | set(self.source_files())):
+            digest.update(path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        return "sha256:" + digest.hexdigest()
+
+
+def open_project(
+    folder: str | Path,
+    *,
+    storage: str | Path | None = None,
+    warehouse: str | Path | None = None,
+    parameters: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> PipelineProject:
+    """Find and check a pipeline's spec and decide its roots.
+
+    ``storage`` and ``warehouse``: what the caller was told; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
+    the spec's ``storage`` (from its folder); else ``.headwater`` in the working directory.
+    """
+    root = Path(folder).resolve()
+    spec_file = find_spec_file(root)
+    spec = read_spec(spec_file, environment)
+    from_spec = root / _local_path(spec.storage) if spec.storage else None
+    chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
+    chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
+    return PipelineProject(
+        root,
+        spec_file,
+        spec,
+        _local_path(chosen_storage).resolve(),
+        _local_path(chosen_warehouse).resolve(),
+        dict(parameters or {}),
+    )
+
+
+def _local_path(value: str | Path) -> Path:
+    text = str(value)
+    url = urlparse(text)
+    if url.scheme == "file":
+        return Path(unquote(url.path))
+    if url.scheme and "://" in text:
+        raise UsageError(
+            f"{text!r} is not a local folder.",
+            remedy="This version keeps storage and warehouse on a file system; object stores come later.",
+        )
+    return Path(text)
