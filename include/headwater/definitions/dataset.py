@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -41,16 +41,3 @@ class Dataset:
     def stored(self) -> bool:
         """Whether rows of it lie in a table."""
         return self.kind is not DatasetKind.TEMPORARY_VIEW
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A query that fills a dataset. ``function`` takes no arguments and returns a DataFrame."""
-
-    name: str
-    target: str
-    function: Callable[[], Any]
-    location: SourceLocation | None = None
-    once: bool = False
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None

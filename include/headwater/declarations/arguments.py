@@ -1,0 +1,50 @@
+"""Checks that all declarations share: what can be honoured is normalised, the rest is refused with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import UnsupportedArgument
+
+_REMEDIES = {
+    "row_filter": "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
+    "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
+    "replace_using": "Use dp.append_flow for appends or dp.materialized_view for tables that are replaced.",
+    "sequence_by": "It orders replacements of replace_using, which open Delta streaming tables do not have.",
+    "private": "Leave it out: the table is then stored in the warehouse like the others; or use dp.temporary_view.",
+    "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
+}
+
+
+def refuse(what: str, where: SourceLocation | None, **arguments: object) -> None:
+    """Raise UnsupportedArgument for the first of ``arguments`` that was given (is neither None nor False)."""
+    for name, value in arguments.items():
+        if value is not None and value is not False:
+            raise UnsupportedArgument(f"{what}: the argument {name} can't be honoured here.", where=where, remedy=_REMEDIES.get(name, ""))
+
+
+def check_format(value: str | None, where: SourceLocation | None) -> None:
+    """Tables are Delta tables."""
+    if value is not None and value.lower() != "delta":
+        raise UnsupportedArgument(f"format={value!r}: tables of a pipeline are Delta tables.", where=where, remedy='Leave it out, or say format="delta".')
+
+
+def columns(value: str | Iterable[str] | None, argument: str, where: SourceLocation | None) -> tuple[str, ...]:
+    """Column names as a tuple; one bare string is one column."""
+    if value is None:
+        return ()
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(name, str) for name in names):
+        raise UnsupportedArgument(f"{argument} takes column names.", where=where, remedy=f'Write {argument}=["a", "b"].')
+    return names
+
+
+def text_map(value: Mapping[str, Any] | None, argument: str, where: SourceLocation | None) -> dict[str, str]:
+    """Properties and confs: Spark knows strings only, so numbers and booleans are spelled its way."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise UnsupportedArgument(f"{argument} takes a dict.", where=where, remedy=f'Write {argument}={{"key": "value"}}.')
+    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}

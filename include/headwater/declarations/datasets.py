@@ -1,0 +1,231 @@
+"""Tables and views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from headwater.declarations.arguments import check_format, columns, refuse, text_map
+from headwater.declarations.expectations import expectations_from
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.expectation import ViolationAction
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation, caller_location, function_location
+from headwater.errors import UnsupportedArgument
+from headwater.graph.registry import active_registry
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _declare(
+    function: Callable[..., Any],
+    kind: DatasetKind,
+    *,
+    name: str | None,
+    spark_conf: Mapping[str, Any] | None,
+    where: SourceLocation | None,
+    comment: str | None = None,
+    **stored: Any,
+) -> None:
+    registry = active_registry()
+    if registry is None:  # imported outside a pipeline, say by a unit test: the function is all there is
+        return
+    if not callable(function):
+        raise UnsupportedArgument(f"{kind.value} decorates a function, not {type(function).__name__}.", where=where)
+    label = name or function.__name__
+    dataset = Dataset(
+        name=registry.canonical(label, where),
+        qualified_name=registry.dataset_name(label, where),
+        kind=kind,
+        location=where,
+        comment=comment or None,
+        **stored,
+    )
+    registry.add_dataset(dataset, function)
+    conf = text_map(spark_conf, "spark_conf", where)
+    registry.add_flow(Flow(dataset.name, dataset.name, function, where, spark_conf=conf))
+
+
+def _decorator(kind: DatasetKind, function: Function | None, **arguments: Any) -> Any:
+    def decorate(decorated: Function) -> Function:
+        where = function_location(decorated) or caller_location()
+        stored = _stored_arguments(kind, where, **arguments)
+        _declare(decorated, kind, where=where, **stored)
+        return decorated
+
+    return decorate if function is None else decorate(function)
+
+
+def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: Any) -> dict[str, Any]:
+    what = f"dp.{kind.value}"
+    refused = ("row_filter", "cluster_by_auto", "replace_using", "sequence_by", "private")
+    refuse(what, where, **{key: given.pop(key) for key in refused if key in given})
+    check_format(given.pop("format", None), where)
+    policy = given.pop("refresh_policy", None)
+    if policy not in (None, "auto", "full"):
+        raise UnsupportedArgument(
+            f"{what}: refresh_policy={policy!r} can't be promised; materialized views are recomputed whole.",
+            where=where,
+            remedy='Use "auto" or "full".',
+        )
+    if kind is not DatasetKind.TEMPORARY_VIEW:
+        given["table_properties"] = text_map(given.pop("table_properties", None), "table_properties", where)
+        given["partition_columns"] = columns(given.pop("partition_cols", None), "partition_cols", where)
+        given["cluster_columns"] = columns(given.pop("cluster_by", None), "cluster_by", where)
+        if given["partition_columns"] and given["cluster_columns"]:
+            raise UnsupportedArgument(f"{what}: partition_cols and cluster_by exclude each other.", where=where, remedy="Keep one.")
+    return given
+
+
+def table(
+    query_function: Function | None = None,
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    table_properties: Mapping[str, Any] | None = None,
+    path: str | None = None,
+    partition_cols: Iterable[str] | None = None,
+    cluster_by_auto: bool = False,
+    cluster_by: Iterable[str] | None = None,
+    schema: Any = None,
+    row_filter: str | None = None,
+    private: bool = False,
+    replace_using: Any = None,
+    sequence_by: Any = None,
+    format: str | None = None,  # noqa: A002 - the name is Spark's
+) -> Any:
+    """Declare a table filled by the decorated function: a streaming table if the function returns a streaming
+    DataFrame, a materialized view if it returns a batch one (as Lakeflow's legacy ``dlt.table``).
+
+    Args:
+        name: ``table``, ``schema.table`` or ``catalog.schema.table``; the function's name if left out.
+        comment: stored as the table's description.
+        spark_conf: Spark settings for this table's query alone.
+        table_properties: Delta table properties.
+        path: a folder of your own for the table; below the warehouse if left out.
+        partition_cols: columns to partition by.
+        cluster_by: columns to cluster by (liquid clustering); excludes ``partition_cols``.
+        schema: a StructType or a DDL string that the query's result must fit.
+
+    Returns the decorated function unchanged. Raises DuplicateDataset, InvalidName, UnsupportedArgument.
+    """
+    return _decorator(
+        DatasetKind.TABLE, query_function, name=name, comment=comment, spark_conf=spark_conf,
+        table_properties=table_properties, path=path, partition_cols=partition_cols, cluster_by_auto=cluster_by_auto,
+        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private, replace_using=replace_using,
+        sequence_by=sequence_by, format=format,
+    )  # fmt: skip
+
+
+def streaming_table(
+    query_function: Function | None = None,
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    table_properties: Mapping[str, Any] | None = None,
+    path: str | None = None,
+    partition_cols: Iterable[str] | None = None,
+    cluster_by_auto: bool = False,
+    cluster_by: Iterable[str] | None = None,
+    schema: Any = None,
+    row_filter: str | None = None,
+    private: bool = False,
+    format: str | None = None,  # noqa: A002 - the name is Spark's
+) -> Any:
+    """Declare a streaming table: each update appends what is new. Arguments as for :func:`table`.
+
+    The function must return a streaming DataFrame (``spark.readStream``, ``dp.read_stream``).
+    """
+    return _decorator(
+        DatasetKind.STREAMING_TABLE, query_function, name=name, comment=comment, spark_conf=spark_conf,
+        table_properties=table_properties, path=path, partition_cols=partition_cols, cluster_by_auto=cluster_by_auto,
+        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private, format=format,
+    )  # fmt: skip
+
+
+def materialized_view(
+    query_function: Function | None = None,
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    table_properties: Mapping[str, Any] | None = None,
+    path: str | None = None,
+    partition_cols: Iterable[str] | None = None,
+    cluster_by_auto: bool = False,
+    cluster_by: Iterable[str] | None = None,
+    schema: Any = None,
+    row_filter: str | None = None,
+    private: bool = False,
+    refresh_policy: str = "auto",
+    format: str | None = None,  # noqa: A002 - the name is Spark's
+) -> Any:
+    """Declare a materialized view: after each update it equals its batch query. Arguments as for :func:`table`.
+
+    The refresh is one atomic commit, so readers see the old or the new rows, never an empty table; it is left out
+    when no source has moved.
+    """
+    return _decorator(
+        DatasetKind.MATERIALIZED_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf,
+        table_properties=table_properties, path=path, partition_cols=partition_cols, cluster_by_auto=cluster_by_auto,
+        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private, refresh_policy=refresh_policy,
+        format=format,
+    )  # fmt: skip
+
+
+def temporary_view(
+    query_function: Function | None = None,
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+) -> Any:
+    """Declare a view that other datasets of the pipeline can read; nothing is stored. Batch or streaming.
+
+    Args as for :func:`table`. Expectations may stand on it; they act on the rows that its readers get.
+    """
+    return _decorator(DatasetKind.TEMPORARY_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf)
+
+
+def create_streaming_table(
+    name: str,
+    *,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    table_properties: Mapping[str, Any] | None = None,
+    path: str | None = None,
+    partition_cols: Iterable[str] | None = None,
+    cluster_by_auto: bool = False,
+    cluster_by: Iterable[str] | None = None,
+    schema: Any = None,
+    expect_all: Mapping[str, str] | None = None,
+    expect_all_or_drop: Mapping[str, str] | None = None,
+    expect_all_or_fail: Mapping[str, str] | None = None,
+    row_filter: str | None = None,
+    format: str | None = None,  # noqa: A002 - the name is Spark's
+) -> None:
+    """Declare an empty streaming table for ``dp.append_flow`` to fill.
+
+    Args as for :func:`table`; ``expect_all*`` map rule names to SQL booleans and hold for every flow into the table.
+    Raises DuplicateDataset, InvalidName, UnsupportedArgument.
+    """
+    registry = active_registry()
+    if registry is None:
+        return
+    where = caller_location()
+    refuse("dp.create_streaming_table", where, spark_conf=spark_conf or None)
+    stored = _stored_arguments(
+        DatasetKind.STREAMING_TABLE, where, comment=comment, table_properties=table_properties, path=path,
+        partition_cols=partition_cols, cluster_by_auto=cluster_by_auto, cluster_by=cluster_by, schema=schema,
+        row_filter=row_filter, format=format,
+    )  # fmt: skip
+    rules = (
+        *expectations_from(expect_all, ViolationAction.WARN, where),
+        *expectations_from(expect_all_or_drop, ViolationAction.DROP, where),
+        *expectations_from(expect_all_or_fail, ViolationAction.FAIL, where),
+    )
+    canonical = registry.canonical(name, where)
+    qualified = registry.dataset_name(name, where)
+    registry.add_dataset(Dataset(canonical, qualified, DatasetKind.STREAMING_TABLE, where, expectations=rules, **stored))

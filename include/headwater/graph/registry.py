@@ -1,0 +1,117 @@
+"""Where the decorators of a pipeline's sources record what they declare. Recording runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, Protocol
+
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.dataset_name import DatasetName, check_name
+from headwater.definitions.expectation import Expectation
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import DuplicateDataset, InvalidExpectation
+
+
+class PipelineReader(Protocol):
+    """What ``dp.read`` and ``dp.read_stream`` need of the engine."""
+
+    def read_dataset(self, name: str) -> Any:
+        """A batch DataFrame of a dataset or table."""
+
+    def read_dataset_stream(self, name: str) -> Any:
+        """A streaming DataFrame of a dataset or table."""
+
+
+class Registry:
+    """The datasets and flows of one pipeline, in the order they were declared."""
+
+    def __init__(self, *, catalog: str | None = None, schema: str = "default") -> None:
+        self.catalog = catalog
+        self.schema = schema
+        self.reader: PipelineReader | None = None
+        self._datasets: dict[str, Dataset] = {}
+        self._functions: dict[str, Callable[[], Any]] = {}
+        self._flows: dict[str, Flow] = {}
+        self._expectations: dict[int, list[Expectation]] = {}
+        self._kept: list[Callable[..., Any]] = []
+
+    def dataset_name(self, text: str, where: SourceLocation | None = None) -> DatasetName:
+        """Read a name with the pipeline's defaults; raises InvalidName."""
+        return DatasetName.parse(text, catalog=self.catalog, schema=self.schema, where=where)
+
+    def canonical(self, text: str, where: SourceLocation | None = None) -> str:
+        """The one spelling under which a dataset is known in the graph."""
+        return self.dataset_name(text, where).display(catalog=self.catalog, schema=self.schema)
+
+    def add_dataset(self, dataset: Dataset, function: Callable[[], Any] | None = None) -> None:
+        """Record a dataset; raises DuplicateDataset where the name is taken (letter case does not tell names apart)."""
+        taken = next((other for name, other in self._datasets.items() if name.lower() == dataset.name.lower()), None)
+        if taken is not None:
+            raise DuplicateDataset(
+                f"The dataset {dataset.name!r} is defined twice.",
+                where=f"{dataset.location}, and before at {taken.location}",
+                remedy="Rename one of them; to fill one table from several queries use dp.append_flow.",
+            )
+        self._datasets[dataset.name] = dataset
+        if function is not None:
+            self._functions[dataset.name] = function
+
+    def add_flow(self, flow: Flow) -> None:
+        """Record a flow; raises DuplicateDataset where another flow has its name."""
+        check_name(flow.name.replace(".", "_"), "flow", flow.location)
+        taken = self._flows.get(flow.name)
+        if taken is not None:
+            raise DuplicateDataset(
+                f"The flow {flow.name!r} is defined twice.",
+                where=f"{flow.location}, and before at {taken.location}",
+                remedy="Give each flow its own name: dp.append_flow(target=..., name=...).",
+            )
+        self._flows[flow.name] = flow
+
+    def add_expectation(self, function: Callable[..., Any], expectation: Expectation) -> None:
+        """Record a rule on the dataset that ``function`` defines, declared before or after the rule."""
+        rules = self._expectations.setdefault(id(function), [])
+        if any(rule.name == expectation.name for rule in rules):
+            raise InvalidExpectation(
+                f"The expectation {expectation.name!r} is given twice on one dataset.",
+                where=expectation.location,
+                remedy="Give each rule its own name: its counts are kept under it.",
+            )
+        # Decorators are applied from the bottom up; a reader counts from the top.
+        rules.insert(0, expectation)
+        self._kept.append(function)
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets with their expectations."""
+        return [self._with_rules(dataset) for dataset in self._datasets.values()]
+
+    def flows(self) -> list[Flow]:
+        """All flows."""
+        return list(self._flows.values())
+
+    def _with_rules(self, dataset: Dataset) -> Dataset:
+        function = self._functions.get(dataset.name)
+        rules = self._expectations.get(id(function), []) if function is not None else []
+        return replace(dataset, expectations=(*dataset.expectations, *rules)) if rules else dataset
+
+
+_ACTIVE: ContextVar[Registry | None] = ContextVar("headwater_registry", default=None)
+
+
+def active_registry() -> Registry | None:
+    """The registry that declarations go to; None outside a pipeline, where declaring does nothing."""
+    return _ACTIVE.get()
+
+
+@contextmanager
+def registering(registry: Registry) -> Iterator[Registry]:
+    """Send declarations made inside the block to ``registry``."""
+    token = _ACTIVE.set(registry)
+    try:
+        yield registry
+    finally:
+        _ACTIVE.reset(token)

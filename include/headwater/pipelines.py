@@ -1,0 +1,54 @@
+"""The face of Headwater: declare tables, views, flows and expectations.
+
+    from headwater import pipelines as dp
+
+    @dp.table
+    def orders():
+        return spark.readStream.format("json").schema("id int, amount double").load("landing/orders")
+
+    @dp.materialized_view
+    def revenue():
+        return dp.read("orders").groupBy().sum("amount")
+
+Declaring runs nothing; ``python -m headwater run DIR`` does. Outside a pipeline the decorators give the function
+back as it is, so it can be imported and tested like any other.
+"""
+
+from headwater.declarations.datasets import (
+    create_streaming_table,
+    materialized_view,
+    streaming_table,
+    table,
+    temporary_view,
+)
+from headwater.declarations.expectations import (
+    expect,
+    expect_all,
+    expect_all_or_drop,
+    expect_all_or_fail,
+    expect_or_drop,
+    expect_or_fail,
+)
+from headwater.declarations.flows import append_flow
+from headwater.declarations.reads import read, read_stream
+
+# The legacy name.
+view = temporary_view
+
+__all__ = [
+    "append_flow",
+    "create_streaming_table",
+    "expect",
+    "expect_all",
+    "expect_all_or_drop",
+    "expect_all_or_fail",
+    "expect_or_drop",
+    "expect_or_fail",
+    "materialized_view",
+    "read",
+    "read_stream",
+    "streaming_table",
+    "table",
+    "temporary_view",
+    "view",
+]

@@ -1,0 +1,1 @@
+"""What the stack runs on: a Java, the pinned jars, free ports."""

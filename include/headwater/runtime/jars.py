@@ -1,0 +1,127 @@
+"""The jars that Spark and the broker run with: fetched once, checked, then taken from the cache.
+
+``python -m headwater.runtime.jars`` fetches them; with ``--lock`` it resolves the coordinates below anew
+and writes the lock file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headwater.runtime.cache import cache_root
+from headwater.runtime.ivy import Coordinate, retrieve
+from headwater.runtime.jar_lock import PinnedJar, fingerprint, pin, pinned_jars, verify, write_lock
+
+# The token provider's last release is 4.0.0: the one of 4.2.0 was never published, and without
+# delegation tokens nothing of it is called.
+_SPARK = (
+    *(
+        Coordinate("io.delta", name, "4.4.0")
+        for name in (
+            "delta-spark_4.2_2.13",
+            "delta-storage",
+            "delta-kernel-api",
+            "delta-kernel-defaults",
+            "delta-kernel-unitycatalog",
+        )
+    ),
+    Coordinate("io.unitycatalog", "unitycatalog-client", "0.6.0"),
+    Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+    Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    Coordinate("org.apache.kafka", "kafka-clients", "3.9.2"),
+    Coordinate("org.apache.commons", "commons-pool2", "2.13.1"),
+)
+# The last is what makes the broker write a log: its own jars bring no binding.
+_KAFKA_BROKER = (
+    Coordinate("org.apache.kafka", "kafka_2.13", "4.2.0", transitive=True),
+    Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
+)
+GROUPS = {"spark": _SPARK, "kafka_broker": _KAFKA_BROKER}
+
+
+def ensure_jars(group: str) -> list[Path]:
+    """The jars of a group, fetched on the first call; safe to call from several processes at once.
+
+    Args:
+        group: ``spark`` (Delta and the Kafka source) or ``kafka_broker``.
+
+    Raises:
+        JarsUnavailable: if they are not in the cache and could not be fetched.
+        JarChecksumMismatch: if a fetched file is not the pinned one.
+    """
+    jars = pinned_jars(group)
+    folder = cache_root() / "jars" / f"{group}-{fingerprint(jars)}"
+    if not _is_complete(folder, jars):
+        with _only_one_process(folder):
+            if not _is_complete(folder, jars):
+                _fetch(jars, folder)
+    return [folder / jar.file_name for jar in jars]
+
+
+def _is_complete(folder: Path, jars: tuple[PinnedJar, ...]) -> bool:
+    """The cheap check of every start: checksums were compared before the folder got its name."""
+    try:
+        return all((folder / jar.file_name).stat().st_size == jar.size for jar in jars)
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def _only_one_process(folder: Path) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(jars: tuple[PinnedJar, ...], folder: Path) -> None:
+    """Fetches beside the final place, checks, and only then renames."""
+    ivy_cache = folder.with_suffix(".ivy")
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as temporary:
+        fetched = Path(temporary) / "fetched"
+        retrieve([Coordinate(jar.organisation, jar.name, jar.revision) for jar in jars], fetched, ivy_cache)
+        complete = Path(temporary) / "complete"
+        complete.mkdir()
+        for jar in jars:
+            found = fetched / jar.organisation / jar.name / jar.revision / jar.file_name
+            if found.is_file():
+                found.rename(complete / jar.file_name)
+        try:
+            verify(complete, jars)
+        finally:
+            # After a mismatch the next try must download again; after success it is a second copy.
+            shutil.rmtree(ivy_cache, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.rename(complete, folder)
+
+
+def _resolve(group: str) -> list[PinnedJar]:
+    with tempfile.TemporaryDirectory() as temporary:
+        fetched = Path(temporary) / "fetched"
+        retrieve(GROUPS[group], fetched, Path(temporary) / "ivy")
+        return [
+            pin(*file.relative_to(fetched).parts[:3], jar=file)
+            for file in sorted(fetched.glob("*/*/*/*.jar"), key=lambda jar: jar.name)
+        ]
+
+
+def main() -> None:
+    """Fetches all groups, or renews the lock file."""
+    options = argparse.ArgumentParser(prog="python -m headwater.runtime.jars", description=__doc__)
+    options.add_argument("--lock", action="store_true", help="resolve anew and write the lock file")
+    if options.parse_args().lock:
+        write_lock({group: _resolve(group) for group in GROUPS})
+    for group in GROUPS:
+        print(f"{group}: {len(ensure_jars(group))} jars in {ensure_jars(group)[0].parent}")
+
+
+if __name__ == "__main__":
+    main()
