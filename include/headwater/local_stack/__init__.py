@@ -1,0 +1,1 @@
+"""The whole stack on one machine: a Kafka broker, Airflow, and sample data that keeps arriving."""
