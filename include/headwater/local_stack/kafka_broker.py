@@ -1,8 +1,8 @@
 """A real Kafka broker of one node, without a container: for the demo and for tests.
 
-    with KafkaBroker(folder) as broker:
-        broker.create_topic("orders", partitions=2)
-        ... broker.bootstrap_servers ...
+with KafkaBroker(folder) as broker:
+broker.create_topic("orders", partitions=2)
+... broker.bootstrap_servers ...
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class KafkaBroker:
         host: the address to listen on.
         advertised: what clients are told to connect to, if it is not ``host:port``.
         environment: variables for the process, over those of this one.
+
     """
 
     folder: Path
@@ -125,6 +126,7 @@ class KafkaBroker:
         Raises:
             PortTaken: if something listens on the port.
             BrokerFailed: if it does not answer within a minute.
+
         """
         require_free(self.port, "the Kafka broker", PORT_SETTING)
         self._write_settings()
@@ -209,7 +211,8 @@ class KafkaBroker:
         )
         if answer.returncode != 0:
             raise BrokerFailed(
-                f"the broker's folder could not be prepared: {answer.stderr.strip()[-400:]}", where=self.folder
+                f"the broker's folder could not be prepared: {answer.stderr.strip()[-400:]}",
+                where=self.folder,
             )
 
     def _java(self, main_class: str, *arguments: str) -> list[str]:

@@ -53,7 +53,9 @@ class Child:
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines that the process wrote."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+        return (
+            "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+        )
 
 
 def start_child(
@@ -82,6 +84,7 @@ class ProcessTable:
     Attributes:
         folder: the stack's folder, which marks its processes.
         children: what was started, in the order of starting.
+
     """
 
     folder: Path
@@ -93,7 +96,13 @@ class ProcessTable:
         return {**os.environ, **(extra or {}), MARK: str(self.folder), "SPT_NOENV": "1"}
 
     def start(
-        self, name: str, command: Sequence[str | Path], log: Path, *, env: Mapping[str, str], cwd: Path | None = None
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        log: Path,
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
     ) -> Child:
         """Starts a process that belongs to this stack. ``log`` is the file for what it writes."""
         child = start_child(name, command, log, env=self.environment(env), cwd=cwd)
@@ -118,6 +127,7 @@ class ProcessTable:
 
         Returns:
             How many there were.
+
         """
         marked = [process for process in psutil.process_iter() if self._is_ours(process)]
         for process in marked:
