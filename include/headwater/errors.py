@@ -9,11 +9,12 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── NotADataFrame, ActionInDefinition, InvalidExpectation, QueryFailed
 │   └── UnsupportedArgument, UnsupportedSource
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
-│   ├── UpdateInProgress, CheckpointMismatch, ResetNotAllowed
+│   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
     │   └── ExpectationViolated
-    └── FlowInterrupted              transient: a retry may help
+    ├── FlowInterrupted              transient: a retry may help
+    └── EventLogNotWritten           transient: what happened could not be recorded
 """
 
 from __future__ import annotations
@@ -195,6 +196,12 @@ class CheckpointMismatch(RefusedForSafety):
     condition = "CHECKPOINT_MISMATCH"
 
 
+class CheckpointUnreadable(RefusedForSafety):
+    """A file of a checkpoint is empty, cut off, or not of the form that Spark writes."""
+
+    condition = "CHECKPOINT_UNREADABLE"
+
+
 class ResetNotAllowed(RefusedForSafety):
     """The table's property ``pipelines.reset.allowed`` is false."""
 
@@ -223,4 +230,11 @@ class FlowInterrupted(UpdateFailed):
     """A flow failed for a reason outside the definition (a broker away, a lost executor)."""
 
     condition = "FLOW_INTERRUPTED"
+    transient = True
+
+
+class EventLogNotWritten(UpdateFailed):
+    """Records of the event log could not be written."""
+
+    condition = "EVENT_LOG_NOT_WRITTEN"
     transient = True

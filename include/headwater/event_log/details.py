@@ -1,0 +1,106 @@
+"""The ``details`` of each type of event, in Lakeflow's shapes with our additions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+
+class FlowStatus(StrEnum):
+    """Where a flow stands within an update."""
+
+    QUEUED = "QUEUED"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    IDLE = "IDLE"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    STOPPED = "STOPPED"
+    EXCLUDED = "EXCLUDED"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing more comes of the flow in this update."""
+        return self in _TERMINAL
+
+
+_TERMINAL = {
+    FlowStatus.COMPLETED,
+    FlowStatus.FAILED,
+    FlowStatus.SKIPPED,
+    FlowStatus.STOPPED,
+    FlowStatus.EXCLUDED,
+}
+
+
+class UpdateState(StrEnum):
+    """Where an update stands."""
+
+    QUEUED = "QUEUED"
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the update is over."""
+        return self in (UpdateState.COMPLETED, UpdateState.FAILED, UpdateState.CANCELED)
+
+
+def flow_progress(
+    status: FlowStatus,
+    *,
+    metrics: Mapping[str, int | float | None] | None = None,
+    dropped: int | None = None,
+    quarantined: int | None = None,
+    expectations: Sequence[Mapping[str, Any]] = (),
+    version: int | None = None,
+    end_offsets: Any = None,
+    will_retry: bool | None = None,
+) -> dict[str, Any]:
+    """Details of a ``flow_progress`` event.
+
+    ``metrics``: ``num_input_rows``, ``num_output_rows``, ``num_upserted_rows``, ``num_deleted_rows``,
+    ``backlog_records``, ``backlog_bytes``, ``backlog_files``, ``backlog_seconds``, ``executor_time_ms``.
+    ``expectations``: ``name``, ``dataset``, ``passed_records``, ``failed_records`` each.
+    ``version``: of the table, after. ``end_offsets``: the batch's position, as in the checkpoint.
+    """
+    body: dict[str, Any] = {"status": str(status)}
+    known = {name: value for name, value in (metrics or {}).items() if value is not None}
+    if known:
+        body["metrics"] = known
+    quality = {"dropped_records": dropped, "quarantined_records": quarantined}
+    quality = {name: value for name, value in quality.items() if value is not None}
+    if quality or expectations:
+        body["data_quality"] = {**quality, "expectations": [dict(item) for item in expectations]}
+    extra = {"version": version, "end_offsets": end_offsets, "will_retry": will_retry}
+    return {"flow_progress": {**body, **{name: value for name, value in extra.items() if value is not None}}}
+
+
+def update_progress(state: UpdateState) -> dict[str, Any]:
+    """Details of an ``update_progress`` event."""
+    return {"update_progress": {"state": str(state)}}
+
+
+def create_update(
+    *,
+    cause: str = "USER_ACTION",
+    full_refresh: bool = False,
+    refresh_selection: Sequence[str] = (),
+    full_refresh_selection: Sequence[str] = (),
+    **more: Any,
+) -> dict[str, Any]:
+    """Details of a ``create_update`` event: what was asked for, by whom (``cause``)."""
+    return {
+        "create_update": {
+            "cause": cause,
+            "full_refresh": full_refresh,
+            "refresh_selection": list(refresh_selection),
+            "full_refresh_selection": list(full_refresh_selection),
+            **more,
+        }
+    }

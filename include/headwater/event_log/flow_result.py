@@ -1,0 +1,146 @@
+"""What a flow did, summed up from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from headwater.event_log.details import FlowStatus
+
+
+@dataclass(frozen=True)
+class FlowResult:
+    """A flow in an update. ``state`` is Lakeflow's status; rows are sums over batches; ``seconds`` of wall time.
+
+    ``backlog_records`` is what the last batch left. ``version`` is the table's, after.
+    """
+
+    update_id: str
+    dataset: str | None
+    flow: str
+    state: str
+    input_rows: int = 0
+    output_rows: int = 0
+    dropped_rows: int = 0
+    quarantined_rows: int = 0
+    backlog_records: int | None = None
+    batches: int = 0
+    seconds: float | None = None
+    error: str | None = None
+    will_retry: bool = False
+    version: int | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more comes of the flow in this update."""
+        return FlowStatus(self.state).terminal and not self.will_retry
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    input_rows: int = 0
+    output_rows: int = 0
+    dropped_rows: int = 0
+    quarantined_rows: int = 0
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(
+            self.input_rows + other.input_rows,
+            self.output_rows + other.output_rows,
+            self.dropped_rows + other.dropped_rows,
+            self.quarantined_rows + other.quarantined_rows,
+        )
+
+
+@dataclass(frozen=True)
+class _Progress:
+    result: FlowResult
+    started: datetime
+    counts: _Counts = _Counts()
+    seen: frozenset[str] = frozenset()
+
+
+def fold_flow_results(records: Iterable[Mapping[str, Any]]) -> list[FlowResult]:
+    """Results from ``flow_progress`` records (oldest first), one a flow."""
+    found: dict[str, _Progress] = {}
+    for record in records:
+        flow = record["origin"]["flow_name"]
+        body = record["details"].get("flow_progress", {})
+        known = {str(status) for status in FlowStatus}
+        if flow is None or body.get("status") not in known:
+            continue
+        found[flow] = _advance(found.get(flow), record, body)
+    return [replace(progress.result, **asdict(progress.counts)) for progress in found.values()]
+
+
+def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mapping[str, Any]) -> _Progress:
+    origin, when = record["origin"], record["timestamp"]
+    status = FlowStatus(body["status"])
+    if progress is None:
+        first = FlowResult(origin["update_id"], origin["dataset_name"], origin["flow_name"], str(status))
+        progress = _Progress(first, when)
+    elif status is FlowStatus.EXCLUDED:
+        # An attempt that left the flow out says nothing about what an earlier attempt did.
+        return progress
+    result = replace(progress.result, update_id=origin["update_id"])
+    if status in (FlowStatus.QUEUED, FlowStatus.STARTING):
+        progress = replace(progress, started=when)
+        result = replace(result, error=None, will_retry=False, seconds=None)
+    # Batches are told by a listener, which may speak after the end was recorded.
+    late = status in (FlowStatus.RUNNING, FlowStatus.IDLE) and FlowStatus(result.state).terminal
+    if not late:
+        result = replace(result, state=str(status))
+    backlog = body.get("metrics", {}).get("backlog_records")
+    if backlog is not None:
+        result = replace(result, backlog_records=backlog)
+    if status.terminal:
+        result = replace(
+            result,
+            seconds=(when - progress.started).total_seconds(),
+            error=_message(record["error"]),
+            will_retry=bool(body.get("will_retry")),
+            version=body.get("version", result.version),
+        )
+    return _count(replace(progress, result=result), record, body, status)
+
+
+def _count(
+    progress: _Progress, record: Mapping[str, Any], body: Mapping[str, Any], status: FlowStatus
+) -> _Progress:
+    counts = _counts_of(body)
+    if counts is None:
+        return progress
+    if status is FlowStatus.RUNNING and record["id"] not in progress.seen:
+        batches = progress.result.batches + 1
+        return replace(
+            progress,
+            counts=progress.counts + counts,
+            seen=progress.seen | {record["id"]},
+            result=replace(progress.result, batches=batches),
+        )
+    if status.terminal and not progress.seen:
+        return replace(progress, counts=counts)
+    return progress
+
+
+def _counts_of(body: Mapping[str, Any]) -> _Counts | None:
+    metrics, quality = body.get("metrics", {}), body.get("data_quality", {})
+    if not any(name.startswith("num_") for name in metrics) and not quality:
+        return None
+    return _Counts(
+        int(metrics.get("num_input_rows") or 0),
+        int(metrics.get("num_output_rows") or 0),
+        int(quality.get("dropped_records") or 0),
+        int(quality.get("quarantined_records") or 0),
+    )
+
+
+def _message(error: Mapping[str, Any] | None) -> str | None:
+    exceptions = (error or {}).get("exceptions") or []
+    return exceptions[0]["message"] if exceptions else None

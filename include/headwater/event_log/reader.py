@@ -1,0 +1,133 @@
+"""Questions to the event log, answered without Spark. A log that is not there yet gives empty answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headwater.event_log.event import event_table
+from headwater.event_log.flow_result import FlowResult, fold_flow_results
+from headwater.event_log.update_summary import UpdateSummary, fold_updates
+
+__all__ = [
+    "FlowResult",
+    "UpdateSummary",
+    "events",
+    "flow_results",
+    "last_batch",
+    "latest_update",
+    "updates",
+]
+
+# An update writes one create_update and at most five update_progress records.
+_RECORDS_PER_UPDATE = 8
+
+
+def events(
+    state_folder: Path,
+    *,
+    update_id: str | None = None,
+    request_id: str | None = None,
+    flow: str | None = None,
+    dataset: str | None = None,
+    event_type: str | Iterable[str] | None = None,
+    level: str | None = None,
+    limit: int | None = None,
+) -> list[dict[str, Any]]:
+    """The newest ``limit`` records that match, newest last; ``details`` is parsed.
+
+    ``level``: INFO, WARN, ERROR or METRICS; ``event_type``: one or several.
+    """
+    types = [event_type] if isinstance(event_type, str) else list(event_type or ())
+    conditions = [
+        *_equal("origin['update_id']", update_id),
+        *_equal("origin['request_id']", request_id),
+        *_equal("origin['flow_name']", flow),
+        *_equal("origin['dataset_name']", dataset),
+        *_equal("level", level),
+    ]
+    if types:
+        conditions.append(f"event_type in ({', '.join(_literal(name) for name in types)})")
+    where = f"where {' and '.join(conditions)}" if conditions else ""
+    tail = f"limit {int(limit)}" if limit is not None else ""
+    order = "order by \"sequence\"['data_plane_id']['seq_no'] desc"
+    rows = _query(state_folder, f"select * from events {where} {order} {tail}")  # noqa: S608 - literals are quoted
+    for row in rows:
+        row["details"] = _parsed(row["details"])
+    return rows[::-1]
+
+
+def updates(state_folder: Path, limit: int = 20) -> list[UpdateSummary]:
+    """The newest ``limit`` updates, newest last."""
+    found = events(
+        state_folder, event_type=("create_update", "update_progress"), limit=limit * _RECORDS_PER_UPDATE
+    )
+    return fold_updates(found)[-limit:]
+
+
+def latest_update(state_folder: Path) -> UpdateSummary | None:
+    """The newest update, or None where there was none."""
+    return next(iter(updates(state_folder, 1)), None)
+
+
+def flow_results(
+    state_folder: Path, *, update_id: str | None = None, request_id: str | None = None
+) -> list[FlowResult]:
+    """What each flow did in an update, or over all updates of a request (attempts of one Airflow run).
+
+    With neither, of the newest update. Flows come in the order in which they first appear.
+    """
+    if update_id is None and request_id is None:
+        latest = latest_update(state_folder)
+        if latest is None:
+            return []
+        update_id = latest.update_id
+    return fold_flow_results(
+        events(state_folder, update_id=update_id, request_id=request_id, event_type="flow_progress")
+    )
+
+
+def last_batch(state_folder: Path, flow: str, epoch: int) -> int | None:
+    """The highest batch of a flow's epoch that the log has a record of."""
+    rows = _query(
+        state_folder,
+        f"select max(origin['batch_id']) as batch from events where event_type = 'flow_progress'"  # noqa: S608 - literals are quoted
+        f" and origin['flow_name'] = {_literal(flow)} and origin['epoch'] = {int(epoch)}"
+        """ and details like '%"status":"RUNNING"%'""",
+    )
+    return rows[0]["batch"] if rows else None
+
+
+def _query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
+    table = event_table(state_folder)
+    if not (table / "_delta_log").is_dir():
+        return []
+    import pyarrow as pa
+    from deltalake import DeltaTable, QueryBuilder
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        source = DeltaTable(str(table))
+    except TableNotFoundError:
+        return []
+    answer = QueryBuilder().register("events", source).execute(sql).read_all()
+    rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
+    return rows
+
+
+def _equal(column: str, value: str | None) -> list[str]:
+    return [] if value is None else [f"{column} = {_literal(value)}"]
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _parsed(details: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(details or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+_TERMINAL = ("COMPLETED", "FAILED", "CANCELED")
+
+
+@dataclass(frozen=True)
+class UpdateSummary:
+    """An update as the event log tells it. ``ended`` is None until it says so (a killed one never does)."""
+
+    update_id: str
+    request_id: str | None
+    state: str
+    started: datetime
+    ended: datetime | None
+    message: str
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, once ended."""
+        return (self.ended - self.started).total_seconds() if self.ended else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as JSON values."""
+        return {
+            **asdict(self),
+            "started": self.started.isoformat(),
+            "ended": self.ended.isoformat() if self.ended else None,
+            "seconds": self.seconds,
+        }
+
+
+def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
+    """Summaries from ``create_update`` and ``update_progress`` records (oldest first), oldest first."""
+    found: dict[str, UpdateSummary] = {}
+    for record in records:
+        origin, details = record["origin"], record["details"]
+        key, when = origin["update_id"], record["timestamp"]
+        summary = found.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
+        state = details.get("update_progress", {}).get("state", summary.state)
+        ended = when if state in _TERMINAL else summary.ended
+        found[key] = replace(summary, state=state, ended=ended, message=record["message"])
+    return list(found.values())

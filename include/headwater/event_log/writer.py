@@ -1,0 +1,203 @@
+"""Appends to the event log without holding up whoever has something to say."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from headwater.errors import EventLogNotWritten
+from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_id, event_table, flow_id
+from headwater.event_log.failure import error_column
+from headwater.event_log.redaction import bounded, details_json, redact_text
+
+FLUSH_SECONDS = 1.0
+# A table of more files than this is compacted when a writer closes: a reader opens every file.
+_COMPACT_ABOVE_FILES = 200
+
+
+class EventLogWriter:
+    """Records events of one update; a thread appends them to the table about once a second, in order.
+
+    Safe to use from several threads. What can't be written is kept and tried again with the next append.
+    """
+
+    def __init__(
+        self,
+        state_folder: Path,
+        pipeline_id: str,
+        pipeline_name: str,
+        update_id: str,
+        request_id: str | None = None,
+    ) -> None:
+        self._table = event_table(state_folder)
+        self._origin = Origin(pipeline_id, pipeline_name, update_id, request_id, host=socket.gethostname())
+        self._instance = str(uuid.uuid4())
+        self._sequence = 0
+        self._known_batches: dict[tuple[str, int], int] = {}
+        self._buffer: list[Event] = []
+        self._lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        self._failure: Exception | None = None
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="event-log", daemon=True)
+        self._thread.start()
+        atexit.register(self._at_exit)
+
+    def set_known_batches(self, flow: str, epoch: int, last_batch: int | None) -> None:
+        """Say up to which batch the log already holds a flow's records (``reader.last_batch``)."""
+        if last_batch is not None:
+            self._known_batches[flow, epoch] = last_batch
+
+    def emit(
+        self,
+        event_type: str,
+        message: str,
+        *,
+        level: str = "INFO",
+        flow: str | None = None,
+        dataset: str | None = None,
+        sink: str | None = None,
+        batch_id: int | None = None,
+        epoch: int | None = None,
+        details: Mapping[str, Any] | None = None,
+        error: BaseException | Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Record an event; secrets are taken out and long texts cut before it is kept.
+
+        Returns:
+            False where it was left out: the record of a batch that the log already holds.
+
+        """
+        status = (details or {}).get("flow_progress", {}).get("status")
+        batch = (flow or "", epoch or 0, batch_id) if batch_id is not None and status == "RUNNING" else None
+        text, data = bounded(redact_text(message)), details_json(details)
+        failure = error_column(error) if error is not None else None
+        with self._lock:
+            if self._closed:
+                raise EventLogNotWritten("The event log is closed.", where=self._table)
+            if batch is not None:
+                if batch[2] <= self._known_batches.get(batch[:2], -1):
+                    return False
+                self._known_batches[batch[:2]] = batch[2]
+            origin = Origin(
+                self._origin.pipeline_id,
+                self._origin.pipeline_name,
+                self._origin.update_id,
+                self._origin.request_id,
+                flow_id(self._origin.pipeline_id, flow, epoch or 0) if flow else None,
+                flow,
+                dataset,
+                sink,
+                batch_id,
+                epoch,
+                self._origin.host,
+            )
+            identity = batch_event_id(origin.pipeline_id, *batch) if batch else str(uuid.uuid4())
+            # Microseconds since 1970, made strictly ascending: orders the records of successive writers too.
+            self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
+            when = datetime.fromtimestamp(self._sequence // 1_000_000, UTC).replace(
+                microsecond=self._sequence % 1_000_000
+            )
+            self._buffer.append(
+                Event(
+                    identity,
+                    self._instance,
+                    self._sequence,
+                    origin,
+                    when,
+                    text,
+                    level,
+                    event_type,
+                    data,
+                    failure,
+                )
+            )
+        return True
+
+    def flush(self) -> None:
+        """Write what is buffered now; raises EventLogNotWritten if that fails (the events are kept)."""
+        self._append()
+        if self._failure is not None:
+            raise EventLogNotWritten(
+                f"Records of the event log could not be written: {self._failure}",
+                where=self._table,
+                remedy="Check that the folder can be written to and has space.",
+            ) from self._failure
+
+    def close(self) -> None:
+        """Write the rest and end the thread; on failure the events go to standard error, and it raises."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        atexit.unregister(self._at_exit)
+        self._wake.set()
+        self._thread.join()
+        try:
+            self.flush()
+        except EventLogNotWritten:
+            for event in self._buffer:
+                print(json.dumps(event.row(), default=str), file=sys.stderr)
+            raise
+        self._compact()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        while not self._wake.wait(FLUSH_SECONDS):
+            self._append()
+
+    def _append(self) -> None:
+        with self._write_lock:
+            with self._lock:
+                events = list(self._buffer)
+            if not events:
+                return
+            try:
+                import pyarrow as pa
+                from deltalake import write_deltalake
+
+                rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
+                self._table.parent.mkdir(parents=True, exist_ok=True)
+                write_deltalake(str(self._table), rows, mode="append")
+            except Exception as error:
+                if self._failure is None:
+                    print(f"The event log can't be written for now: {error}", file=sys.stderr)
+                self._failure = error
+                return
+            self._failure = None
+            with self._lock:
+                del self._buffer[: len(events)]
+
+    def _compact(self) -> None:
+        from deltalake import DeltaTable
+
+        try:
+            table = DeltaTable(str(self._table)) if (self._table / "_delta_log").is_dir() else None
+            if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:
+                table.optimize.compact()
+        except Exception as error:
+            print(f"The event log could not be compacted: {error}", file=sys.stderr)
+
+    def _at_exit(self) -> None:
+        try:
+            self.close()
+        except EventLogNotWritten as error:
+            print(error, file=sys.stderr)
