@@ -22,7 +22,7 @@ from headwater.event_log.redaction import bounded, details_json, redact_text
 
 FLUSH_SECONDS = 1.0
 # A table of more files than this is compacted when a writer closes: a reader opens every file.
-_COMPACT_ABOVE_FILES = 200
+_COMPACT_ABOVE_FILES = 50
 
 
 class EventLogWriter:

@@ -1,0 +1,156 @@
+"""Reading what Spark wrote into a checkpoint: the last committed batch, and where each source stood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from headwater.errors import CheckpointUnreadable
+
+_REMEDY = (
+    "Look at the file; `python -m headwater repair` can rebuild a position from the event log and the table."
+)
+
+
+@dataclass(frozen=True)
+class BatchOffsets:
+    """A batch's entry in the offset log. ``sources``: one text a source, None where it has not been read yet."""
+
+    batch_id: int
+    metadata: Mapping[str, Any]
+    sources: tuple[str | None, ...]
+    file: Path
+
+    def source(self, index: int) -> Any:
+        """The parsed offset of a source, None where it has none (yet); raises CheckpointUnreadable."""
+        text = self.sources[index] if index < len(self.sources) else None
+        return None if text is None else _parse(text, self.file)
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A file that a file source has taken in. ``timestamp``: its modification time in ms; ``batch_id``: the source's own."""
+
+    path: str
+    timestamp: int
+    batch_id: int
+
+
+def committed_batches(checkpoint: Path) -> list[int]:
+    """The batches that are both planned and committed, ascending."""
+    return sorted(_numbers(checkpoint / "offsets") & _numbers(checkpoint / "commits"))
+
+
+def last_committed_batch(checkpoint: Path) -> int | None:
+    """The last batch that is wholly done, or None."""
+    return max(committed_batches(checkpoint), default=None)
+
+
+def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
+    """The offset log's entry of a batch; raises CheckpointUnreadable where it is missing or damaged."""
+    file = checkpoint / "offsets" / str(batch_id)
+    lines = _lines(file)
+    if len(lines) < 2:
+        raise CheckpointUnreadable("The offset file ends too early.", where=file, remedy=_REMEDY)
+    metadata = _parse(lines[1], file) if lines[1].strip() else {}
+    if not isinstance(metadata, dict):
+        raise CheckpointUnreadable(
+            "The offset file's second line is no JSON object.", where=file, remedy=_REMEDY
+        )
+    return BatchOffsets(batch_id, metadata, tuple(None if line == "-" else line for line in lines[2:]), file)
+
+
+def committed_offsets(checkpoint: Path) -> BatchOffsets | None:
+    """Where the sources stood after the last committed batch, or None where there was none."""
+    batch_id = last_committed_batch(checkpoint)
+    return None if batch_id is None else read_offsets(checkpoint, batch_id)
+
+
+def query_id(checkpoint: Path) -> str | None:
+    """The id of the query that the checkpoint belongs to, or None where there is none yet."""
+    file = checkpoint / "metadata"
+    if not file.is_file():
+        return None
+    found = _parse(_text(file), file)
+    if not isinstance(found, dict) or not isinstance(found.get("id"), str):
+        raise CheckpointUnreadable("The metadata file holds no query id.", where=file, remedy=_REMEDY)
+    return str(found["id"])
+
+
+def watermark_ms(checkpoint: Path) -> int | None:
+    """The event-time watermark after the last committed batch (ms since 1970), None where there is none."""
+    batch_id = last_committed_batch(checkpoint)
+    if batch_id is None:
+        return None
+    file = checkpoint / "commits" / str(batch_id)
+    lines = _lines(file)
+    data = _parse(lines[1], file) if len(lines) > 1 else {}
+    return int(data.get("nextBatchWatermarkMs", 0)) or None if isinstance(data, dict) else None
+
+
+def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -> list[SeenFile]:
+    """The files that a file source took in, up to its own batch ``up_to`` (``logOffset`` of a committed offset)."""
+    folder = checkpoint / "sources" / str(source)
+    if not folder.is_dir():
+        return []
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    compacts = [int(n.removesuffix(".compact")) for n in names if n.endswith(".compact") and n[:-8].isdigit()]
+    newest = max(compacts, default=-1)
+    later = sorted(int(name) for name in names if name.isdigit() and int(name) > newest)
+    files = [folder / f"{newest}.compact"] if compacts else []
+    found: dict[str, SeenFile] = {}
+    for file in [*files, *(folder / str(number) for number in later)]:
+        for line in _lines(file)[1:]:
+            entry = _seen_file(_parse(line, file), file)
+            if up_to is None or entry.batch_id <= up_to:
+                found[entry.path] = entry
+    return list(found.values())
+
+
+def _seen_file(data: Any, file: Path) -> SeenFile:
+    try:
+        return SeenFile(_decoded(str(data["path"])), int(data["timestamp"]), int(data["batchId"]))
+    except (KeyError, TypeError, ValueError):
+        raise CheckpointUnreadable(
+            "A line of the file source's log is no entry.", where=file, remedy=_REMEDY
+        ) from None
+
+
+def _decoded(uri: str) -> str:
+    # Spark writes the path as a URI: blanks and non-ASCII letters are percent-encoded.
+    url = urlparse(uri)
+    return unquote(url.path) if url.scheme in ("", "file") else unquote(uri)
+
+
+def _numbers(folder: Path) -> set[int]:
+    if not folder.is_dir():
+        return set()
+    return {int(path.name) for path in folder.iterdir() if path.name.isdigit()}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointUnreadable(
+            f"A file of the checkpoint can't be read: {error}.", where=file, remedy=_REMEDY
+        ) from None
+
+
+def _lines(file: Path) -> list[str]:
+    lines = _text(file).splitlines()
+    if not lines or lines[0] != "v1":
+        shown = repr(lines[0][:20]) if lines else "nothing (the file is empty)"
+        raise CheckpointUnreadable(f"Expected 'v1' at the start, found {shown}.", where=file, remedy=_REMEDY)
+    return lines
+
+
+def _parse(text: str, file: Path) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise CheckpointUnreadable("The file is cut off, or not JSON.", where=file, remedy=_REMEDY) from None
