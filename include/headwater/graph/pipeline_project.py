@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from urllib.parse import unquote, urlparse
 
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
-from headwater.graph.spec_file import find_spec_file, read_spec
+from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 
 SOURCE_SUFFIXES = (".py", ".ipynb")
 
@@ -64,9 +65,13 @@ class PipelineProject:
         return list(found)
 
     def source_hash(self) -> str:
-        """A digest of the spec, the parameters and every file that sources could import."""
+        """A digest of the spec as it is written, the parameters and every file that sources could import.
+
+        Values from the environment are left out: a manifest is committed on one machine and read on others.
+        """
         digest = hashlib.sha256()
-        digest.update(self.spec.model_dump_json(exclude={"airflow"}).encode())
+        written = {key: value for key, value in read_written(self.spec_file).items() if key != "airflow"}
+        digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(repr(sorted(self.parameters.items())).encode())
         modules = {p for p in self.folder.rglob("*.py") if "__pycache__" not in p.parts}
         for path in sorted(modules | set(self.source_files())):

@@ -56,6 +56,12 @@ def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeli
         raise InvalidSpec(what, where=faults[0][1], remedy=f"Correct {path.name} and run again.") from None
 
 
+def read_written(path: Path) -> dict[str, Any]:
+    """What a spec file says, with ``${env:...}`` still in it; of a file that :func:`read_spec` has accepted."""
+    data: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return data
+
+
 def _substitute(value: Any, environment: Mapping[str, str], path: Path) -> Any:
     if isinstance(value, dict):
         return {key: _substitute(item, environment, path) for key, item in value.items()}
