@@ -84,23 +84,30 @@ class AirflowClient:
 
     def runs(self, dag_id: str) -> list[DagRun]:
         """Return the latest runs of a DAG, the newest first."""
-        found = self._request("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "-run_after", "limit": 50}) or {}
+        found = (
+            self._request("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "-run_after", "limit": 50})
+            or {}
+        )
         return [DagRun(run["dag_run_id"], run["state"]) for run in found["dag_runs"]]
 
-    def run(self, dag_id: str, run_id: str) -> DagRun:
-        """Return one run of a DAG."""
-        found = self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}") or {}
-        return DagRun(found["dag_run_id"], found["state"])
+    def fail_run(self, dag_id: str, run_id: str) -> None:
+        """Mark a run as failed, so that its tasks are ended."""
+        self._request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
 
     def tasks(self, dag_id: str, run_id: str) -> list[TaskState]:
         """Return the state of each task of a run."""
-        found = self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 100}) or {}
+        found = (
+            self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 100})
+            or {}
+        )
         return [
             TaskState(task["task_id"], task["state"] or "waiting", task["try_number"], task["duration"])
             for task in found["task_instances"]
         ]
 
-    def _request(self, method: str, path: str, *, allow_missing: bool = False, **options: Any) -> dict[str, Any] | None:
+    def _request(
+        self, method: str, path: str, *, allow_missing: bool = False, **options: Any
+    ) -> dict[str, Any] | None:
         answer = self._http.request(method, f"{self.address}/api/v2{path}", **options)
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             self._log_in()
@@ -109,7 +116,8 @@ class AirflowClient:
             return None
         if answer.is_error:
             raise AirflowRefused(
-                f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:300]}", where=self.address
+                f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:300]}",
+                where=self.address,
             )
         found: dict[str, Any] = answer.json()
         return found

@@ -48,6 +48,7 @@ class AirflowServices:
         port: of the web server.
         processes: where the services are registered to be ended.
         variables: environment of the services beside their own settings.
+
     """
 
     checkout: Path
@@ -162,7 +163,9 @@ class AirflowServices:
         program, *arguments = command
         # Airflow stands beside the Python that runs this, also where its folder is not on PATH.
         binary = Path(sys.executable).with_name(program)
-        return self.processes.start(name, [binary, *arguments], self.log(name), env=self.environment(), cwd=self.home)
+        return self.processes.start(
+            name, [binary, *arguments], self.log(name), env=self.environment(), cwd=self.home
+        )
 
     def _not_healthy(self) -> list[str]:
         try:

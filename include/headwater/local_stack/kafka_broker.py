@@ -37,8 +37,8 @@ _START_SECONDS = 60
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@{host}:{controller_port}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://{advertised}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
@@ -121,7 +121,7 @@ class KafkaBroker:
         return self._child is not None and self._child.is_running
 
     def start(self) -> Self:
-        """Starts the broker, formatting the folder if it is new, and returns when it answers.
+        """Start the broker, formatting the folder if it is new, and return when it answers.
 
         Raises:
             PortTaken: if something listens on the port.
@@ -142,23 +142,34 @@ class KafkaBroker:
         return self
 
     def stop(self) -> None:
-        """Ends the broker cleanly."""
+        """End the broker cleanly."""
         if self._child:
             self._child.stop(grace_seconds=15)
 
     def kill(self) -> None:
-        """Ends the broker as a crash would."""
+        """End the broker as a crash would."""
         if self._child:
             self._child.kill()
 
+    def wait(self) -> None:
+        """Return when the broker ends.
+
+        Raises:
+            BrokerFailed: as it does so only when something is wrong, or another process ended it.
+
+        """
+        assert self._child is not None
+        code = self._child.process.wait()
+        raise BrokerFailed(f"the Kafka broker ended by itself (exit code {code})", where=self.log)
+
     def restart(self) -> None:
-        """Stops the broker, if it runs, and starts it on the same port and data."""
+        """Stop the broker, if it runs, and start it on the same port and data."""
         self.stop()
         self.start()
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Makes a topic, unless it is there already."""
-        from confluent_kafka.admin import NewTopic
+        """Make a topic, unless it is there already."""
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         admin = self._admin()
         if name not in admin.list_topics(timeout=10).topics:
@@ -166,7 +177,7 @@ class KafkaBroker:
             self._wait_for(lambda: bool(admin.list_topics(name, timeout=2).topics[name].partitions))
 
     def delete_topic(self, name: str) -> None:
-        """Removes a topic and its messages."""
+        """Remove a topic and its messages."""
         admin = self._admin()
         admin.delete_topics([name])[name].result(30)
         self._wait_for(lambda: name not in admin.list_topics(timeout=2).topics)

@@ -34,7 +34,7 @@ class Child:
         return self.process.poll() is None
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Sends a signal to the process and those that stayed in its group."""
+        """Send a signal to the process and those that stayed in its group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
@@ -47,12 +47,12 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """Ends the process group at once."""
+        """End the process group at once."""
         self.signal_group(signal.SIGKILL)
         self.process.wait()
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines that the process wrote."""
+        """Return the last lines that the process wrote."""
         return (
             "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
         )
@@ -61,7 +61,7 @@ class Child:
 def start_child(
     name: str, command: Sequence[str | Path], log: Path, *, env: Mapping[str, str], cwd: Path | None = None
 ) -> Child:
-    """Starts a process in its own group, its output appended to ``log``; its files are private to the user."""
+    """Start a process in its own group, its output appended to ``log``; its files are private to the user."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -89,9 +89,10 @@ class ProcessTable:
 
     folder: Path
     children: list[Child] = field(default_factory=list)
+    _closed: bool = False
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The environment for a process of this stack: ours, the mark, and ``extra``."""
+        """Return the environment for a process of this stack: ours, the mark, and ``extra``."""
         # Without SPT_NOENV, processes that set their title overwrite the place where the mark is read.
         return {**os.environ, **(extra or {}), MARK: str(self.folder), "SPT_NOENV": "1"}
 
@@ -104,7 +105,10 @@ class ProcessTable:
         env: Mapping[str, str],
         cwd: Path | None = None,
     ) -> Child:
-        """Starts a process that belongs to this stack. ``log`` is the file for what it writes."""
+        """Start a process that belongs to this stack. ``log`` is the file for what it writes."""
+        if self._closed:
+            # Threads that were starting things may still be at it.
+            raise RuntimeError(f"{name} is not started: the stack is being ended")
         child = start_child(name, command, log, env=self.environment(env), cwd=cwd)
         self.children.append(child)
         return child
@@ -114,7 +118,8 @@ class ProcessTable:
         return [child for child in self.children if not child.is_running]
 
     def stop_all(self) -> None:
-        """Ends all processes of this stack, the last started first."""
+        """End all processes of this stack; none can be started in it afterwards."""
+        self._closed = True
         for child in self.children:
             child.signal_group(signal.SIGTERM)
         for child in reversed(self.children):
@@ -123,7 +128,7 @@ class ProcessTable:
         self.sweep()
 
     def sweep(self) -> int:
-        """Ends every process that carries this stack's mark, also of an earlier run that was killed.
+        """End every process that carries this stack's mark, also of an earlier run that was killed.
 
         Returns:
             How many there were.
@@ -142,9 +147,10 @@ class ProcessTable:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            return process.pid != os.getpid() and process.environ().get(MARK) == str(self.folder)
+            mark: str | None = process.environ().get(MARK)
         except (psutil.Error, OSError):
             return False
+        return mark == str(self.folder) and process.pid != os.getpid()
 
     def __enter__(self) -> Self:
         self._earlier = signal.signal(signal.SIGTERM, _leave)
@@ -163,5 +169,5 @@ class ProcessTable:
             signal.signal(signal.SIGTERM, self._earlier)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)

@@ -20,7 +20,18 @@ _PRODUCTS = {
 }
 _COUNTRIES = ("AT", "BR", "CA", "CH", "DE", "ES", "FR", "IT", "JP", "NL", "SE", "US")
 _FIRST_NAMES = ("Ada", "Ben", "Chen", "Dora", "Emil", "Fatou", "Goran", "Hana", "Ivo", "Jun", "Kofi", "Lena")
-_LAST_NAMES = ("Adler", "Baptiste", "Costa", "Duval", "Eriksson", "Fontana", "Garcia", "Huber", "Ito", "Jansen")
+_LAST_NAMES = (
+    "Adler",
+    "Baptiste",
+    "Costa",
+    "Duval",
+    "Eriksson",
+    "Fontana",
+    "Garcia",
+    "Huber",
+    "Ito",
+    "Jansen",
+)
 _FIRST_CUSTOMERS = 60
 
 # Shares of the order messages.
@@ -114,7 +125,8 @@ class SampleData:
         kinds = {"malformed": 0, "invalid": 0, "late": 0}
         for _ in range(tries):
             kind = self._random.choices(
-                ("malformed", "invalid", "late", ""), (_MALFORMED, _INVALID, _LATE, 1 - _MALFORMED - _INVALID - _LATE)
+                ("malformed", "invalid", "late", ""),
+                (_MALFORMED, _INVALID, _LATE, 1 - _MALFORMED - _INVALID - _LATE),
             )[0]
             message = self._order(kind, now)
             if kind:
@@ -172,7 +184,9 @@ class SampleData:
         for number, customer in enumerate(changed):
             customer["email"] = f"{customer['customer_id']}.{self._numbers + number}@example.org"
         self._customers += new
-        return [{**customer, "updated_at": now.isoformat(timespec="seconds")} for customer in (*new, *changed)]
+        return [
+            {**customer, "updated_at": now.isoformat(timespec="seconds")} for customer in (*new, *changed)
+        ]
 
     def _customer(self) -> dict[str, str]:
         identity = self._id("c")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """The folder for downloads: ``HEADWATER_CACHE``, else ``headwater`` in the user's cache folder."""
+    """Return the folder for downloads: ``HEADWATER_CACHE``, else ``headwater`` in the user's cache folder."""
     if chosen := os.environ.get("HEADWATER_CACHE"):
         return Path(chosen).expanduser().resolve()
     users = os.environ.get("XDG_CACHE_HOME") or "~/.cache"

@@ -29,7 +29,7 @@ class Coordinate:
 
 
 def retrieve(coordinates: Iterable[Coordinate], into: Path, ivy_cache: Path) -> None:
-    """Puts the jars at ``into/<organisation>/<name>/<revision>/<name>-<revision>.jar``.
+    """Put the jars at ``into/<organisation>/<name>/<revision>/<name>-<revision>.jar``.
 
     ``HEADWATER_IVY_SETTINGS`` may name an Ivy settings file (mirrors, credentials).
 
@@ -40,6 +40,7 @@ def retrieve(coordinates: Iterable[Coordinate], into: Path, ivy_cache: Path) -> 
 
     Raises:
         JarsUnavailable: if Ivy did not find or could not reach something.
+
     """
     into.mkdir(parents=True, exist_ok=True)
     ivy_cache.mkdir(parents=True, exist_ok=True)
@@ -53,16 +54,18 @@ def retrieve(coordinates: Iterable[Coordinate], into: Path, ivy_cache: Path) -> 
     command += ["-retrieve", f"{into}/{_PATTERN}"]
     try:
         answer = subprocess.run(
-            command, env={**os.environ, **java}, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+            command,
+            env={**os.environ, **java},
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise _unavailable(f"no end after {_TIMEOUT_SECONDS} seconds", settings) from error
     output = answer.stdout + answer.stderr
     if answer.returncode != 0 or "UNRESOLVED DEPENDENCIES" in output or "FAILED DOWNLOADS" in output:
         raise _unavailable(_what_went_wrong(output), settings)
-
-
-    return {**os.environ, **java_environment()}
 
 
 def _unavailable(what: str, settings: str | None) -> JarsUnavailable:

@@ -29,40 +29,44 @@ class PinnedJar:
 
 
 def pinned_jars(group: str, lock_file: Path = LOCK_FILE) -> tuple[PinnedJar, ...]:
-    """The jars of one group, as the lock file has them.
+    """Return the jars of one group, as the lock file has them.
 
     Raises:
         UsageError: if the lock file has no such group.
+
     """
     groups = json.loads(lock_file.read_text())
     if group not in groups:
         raise UsageError(
-            f"there is no group of jars named {group!r}", where=lock_file, remedy=f"one of: {', '.join(groups)}"
+            f"there is no group of jars named {group!r}",
+            where=lock_file,
+            remedy=f"one of: {', '.join(groups)}",
         )
     return tuple(PinnedJar(**entry) for entry in groups[group])
 
 
 def write_lock(groups: dict[str, list[PinnedJar]], lock_file: Path = LOCK_FILE) -> None:
-    """Writes the lock file anew."""
+    """Write the lock file anew."""
     plain = {group: [asdict(jar) for jar in jars] for group, jars in groups.items()}
     lock_file.write_text(json.dumps(plain, indent=1) + "\n")
 
 
 def fingerprint(jars: tuple[PinnedJar, ...]) -> str:
-    """A short name for exactly this set of files, so that a changed lock gets a new folder."""
+    """Return a short name for exactly this set of files, so that a changed lock gets a new folder."""
     return hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:12]
 
 
 def pin(organisation: str, name: str, revision: str, jar: Path) -> PinnedJar:
-    """Describes a fetched jar for the lock file."""
+    """Describe a fetched jar for the lock file."""
     return PinnedJar(organisation, name, revision, jar.stat().st_size, sha256(jar))
 
 
 def verify(folder: Path, jars: tuple[PinnedJar, ...]) -> None:
-    """Compares every file with its checksum.
+    """Compare every file with its checksum.
 
     Raises:
         JarChecksumMismatch: naming the first jar that is absent or is not the pinned one.
+
     """
     for jar in jars:
         file = folder / jar.file_name
@@ -76,6 +80,6 @@ def verify(folder: Path, jars: tuple[PinnedJar, ...]) -> None:
 
 
 def sha256(file: Path) -> str:
-    """The checksum of a file, in hexadecimal."""
+    """Return the checksum of a file, in hexadecimal."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ GROUPS = {"spark": _SPARK, "kafka_broker": _KAFKA_BROKER}
 
 
 def ensure_jars(group: str) -> list[Path]:
-    """The jars of a group, fetched on the first call; safe to call from several processes at once.
+    """Return the jars of a group, fetched on the first call; safe to call from several processes at once.
 
     Args:
         group: ``spark`` (Delta and the Kafka source) or ``kafka_broker``.
@@ -55,6 +54,7 @@ def ensure_jars(group: str) -> list[Path]:
     Raises:
         JarsUnavailable: if they are not in the cache and could not be fetched.
         JarChecksumMismatch: if a fetched file is not the pinned one.
+
     """
     jars = pinned_jars(group)
     folder = cache_root() / "jars" / f"{group}-{fingerprint(jars)}"
@@ -66,7 +66,7 @@ def ensure_jars(group: str) -> list[Path]:
 
 
 def _is_complete(folder: Path, jars: tuple[PinnedJar, ...]) -> bool:
-    """The cheap check of every start: checksums were compared before the folder got its name."""
+    """Return the cheap check of every start: checksums were compared before the folder got its name."""
     try:
         return all((folder / jar.file_name).stat().st_size == jar.size for jar in jars)
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def _only_one_process(folder: Path) -> Iterator[None]:
 
 
 def _fetch(jars: tuple[PinnedJar, ...], folder: Path) -> None:
-    """Fetches beside the final place, checks, and only then renames."""
+    """Fetch beside the final place, check, and only then rename."""
     ivy_cache = folder.with_suffix(".ivy")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as temporary:
         fetched = Path(temporary) / "fetched"
@@ -100,21 +100,22 @@ def _fetch(jars: tuple[PinnedJar, ...], folder: Path) -> None:
             shutil.rmtree(ivy_cache, ignore_errors=True)
         if folder.exists():
             shutil.rmtree(folder)
-        os.rename(complete, folder)
+        complete.rename(folder)
 
 
 def _resolve(group: str) -> list[PinnedJar]:
     with tempfile.TemporaryDirectory() as temporary:
         fetched = Path(temporary) / "fetched"
         retrieve(GROUPS[group], fetched, Path(temporary) / "ivy")
-        return [
-            pin(*file.relative_to(fetched).parts[:3], jar=file)
-            for file in sorted(fetched.glob("*/*/*/*.jar"), key=lambda jar: jar.name)
-        ]
+        pinned = []
+        for jar in sorted(fetched.glob("*/*/*/*.jar"), key=lambda file: file.name):
+            organisation, name, revision = jar.relative_to(fetched).parts[:3]
+            pinned.append(pin(organisation, name, revision, jar))
+        return pinned
 
 
 def main() -> None:
-    """Fetches all groups, or renews the lock file."""
+    """Fetch all groups, or renew the lock file."""
     options = argparse.ArgumentParser(prog="python -m headwater.runtime.jars", description=__doc__)
     options.add_argument("--lock", action="store_true", help="resolve anew and write the lock file")
     if options.parse_args().lock:

@@ -32,24 +32,26 @@ exec "${REAL_JAVA_HOME:?}/bin/java" "$@"
 
 
 def java_home() -> Path:
-    """The JAVA_HOME to start Spark and Kafka with.
+    """Return the JAVA_HOME to start Spark and Kafka with.
 
     ``HEADWATER_JAVA=system`` or ``pypi`` in the environment admits only that kind.
 
     Raises:
         JavaNotFound: if there is none of version 17 or newer; it tells what was looked at.
+
     """
     return Path(java_environment()["JAVA_HOME"])
 
 
 def java_environment() -> dict[str, str]:
-    """The variables that make Spark's and Kafka's scripts use the Java that was found.
+    """Return the variables that make Spark's and Kafka's scripts use the Java that was found.
 
     Returns:
         ``JAVA_HOME``, and ``REAL_JAVA_HOME`` where the shim stands before the runtime from PyPI.
 
     Raises:
         JavaNotFound: if there is none of version 17 or newer.
+
     """
     wanted = os.environ.get("HEADWATER_JAVA", "")
     looked_at: list[str] = []
@@ -87,7 +89,7 @@ def _system_homes() -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def _major_version(home: Path) -> int:
-    """The feature version that this Java reports; 0 if it does not run."""
+    """Return the feature version that this Java reports; 0 if it does not run."""
     try:
         answer = subprocess.run(
             [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=60, check=False

@@ -10,7 +10,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port that nothing listened on a moment ago."""
+    """Return a port that nothing listened on a moment ago."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
@@ -29,7 +29,7 @@ def is_free(port: int) -> bool:
 
 
 def require_free(port: int, what: str, setting: str = "") -> int:
-    """Makes sure that a server can have the port it was told to use.
+    """Make sure that a server can have the port it was told to use.
 
     Args:
         port: the port number.
@@ -41,6 +41,7 @@ def require_free(port: int, what: str, setting: str = "") -> int:
 
     Raises:
         PortTaken: if something listens there already.
+
     """
     if is_free(port):
         return port

@@ -1,0 +1,31 @@
+# One image for all of the stack: Airflow, Spark and the Kafka broker, from the same lock as everywhere.
+FROM python:3.11-slim-bookworm
+
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
+    && rm -rf /var/lib/apt/lists/*
+
+ENV PYTHONDONTWRITEBYTECODE=1 \
+    PIP_NO_CACHE_DIR=1 \
+    HEADWATER_HOME=/opt/headwater \
+    HEADWATER_CACHE=/opt/headwater-cache \
+    PYTHONPATH=/opt/headwater/include:/opt/headwater/jobs:/opt/headwater/plugins
+
+WORKDIR /opt/headwater
+COPY requirements.lock ./
+RUN pip install --require-hashes -r requirements.lock
+
+# The jars are in the image: containers start without a download.
+COPY include include
+RUN python -m headwater.runtime.jars
+
+COPY pyproject.toml README.md ./
+COPY jobs jobs
+COPY plugins plugins
+COPY dags dags
+RUN pip install --no-deps --no-build-isolation -e . \
+    && useradd --uid 50000 --create-home headwater \
+    && mkdir -p /data /opt/airflow \
+    && chown headwater: /data /opt/airflow
+USER headwater
+ENTRYPOINT ["tini", "--"]

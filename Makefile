@@ -1,0 +1,88 @@
+# Everything a developer types. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+NEEDED_PYTHON := 3.11
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit test-integration test-dags test-faults lint format bench soak compose-config compose-env lock clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
+
+setup: $(INSTALLED) ## Make .venv from the lock file (again only when that has changed)
+
+$(INSTALLED): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(NEEDED_PYTHON)".split("."))))' 2>/dev/null || \
+	  { echo "Python $(NEEDED_PYTHON) or newer is needed, and '$(PYTHON)' is not that." >&2; \
+	    echo "Install it (Debian, Ubuntu: apt install python3 python3-venv), or name one: make setup PYTHON=python3.13" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "'$(PYTHON)' can't make virtual environments: its venv module is not installed." >&2; \
+	    echo "Install it (Debian, Ubuntu: apt install python3-venv), then run make again." >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
+	$(BIN)/python -m headwater.local_stack demo $(if $(filter 1 yes true,$(ONCE)),--once)
+
+test: test-unit test-integration test-dags test-faults ## Run all tests, one process (and so one Spark session) a folder
+
+test-unit: setup ## Run the unit tests
+	$(BIN)/pytest tests/unit
+
+test-integration: setup ## Run the tests with a real broker and real tables
+	$(BIN)/pytest tests/integration
+
+test-dags: setup ## Run the tests of the DAGs, with real submits
+	$(BIN)/pytest tests/dags
+
+# Exit code 5 is pytest's "there are no tests".
+test-faults: setup ## Run the tests that kill and corrupt things
+	@test ! -d tests/fault_injection || $(BIN)/pytest tests/fault_injection || test $$? -eq 5
+
+lint: setup ## Check style, types and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Format the code
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup ## Measure updates against the same queries written by hand
+	$(BIN)/pytest tests/benchmarks
+
+soak: setup ## Run updates over and over and watch time and memory (SOAK_MINUTES=60)
+	SOAK_MINUTES=$(or $(SOAK_MINUTES),60) $(BIN)/pytest tests/benchmarks -k soak
+
+compose-env: .env ## Make .env with fresh secrets for docker compose, unless it is there
+
+.env:
+	@umask 077 && { \
+	  echo "POSTGRES_PASSWORD=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(24))')"; \
+	  echo "AIRFLOW_ADMIN_PASSWORD=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(12))')"; \
+	  echo "AIRFLOW_JWT_SECRET=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(48))')"; \
+	  echo "AIRFLOW_SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(48))')"; \
+	  echo "AIRFLOW_FERNET_KEY=$$($(PYTHON) -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())')"; \
+	} > $@
+
+compose-config: setup compose-env ## Check docker-compose.yaml with the real Compose
+	$$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec("compose").origin).with_name("docker-compose"))') \
+	  -f docker-compose.yaml config --quiet
+
+# Maintainers only: needs uv. Both files are solved for all Python versions from $(NEEDED_PYTHON) on.
+lock: ## Solve the requirements anew, and pin the jars anew
+	for name in requirements requirements-dev; do \
+	  uv pip compile --universal --python-version $(NEEDED_PYTHON) --generate-hashes --no-header --no-annotate \
+	    $$name.txt --output-file $$name.lock; done
+	$(MAKE) setup
+	$(BIN)/python -m headwater.runtime.jars --lock
+
+clean: ## Remove what the demo, the tests and the tools left here; keeps .venv and the cache of downloads
+	rm -rf .demo .headwater .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

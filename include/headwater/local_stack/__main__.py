@@ -1,0 +1,60 @@
+"""``python -m headwater.local_stack``: the demo, or the broker by itself."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from headwater.errors import HeadwaterError
+from headwater.local_stack.demo import run_demo
+from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater.local_stack.sample_delivery import TOPIC
+from headwater.runtime.ports import LOOPBACK
+
+
+def main() -> int:
+    """Run a verb; returns the exit code."""
+    options = _parser().parse_args()
+    try:
+        if options.verb == "demo":
+            run_demo(Path.cwd(), once=options.once)
+        else:
+            _run_broker(options)
+    except HeadwaterError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("Interrupted; everything that was started has been ended.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m headwater.local_stack", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    demo = verbs.add_parser("demo", help="Kafka, Airflow and the orders pipeline on this machine")
+    demo.add_argument("--once", action="store_true", help="end after the second update")
+    broker = verbs.add_parser("broker", help="a Kafka broker in the foreground")
+    broker.add_argument("--folder", type=Path, required=True, help="where its data is kept")
+    broker.add_argument("--host", default=LOOPBACK, help="the address to listen on (default: %(default)s)")
+    broker.add_argument("--port", type=int, default=9092, help="the port for clients (default: %(default)s)")
+    broker.add_argument("--advertised", default="", help="host:port that clients are told to connect to")
+    return parser
+
+
+def _run_broker(options: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    broker = KafkaBroker(options.folder, options.port, options.host, options.advertised)
+    try:
+        with broker:
+            broker.create_topic(TOPIC, partitions=2)
+            print(f"Kafka answers at {broker.bootstrap_servers}", flush=True)
+            broker.wait()
+    except KeyboardInterrupt:
+        print("Kafka has stopped.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""The demo: the whole path from Kafka and files to gold tables, run by Airflow, on this machine."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from headwater.errors import UpdateFailed
+from headwater.event_log.reader import FlowResult
+from headwater.local_stack.airflow_services import USER
+from headwater.local_stack.dag_updates import DagUpdates
+from headwater.local_stack.results_table import results_table, unread
+from headwater.local_stack.sample_data import Counts, SampleData
+from headwater.local_stack.sample_delivery import ArrivingData
+from headwater.local_stack.stack import LocalStack, local_stack
+from headwater.local_stack.steps import Steps
+
+_PIPELINE = "orders"
+_SEED = 4
+_FIRST_LOT, _SECOND_LOT = 2000, 500
+_SECONDS_BETWEEN_LOTS = 5.0
+
+
+@dataclass
+class Demo:
+    """One run of the demo.
+
+    Attributes:
+        stack: what it runs on.
+        console: where it reports.
+        data: what it sends.
+
+    """
+
+    stack: LocalStack
+    console: Console
+    data: SampleData
+    sent: list[Counts] = field(default_factory=list)
+    results: list[list[FlowResult]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Bring the stack up and take two updates through it.
+
+        Raises:
+            UpdateFailed: if an update failed, or the second did not read exactly what came after the first.
+
+        """
+        following = DagUpdates(self.stack.airflow, _PIPELINE, self.stack.storage / "pipelines" / _PIPELINE)
+        with Steps(self.console) as steps:
+            self.stack.start(steps, lambda: self._send(_FIRST_LOT))
+            with steps.step("First update") as step:
+                step.say("waiting for the DAG")
+                following.begin()
+                self.results.append(following.next_update(step))
+                step.say(_summary(self.results[-1]))
+            with steps.step("More data") as step:
+                step.say("waiting until nothing runs")
+                following.hold()
+                step.say(self._send(_SECOND_LOT))
+            with steps.step("Second update") as step:
+                self.results.append(following.next_update(step))
+                step.say(_summary(self.results[-1]))
+
+    def report(self) -> None:
+        """Print what the updates did.
+
+        Raises:
+            UpdateFailed: if the second update did not read exactly what was sent after the first.
+
+        """
+        self.console.print(results_table(self.results))
+        if wrong := unread(self.sent[-1], self.results[-1]):
+            raise UpdateFailed(
+                f"the second update read something else than what was sent after the first: {'; '.join(wrong)}",
+                where=self.stack.storage / "pipelines" / _PIPELINE / "system" / "events",
+                remedy="`python -m headwater events` shows each batch",
+            )
+        self.console.print(
+            "The second update read exactly what was sent after the first: " + _sentence(self.sent[-1])
+        )
+
+    def keep_going(self) -> None:
+        """Let data arrive, and Airflow update on its schedule, until interrupted."""
+        airflow = self.stack.airflow
+        self.console.print(
+            f"Airflow: {airflow.address}  (user {USER}, password {airflow.password})", soft_wrap=True
+        )
+        self.console.print(f"Tables: {self.stack.folder / 'warehouse'}", soft_wrap=True)
+        total = sum(self.sent, Counts())
+
+        with self.console.status("Data keeps arriving. Ctrl-C ends everything.") as status:
+
+            def arrived(lot: Counts) -> None:
+                nonlocal total
+                total += lot
+                status.update(f"Data keeps arriving, so far {_sentence(total)}. Ctrl-C ends everything.")
+
+            with ArrivingData(
+                self.data, self.stack.destination, seconds=_SECONDS_BETWEEN_LOTS, on_lot=arrived
+            ):
+                while True:
+                    airflow.require_running()
+                    time.sleep(1)
+
+    def _send(self, messages: int) -> str:
+        self.sent.append(self.stack.destination.deliver(self.data.lot(messages, datetime.now(UTC))))
+        return _sentence(self.sent[-1])
+
+
+def run_demo(checkout: Path, *, once: bool) -> None:
+    """Run the demo; its files are in ``<checkout>/.demo``, and a later run goes on from them.
+
+    Args:
+        checkout: the project's folder.
+        once: end after the second update; otherwise data keeps arriving until Ctrl-C.
+
+    Raises:
+        HeadwaterError: if something did not start, or an update failed.
+
+    """
+    console = Console()
+    started = time.monotonic()
+    with local_stack(checkout, checkout / ".demo") as stack:
+        demo = Demo(stack, console, SampleData(_SEED, f"{datetime.now(UTC):%y%m%d%H%M%S}"))
+        demo.run()
+        demo.report()
+        console.print(f"Two updates after {time.monotonic() - started:.0f} seconds.")
+        if once:
+            console.print("Ending what was started.")
+            return
+        try:
+            demo.keep_going()
+        except KeyboardInterrupt:
+            console.print("Ending what was started. The tables stay; `make demo` goes on from them.")
+
+
+def _sentence(sent: Counts) -> str:
+    return f"{sent.messages:,} order messages, {sent.clicks:,} clicks, {sent.customers:,} customers"
+
+
+def _summary(results: list[FlowResult]) -> str:
+    return f"{len(results)} flows, {sum(result.output_rows for result in results):,} rows written"
