@@ -7,6 +7,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
 │   ├── NotADataFrame, ActionInDefinition, InvalidExpectation, QueryFailed
+│   ├── StreamingReadOfMaterializedView
 │   └── UnsupportedArgument, UnsupportedSource
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
 │   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
@@ -162,6 +163,12 @@ class QueryFailed(InvalidPipeline):
     """Spark could not analyse the query that a dataset function describes."""
 
     condition = "QUERY_FAILED"
+
+
+class StreamingReadOfMaterializedView(InvalidPipeline):
+    """A stream can't follow a table whose rows are replaced at each refresh."""
+
+    condition = "STREAMING_READ_OF_MATERIALIZED_VIEW"
 
 
 class UnsupportedArgument(InvalidPipeline):

@@ -70,9 +70,10 @@ class SourceEntry(_Entry):
 
 
 class FlowEntry(_Entry):
-    """A flow. ``inputs`` are datasets of the pipeline that its query reads, views looked through.
+    """A flow. ``inputs`` are the datasets of the pipeline that its query names, views among them.
 
-    ``sources`` lists the streaming ones first, in the order of the lines in the checkpoint's offset files.
+    ``sources`` are what it reads in the end, views looked through: the streaming ones first, in the order of the
+    lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
     """
 

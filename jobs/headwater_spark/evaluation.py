@@ -1,0 +1,309 @@
+"""Evaluating dataset functions: over empty stand-ins to learn schemas and edges, then over the real tables.
+
+Asked for a dataset that is not known yet, the resolution evaluates it first (a stack of names finds circles) and
+hands out a stand-in with its schema, so one pass resolves a graph in any order of declaration.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructType
+
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.errors import (
+    DatasetCycle,
+    FlowWithoutTarget,
+    HeadwaterError,
+    InvalidName,
+    NotADataFrame,
+    QueryFailed,
+    SourceFileFailed,
+    StreamingReadOfMaterializedView,
+    UnknownDataset,
+    UpdateFailed,
+)
+from headwater.graph.registry import Registry, registering
+from headwater_spark.expectations import apply_expectations, check_expectations
+from headwater_spark.facade.action_guard import no_actions
+from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
+from headwater_spark.facade.sql_text import SqlText
+from headwater_spark.loader.source_errors import describe, user_location
+from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
+
+
+class Evaluation:
+    """The resolution behind a facade, for one pipeline. ``live``: read real tables rather than stand-ins."""
+
+    def __init__(
+        self, registry: Registry, session: PipelineSession, warehouse: Path, configuration: Mapping[str, str], stubs: Path
+    ) -> None:
+        self.live = False
+        self.labels: frozenset[str] = frozenset()
+        self._registry = registry
+        self._session = session
+        self._warehouse = warehouse
+        self._stubs = stubs
+        self._lock = threading.RLock()
+        self._stack: list[str] = []
+        self._reads: list[list[str]] = []
+        self._schemas: dict[str, StructType] = {}
+        self._kinds: dict[str, DatasetKind] = {}
+        self.reads_of: dict[str, list[str]] = {}
+        self.frames: dict[str, DataFrame] = {}
+        self._sql = SqlText(session, configuration)
+        session.resolution = self
+        registry.reader = self
+
+    # -- what the facade asks ------------------------------------------------------------------------------------
+
+    def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
+        """The rows of ``name`` as they stand."""
+        dataset = self._dataset(name)
+        if dataset is None:
+            return self._external(name, reader.frame_at, reader.catalog_table)
+        self._record(dataset)
+        if dataset.kind is DatasetKind.TEMPORARY_VIEW:
+            frame = self.view_frame(dataset)
+            if frame.isStreaming:
+                raise NotADataFrame(
+                    f"The view {dataset.name!r} is a stream and is read as a batch.",
+                    remedy=f'Read it with dp.read_stream("{dataset.name}") or spark.readStream.table.',
+                )
+            return frame
+        if self.live:
+            return reader.frame_at(str(self.table_path(dataset)))
+        schema = self.schema_of(dataset)
+        if reader.options_given.get("readchangefeed") == "true":
+            schema = with_change_columns(schema)
+        return DataFrameReader(self._session).schema(schema).format("parquet").load(self._stub("batch", dataset))
+
+    def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
+        """The rows of ``name`` as they come."""
+        dataset = self._dataset(name)
+        if dataset is None:
+            return self._external(name, reader.frame_at, reader.catalog_table)
+        self._record(dataset)
+        if dataset.kind is DatasetKind.TEMPORARY_VIEW:
+            frame = self.view_frame(dataset)
+            if not frame.isStreaming:
+                raise NotADataFrame(
+                    f"The view {dataset.name!r} is a batch and is read as a stream.",
+                    remedy=f'Read it with dp.read("{dataset.name}"), or let the view read streams.',
+                )
+            return frame
+        schema = self.schema_of(dataset)
+        changes = reader.options_given.get("readchangefeed") == "true"
+        if self.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW and not changes:
+            raise StreamingReadOfMaterializedView(
+                f"{dataset.name!r} is a materialized view: each refresh replaces its rows, which a stream can't follow.",
+                remedy=f'Read it as a batch, dp.read("{dataset.name}"), or follow its changes: '
+                'spark.readStream.option("readChangeFeed", "true").table(...).',
+            )
+        if self.live:
+            return reader.frame_at(str(self.table_path(dataset)))
+        schema = with_change_columns(schema) if changes else schema
+        return DataStreamReader(self._session).schema(schema).format("parquet").load(self._stub("stream", dataset))
+
+    def sql_text(self, text: str) -> str:
+        """``text`` with configuration values put in and names of datasets replaced by views of their frames."""
+        return self._sql.rewrite(text, self._knows)
+
+    def read_dataset(self, name: str) -> DataFrame:
+        """``dp.read``."""
+        return self._session.read.table(name)
+
+    def read_dataset_stream(self, name: str) -> DataFrame:
+        """``dp.read_stream``."""
+        return self._session.readStream.table(name)
+
+    # -- evaluation ----------------------------------------------------------------------------------------------
+
+    def flows_of(self, dataset: Dataset) -> list[Flow]:
+        """The flows into a dataset."""
+        return [flow for flow in self._registry.flows() if flow.target == dataset.name]
+
+    def evaluate(self, flow: Flow) -> DataFrame:
+        """Call a flow's function and check that it gave a DataFrame.
+
+        Raises:
+            NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
+                user's line.
+        """
+        with self._lock, no_actions(flow.target), registering(self._registry), self._user_errors(flow):
+            self._reads.append([])
+            try:
+                frame = flow.function()
+            finally:
+                self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
+            if not isinstance(frame, DataFrame):
+                raise NotADataFrame(
+                    f"The function of {flow.name!r} returned {type(frame).__name__}, not a DataFrame.",
+                    where=flow.location,
+                    remedy="End it with `return` and a DataFrame.",
+                )
+            return frame
+
+    def schema_of(self, dataset: Dataset) -> StructType:
+        """The columns of a dataset, evaluating its flows where that was not done yet."""
+        known = self._schemas.get(dataset.name)
+        if known is not None:
+            return known
+        with self._entered(dataset):
+            frames = [(flow, self.evaluate(flow)) for flow in self.flows_of(dataset)]
+            self._kinds[dataset.name] = _kind(dataset, frames)
+            for flow, frame in frames:
+                check_expectations(frame, dataset.expectations, dataset.name)
+                self.frames[flow.name] = frame
+            given = plain_schema(self._session, dataset.schema, dataset.location)
+            schema = merged_schema(dataset, [(flow, frame.schema) for flow, frame in frames], given)
+        self._schemas[dataset.name] = schema
+        return schema
+
+    def kind_of(self, dataset: Dataset) -> DatasetKind:
+        """What the dataset turned out to be; known after ``schema_of``."""
+        return self._kinds.get(dataset.name, dataset.kind)
+
+    def view_frame(self, dataset: Dataset) -> DataFrame:
+        """A temporary view's frame, with its expectations, as part of the query that reads it."""
+        flow = self.flows_of(dataset)[0]
+        with self._entered(dataset):
+            frame = self.evaluate(flow)
+        if dataset.name not in self._schemas:
+            check_expectations(frame, dataset.expectations, dataset.name)
+        return apply_expectations(frame, dataset.expectations, f"view_{dataset.name}")
+
+    def table_path(self, dataset: Dataset) -> Path:
+        """The folder of a stored dataset's table."""
+        return Path(dataset.path) if dataset.path else self._warehouse / dataset.qualified_name.location
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def _knows(self, parts: list[str]) -> bool:
+        name = ".".join(parts)
+        return self._dataset(name) is not None or self._in_warehouse(name) is not None
+
+    def _dataset(self, name: str) -> Dataset | None:
+        try:
+            canonical = self._registry.canonical(name)
+        except InvalidName:
+            return None
+        return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
+
+    def _in_warehouse(self, name: str) -> Path | None:
+        with suppress(InvalidName):
+            path = self._warehouse / self._registry.dataset_name(name).location
+            return path if (path / "_delta_log").is_dir() else None
+        return None
+
+    def _external(
+        self, name: str, at_path: Callable[[str], DataFrame], in_catalog: Callable[[str], DataFrame]
+    ) -> DataFrame:
+        path = self._in_warehouse(name)
+        if path is not None:
+            return at_path(str(path))
+        try:
+            return in_catalog(name)
+        except AnalysisException as error:
+            if error.getCondition() not in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
+                raise
+            raise self._unknown(name) from None
+
+    def _unknown(self, name: str) -> UnknownDataset:
+        known = [dataset.name for dataset in self._registry.datasets()]
+        short = name.removeprefix("LIVE.").removeprefix("live.")
+        near = difflib.get_close_matches(short, known, n=1, cutoff=0.5)
+        remedy = f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known)}."
+        return UnknownDataset(
+            f"{name!r} is neither a dataset of this pipeline nor an existing table.", remedy=remedy
+        )
+
+    def _record(self, dataset: Dataset) -> None:
+        if self._reads:
+            self._reads[-1].append(dataset.name)
+
+    def _stub(self, kind: str, dataset: Dataset) -> str:
+        folder = self._stubs / kind / dataset.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
+    # -- order and errors ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _entered(self, dataset: Dataset) -> Iterator[None]:
+        if dataset.name in self._stack:
+            circle = [*self._stack[self._stack.index(dataset.name) :], dataset.name]
+            raise DatasetCycle(
+                f"Datasets read each other in a circle: {' -> '.join(circle)}.",
+                where=dataset.location,
+                remedy="Break the circle: let one of them read a source instead.",
+            )
+        if not self.flows_of(dataset):
+            raise FlowWithoutTarget(
+                f"Nothing fills {dataset.name!r}.",
+                where=dataset.location,
+                remedy=f'Add @dp.append_flow(target="{dataset.name}") over a function, or drop the table.',
+            )
+        self._stack.append(dataset.name)
+        try:
+            yield
+        finally:
+            self._stack.pop()
+
+    @contextmanager
+    def _user_errors(self, flow: Flow) -> Iterator[None]:
+        try:
+            yield
+        except HeadwaterError as error:
+            error.where = error.where or str(user_location(error.__traceback__, self.labels) or flow.location or "")
+            raise
+        except Exception as error:
+            where = user_location(error.__traceback__, self.labels) or flow.location
+            if isinstance(error, AnalysisException):
+                raise QueryFailed(
+                    f"Spark can't run the query of {flow.name!r}: {describe(error).partition(': ')[2]}",
+                    where=where,
+                    remedy="Correct the query and run `python -m headwater validate`.",
+                ) from error
+            if self.live and isinstance(error, PySparkException):
+                raise UpdateFailed(f"The query of {flow.name!r} could not be made: {describe(error)}", where=where) from error
+            raise SourceFileFailed(
+                f"The function of {flow.name!r} raised {describe(error)}", where=where, remedy="Correct it and run again."
+            ) from error
+
+
+def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind:
+    if dataset.kind is DatasetKind.TEMPORARY_VIEW:
+        return dataset.kind
+    streams = {flow.name: frame.isStreaming for flow, frame in frames}
+    kind = dataset.kind
+    if kind is DatasetKind.TABLE:
+        own = streams.get(dataset.name, True)
+        kind = DatasetKind.STREAMING_TABLE if own else DatasetKind.MATERIALIZED_VIEW
+    for flow, frame in frames:
+        if kind is DatasetKind.MATERIALIZED_VIEW and frame.isStreaming:
+            _wrong_kind(flow, "a materialized view needs a batch DataFrame, and the function returned a streaming one",
+                        "Read with spark.read or dp.read, or declare it with @dp.table.")  # fmt: skip
+        if kind is DatasetKind.MATERIALIZED_VIEW and len(frames) > 1:
+            _wrong_kind(flow, "flows append to streaming tables, and the target is a materialized view",
+                        "Declare the target with dp.create_streaming_table.")  # fmt: skip
+        if kind is DatasetKind.STREAMING_TABLE and frame.isStreaming == flow.once:
+            need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
+            _wrong_kind(flow, f"a flow into a streaming table needs {need}",
+                        "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
+    return kind
+
+
+def _wrong_kind(flow: Flow, what: str, remedy: str) -> None:
+    raise NotADataFrame(f"{flow.name!r}: {what}.", where=flow.location, remedy=remedy)
+
+

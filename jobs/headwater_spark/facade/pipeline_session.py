@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.sql_formatter import SQLStringFormatter
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from headwater.errors import UnsupportedSource
+
+_NOT_HERE = {
+    "cloudfiles": "Use spark.readStream with the files' own format, a schema and .load(folder).",
+    "eventhubs": 'Use format("kafka") with the namespace\'s Kafka endpoint (port 9093, SASL PLAIN).',
+    "kinesis": "There is no open Kinesis source for this version of Spark.",
+}
+
+
+class NameResolution(Protocol):
+    """What the facade asks: the frame behind a name, and SQL text with the names in it replaced."""
+
+    def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
+        """The rows of ``name`` as they stand."""
+
+    def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
+        """The rows of ``name`` as they come."""
+
+    def sql_text(self, text: str) -> str:
+        """``text`` with configuration values put in and the names of datasets replaced by views of them."""
+
+
+class PipelineSession(SparkSession):
+    """A session over a clone of the update's own, so that what a source sets or registers stays with it.
+
+    The constructor is the stock one: Spark itself makes sessions of the class at hand.
+    """
+
+    resolution: NameResolution | None = None
+
+    @classmethod
+    def over(cls, base: SparkSession) -> PipelineSession:
+        """A facade over a clone of ``base``: own settings and temporary views, same catalog and data."""
+        return cls(base.sparkContext, base._jsparkSession.cloneSession())  # noqa: SLF001 - no public way to clone
+
+    @property
+    def read(self) -> PipelineBatchReader:
+        """A reader whose ``table`` finds the pipeline's datasets first."""
+        return PipelineBatchReader(self)
+
+    @property
+    def readStream(self) -> PipelineStreamReader:  # noqa: N802 - Spark's spelling
+        """A stream reader whose ``table`` finds the pipeline's datasets first."""
+        return PipelineStreamReader(self)
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803
+        """Same as ``read.table``."""
+        return self.read.table(tableName)
+
+    def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # type: ignore[override]  # noqa: N803
+        """Run a query in which names of the pipeline's datasets stand for them (``STREAM t`` for a stream)."""
+        if self.resolution is None:
+            return super().sql(sqlQuery, args, **kwargs)
+        formatter = SQLStringFormatter(self)
+        try:
+            text = formatter.format(sqlQuery, **kwargs) if kwargs else sqlQuery
+            return super().sql(self.resolution.sql_text(text), args)
+        finally:
+            if kwargs:
+                formatter.clear()
+
+
+class _KnowsFormats:
+    """Refuses formats that open Spark lacks, by name, where Spark would speak of a missing class."""
+
+    options_given: dict[str, str]
+
+    def _note(self, options: dict[str, Any]) -> None:
+        self.options_given.update({key.lower(): str(value) for key, value in options.items() if value is not None})
+
+    @staticmethod
+    def _check(source: str | None) -> None:
+        if source is not None and source.lower() in _NOT_HERE:
+            raise UnsupportedSource(f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[source.lower()])
+
+
+class PipelineBatchReader(_KnowsFormats, DataFrameReader):
+    """``spark.read`` of the facade."""
+
+    def __init__(self, spark: PipelineSession) -> None:
+        super().__init__(spark)
+        self.session = spark
+        self.options_given = {}
+
+    def format(self, source: str) -> PipelineBatchReader:
+        """As Spark's; refuses formats that are not there."""
+        self._check(source)
+        super().format(source)
+        return self
+
+    def option(self, key: str, value: Any) -> PipelineBatchReader:
+        """As Spark's."""
+        self._note({key: value})
+        super().option(key, value)
+        return self
+
+    def options(self, **options: Any) -> PipelineBatchReader:
+        """As Spark's."""
+        self._note(options)
+        super().options(**options)
+        return self
+
+    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+        """As Spark's; refuses formats that are not there."""
+        self._check(format)
+        return super().load(path, format, schema, **options)
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803
+        """A dataset of the pipeline, or else an existing table."""
+        if self.session.resolution is None:
+            return super().table(tableName)
+        return self.session.resolution.batch(tableName, self)
+
+    def catalog_table(self, name: str) -> DataFrame:
+        """A table of the session's own catalog."""
+        return super().table(name)
+
+    def frame_at(self, path: str) -> DataFrame:
+        """The Delta table at ``path``, with the options given so far."""
+        return self._df(self._jreader.format("delta").load(path))
+
+
+class PipelineStreamReader(_KnowsFormats, DataStreamReader):
+    """``spark.readStream`` of the facade."""
+
+    def __init__(self, spark: PipelineSession) -> None:
+        super().__init__(spark)
+        self.session = spark
+        self.options_given = {}
+
+    def format(self, source: str) -> PipelineStreamReader:
+        """As Spark's; refuses formats that are not there."""
+        self._check(source)
+        super().format(source)
+        return self
+
+    def option(self, key: str, value: Any) -> PipelineStreamReader:
+        """As Spark's."""
+        self._note({key: value})
+        super().option(key, value)
+        return self
+
+    def options(self, **options: Any) -> PipelineStreamReader:
+        """As Spark's."""
+        self._note(options)
+        super().options(**options)
+        return self
+
+    def load(self, path: str | None = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+        """As Spark's; refuses formats that are not there."""
+        self._check(format)
+        return super().load(path, format, schema, **options)
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803
+        """A dataset of the pipeline, or else an existing table, as a stream."""
+        if self.session.resolution is None:
+            return super().table(tableName)
+        return self.session.resolution.stream(tableName, self)
+
+    def catalog_table(self, name: str) -> DataFrame:
+        """A table of the session's own catalog, as a stream."""
+        return super().table(name)
+
+    def frame_at(self, path: str) -> DataFrame:
+        """The Delta table at ``path`` as a stream, with the options given so far."""
+        return self._df(self._jreader.format("delta").load(path))

@@ -1,0 +1,148 @@
+"""From a pipeline on disk to its resolved graph: sources loaded, functions evaluated once over stand-ins."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headwater import __version__
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import FlowWithoutTarget
+from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.registry import Registry
+from headwater_spark.evaluation import Evaluation
+from headwater_spark.facade.action_guard import install_action_guard
+from headwater_spark.facade.pipeline_session import PipelineSession
+from headwater_spark.facade.plan_walk import reads_the_clock
+from headwater_spark.loader.loader import loaded_sources
+from headwater_spark.sources.plan_sources import TableNames, plan_sources
+
+
+@dataclass(frozen=True)
+class ResolvedPipeline:
+    """A pipeline that can be executed: what it declares, what it turned out to be, and how to evaluate it again."""
+
+    project: PipelineProject
+    registry: Registry
+    session: PipelineSession
+    evaluation: Evaluation
+    manifest: Manifest
+
+    def dataset(self, name: str) -> Dataset:
+        """The declaration of a dataset."""
+        return next(dataset for dataset in self.registry.datasets() if dataset.name == name)
+
+    def flow(self, name: str) -> Flow:
+        """The declaration of a flow."""
+        return next(flow for flow in self.registry.flows() if flow.name == name)
+
+
+@contextmanager
+def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator[ResolvedPipeline]:
+    """Load and resolve a pipeline; inside the block its functions can be evaluated.
+
+    Raises:
+        InvalidPipeline: any of its kinds, with the user's line; nothing was written.
+    """
+    install_action_guard()
+    session = PipelineSession.over(spark)
+    for key, value in project.configuration.items():
+        session.conf.set(key, value)
+    registry = Registry(catalog=project.spec.catalog, schema=project.spec.schema)
+    instantiated = SparkSession._instantiatedSession  # noqa: SLF001 - what getOrCreate in a source returns
+    SparkSession._instantiatedSession = session  # noqa: SLF001
+    try:
+        with tempfile.TemporaryDirectory(prefix="headwater-") as folder:
+            stubs = Path(folder).resolve()
+            evaluation = Evaluation(registry, session, project.warehouse, project.configuration, stubs)
+            with loaded_sources(project, registry, session) as loaded:
+                evaluation.labels = loaded.labels
+                manifest = _resolve(project, registry, evaluation, stubs)
+                yield ResolvedPipeline(project, registry, session, evaluation, manifest)
+    finally:
+        SparkSession._instantiatedSession = instantiated  # noqa: SLF001
+
+
+def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluation, stubs: Path) -> Manifest:
+    _check_targets(registry)
+    datasets = registry.datasets()
+    for dataset in datasets:
+        evaluation.schema_of(dataset)
+    locations = {dataset.qualified_name.location: dataset.name for dataset in datasets if dataset.stored and not dataset.path}
+    locations |= {str(dataset.path): dataset.name for dataset in datasets if dataset.path}
+    names = TableNames(stubs, project.warehouse, locations)
+    return Manifest(
+        headwater_version=__version__,
+        pipeline_id=project.pipeline_id,
+        pipeline_name=project.spec.name,
+        catalog=project.spec.catalog,
+        schema_name=project.spec.schema,
+        source_hash=project.source_hash(),
+        datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
+        flows=tuple(_flow_entry(flow, registry, evaluation, names, project.folder) for flow in registry.flows()),
+    )
+
+
+def _check_targets(registry: Registry) -> None:
+    kinds = {dataset.name: dataset.kind for dataset in registry.datasets()}
+    for flow in registry.flows():
+        if flow.target not in kinds:
+            raise FlowWithoutTarget(
+                f"The flow {flow.name!r} writes to {flow.target!r}, which nothing declares.",
+                where=flow.location,
+                remedy=f'Add dp.create_streaming_table("{flow.target}").',
+            )
+        if kinds[flow.target] in (DatasetKind.TEMPORARY_VIEW, DatasetKind.MATERIALIZED_VIEW) and flow.name != flow.target:
+            raise FlowWithoutTarget(
+                f"The flow {flow.name!r} can't append to the {kinds[flow.target].value.replace('_', ' ')} {flow.target!r}.",
+                where=flow.location,
+                remedy="Declare the target with dp.create_streaming_table.",
+            )
+
+
+def _dataset_entry(dataset: Dataset, evaluation: Evaluation, folder: Path) -> DatasetEntry:
+    schema = evaluation.schema_of(dataset)
+    return DatasetEntry(
+        name=dataset.name,
+        kind=evaluation.kind_of(dataset),
+        location=(dataset.path or dataset.qualified_name.location) if dataset.stored else None,
+        comment=dataset.comment,
+        columns=tuple(ColumnEntry(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable) for f in schema.fields),
+        expectations=tuple(
+            ExpectationEntry(name=rule.name, constraint=rule.constraint, action=rule.action) for rule in dataset.expectations
+        ),
+        table_properties=dict(dataset.table_properties),
+        partition_columns=dataset.partition_columns,
+        cluster_columns=dataset.cluster_columns,
+        defined_at=_relative(dataset.location, folder),
+    )
+
+
+def _flow_entry(
+    flow: Flow, registry: Registry, evaluation: Evaluation, names: TableNames, folder: Path
+) -> FlowEntry:
+    frame = evaluation.frames[flow.name]
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
+    order = [dataset.name for dataset in registry.datasets()]
+    return FlowEntry(
+        name=flow.name,
+        target=flow.target,
+        streaming=frame.isStreaming,
+        once=flow.once,
+        inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
+        sources=plan_sources(frame, names),
+        time_dependent=not frame.isStreaming and reads_the_clock(plan),
+        defined_at=_relative(flow.location, folder),
+    )
+
+
+def _relative(location: SourceLocation | None, folder: Path) -> str | None:
+    return str(location.relative_to(folder)) if location is not None else None

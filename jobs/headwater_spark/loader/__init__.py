@@ -1,0 +1,1 @@
+"""Running a pipeline's source files so that they declare their datasets."""

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import ast
+import linecache
+from types import CodeType
+
+from headwater.errors import SourceFileFailed
+from headwater_spark.loader.import_rewriting import rewrite_imports
+from headwater_spark.loader.source_text import SourceText
+
+
+def compile_source(unit: SourceText) -> CodeType:
+    """Compile a unit with the face's imports rewritten; raises SourceFileFailed with the line of a syntax error."""
+    # Tracebacks read lines from here, so they show the user's text also for a notebook's cell.
+    linecache.cache[unit.label] = (len(unit.text), None, unit.text.splitlines(keepends=True), unit.label)
+    try:
+        tree = ast.parse(unit.text, filename=unit.label)
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise SourceFileFailed(
+            f"{error.msg}: {line}" if line else str(error.msg),
+            where=f"{unit.label}:{error.lineno}",
+            remedy="Correct the line and run again.",
+        ) from None
+    return compile(rewrite_imports(tree), unit.label, "exec", dont_inherit=True)

@@ -1,0 +1,71 @@
+"""One face under every name it goes by.
+
+``from pyspark import pipelines as dp``, ``import dlt`` and ``from headwater import pipelines as dp`` all mean
+Headwater's face: the import statements of a source are rewritten before it is compiled. Line numbers stay, and
+nothing outside the source is changed.
+"""
+
+from __future__ import annotations
+
+import ast
+
+FACE = "headwater.pipelines"
+_ALIASES = ("dlt", "pyspark.pipelines", "databricks.pipelines")
+# ``import pyspark.pipelines`` without ``as`` binds ``pyspark``; uses of its attribute go to this name.
+_BOUND_FACE = "__headwater_pipelines__"
+
+
+def rewrite_imports(tree: ast.Module) -> ast.Module:
+    """Return ``tree`` with every import of the face under another name made an import of the face itself."""
+    rewriter = _Rewriter()
+    tree = rewriter.visit(tree)
+    return ast.fix_missing_locations(tree)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._attribute_of_pyspark = False
+
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:  # noqa: N802 - the visitor's protocol
+        kept = [name for name in node.names if name.name not in _ALIASES]
+        statements: list[ast.stmt] = [ast.copy_location(ast.Import([name]), node) for name in kept]
+        for name in node.names:
+            if name.name not in _ALIASES:
+                continue
+            if name.asname or "." not in name.name:
+                statements.append(_face(node, name.asname or name.name))
+            else:
+                root = name.name.split(".")[0]
+                self._attribute_of_pyspark = True
+                statements.append(_face(node, _BOUND_FACE))
+                if root == "pyspark":
+                    statements.append(ast.copy_location(ast.Import([ast.alias("pyspark")]), node))
+        return statements
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:  # noqa: N802
+        if node.level == 0 and node.module in _ALIASES:
+            return ast.copy_location(ast.ImportFrom(FACE, node.names, 0), node)
+        if node.level == 0 and node.module in ("pyspark", "databricks"):
+            faces = [name for name in node.names if name.name == "pipelines"]
+            others = [name for name in node.names if name.name != "pipelines"]
+            statements: list[ast.stmt] = [_face(node, name.asname or "pipelines") for name in faces]
+            if others:
+                statements.append(ast.copy_location(ast.ImportFrom(node.module, others, 0), node))
+            return statements
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        if (
+            self._attribute_of_pyspark
+            and node.attr == "pipelines"
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("pyspark", "databricks")
+        ):
+            return ast.copy_location(ast.Name(_BOUND_FACE, node.ctx), node)
+        return node
+
+
+def _face(node: ast.stmt, name: str) -> ast.stmt:
+    package, _, module = FACE.rpartition(".")
+    return ast.copy_location(ast.ImportFrom(package, [ast.alias(module, name)], 0), node)

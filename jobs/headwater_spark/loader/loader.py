@@ -1,0 +1,85 @@
+"""From source files to a registry of definitions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pyspark import cloudpickle
+
+from headwater.errors import HeadwaterError, InvalidPipeline, SourceFileFailed
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.registry import Registry, registering
+from headwater_spark.loader.compilation import compile_source
+from headwater_spark.loader.pipeline_modules import pipeline_modules
+from headwater_spark.loader.shims import DbUtils, display
+from headwater_spark.loader.source_errors import describe, user_location
+from headwater_spark.loader.source_text import SourceText, read_sources
+
+
+@dataclass(frozen=True)
+class LoadedSources:
+    """The names by which tracebacks call the pipeline's sources."""
+
+    labels: frozenset[str]
+
+
+@contextmanager
+def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> Iterator[LoadedSources]:
+    """Run every source of the pipeline; declarations go to ``registry``, the global ``spark`` is the facade.
+
+    Inside the block, functions of the sources may still import modules of their pipeline.
+
+    Raises:
+        InvalidPipeline: where there are no sources, or they declare nothing.
+        SourceFileFailed: where a source raises, with the user's own line.
+    """
+    files = project.source_files()
+    if not files:
+        raise InvalidPipeline(
+            "The pipeline has no source files.",
+            where=project.spec_file,
+            remedy="Put .py files into transformations/, or name yours under `libraries`.",
+        )
+    names = {"spark": spark, "dbutils": DbUtils(project.configuration), "display": display, "displayHTML": display}
+    folders = list(dict.fromkeys([project.folder, *(path.parent for path in files)]))
+    labels = {str(path) for path in project.folder.rglob("*.py")}
+    with pipeline_modules(folders, names), registering(registry):
+        for path in files:
+            units = read_sources(path)
+            labels.update(unit.label for unit in units)
+            _run(project.folder, path, units, names, labels)
+        if not registry.datasets():
+            raise InvalidPipeline(
+                "The sources declare no dataset.",
+                where=project.folder,
+                remedy="Decorate a function with @dp.table or @dp.materialized_view.",
+            )
+        yield LoadedSources(frozenset(labels))
+
+
+def _run(folder: Path, path: Path, units: list[SourceText], names: Mapping[str, Any], labels: set[str]) -> None:
+    dotted = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
+    module = ModuleType(f"headwater_sources.{dotted}")
+    module.__file__ = str(path)
+    vars(module).update(names)
+    # Registered, because dataclasses look their module up; by value, because workers can't import it.
+    sys.modules[module.__name__] = module
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        for unit in units:
+            exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
+    except HeadwaterError as error:
+        if not error.where:
+            error.where = str(user_location(error.__traceback__, labels) or path)
+        raise
+    except Exception as error:
+        where = user_location(error.__traceback__, labels) or path
+        raise SourceFileFailed(
+            describe(error), where=where, remedy="Correct the source and run again."
+        ) from error

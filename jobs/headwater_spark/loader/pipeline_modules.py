@@ -1,0 +1,78 @@
+"""Modules beside the sources: imported with the same rewriting, and shipped to workers by value."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pyspark import cloudpickle
+
+from headwater_spark.loader.compilation import compile_source
+from headwater_spark.loader.source_text import SourceText
+
+
+class _PipelineLoader(importlib.abc.Loader):
+    def __init__(self, path: Path, names: Mapping[str, Any]) -> None:
+        self._path = path
+        self._names = names
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(self._names)
+        # Workers can't import it: its functions travel with the query instead.
+        cloudpickle.register_pickle_by_value(module)
+        unit = SourceText(self._path, str(self._path), self._path.read_text(encoding="utf-8"))
+        exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
+
+
+class PipelineModuleFinder(importlib.abc.MetaPathFinder):
+    """Finds modules below the pipeline's folders before any other of the same name."""
+
+    def __init__(self, folders: Sequence[Path], names: Mapping[str, Any]) -> None:
+        self._folders = folders
+        self._names = names
+        self.loaded: list[str] = []
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find ``fullname`` as a file or package of the pipeline."""
+        folders = [Path(entry) for entry in path] if path is not None else self._folders
+        if path is not None and not any(_below(folder, self._folders) for folder in folders):
+            return None
+        stem = fullname.rpartition(".")[2]
+        for folder in folders:
+            package, module = folder / stem / "__init__.py", folder / f"{stem}.py"
+            found = package if package.is_file() else module if module.is_file() else None
+            if found is None:
+                continue
+            self.loaded.append(fullname)
+            locations = [str(found.parent)] if found == package else None
+            loader = _PipelineLoader(found, self._names)
+            return importlib.util.spec_from_file_location(
+                fullname, found, loader=loader, submodule_search_locations=locations
+            )
+        return None
+
+
+def _below(folder: Path, roots: Sequence[Path]) -> bool:
+    return any(folder.is_relative_to(root) for root in roots)
+
+
+@contextmanager
+def pipeline_modules(folders: Sequence[Path], names: Mapping[str, Any]) -> Iterator[None]:
+    """Let sources import modules of their own pipeline. Modules loaded so are forgotten when the block ends."""
+    finder = PipelineModuleFinder(folders, names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in finder.loaded:
+            sys.modules.pop(name, None)

@@ -1,0 +1,79 @@
+"""Schemas of datasets: what flows give, what the user gave, and what the two must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater_spark.loader.source_errors import describe
+
+# Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
+_WATERMARK = "spark.watermarkDelayMs"
+
+
+def plain_schema(spark: SparkSession, schema: Any, where: SourceLocation | None) -> StructType | None:
+    """A user's schema (StructType or DDL text) as a StructType; None stays None."""
+    if schema is None or isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, str):
+        try:
+            return StructType.fromDDL(schema)
+        except ParseException as error:
+            raise UnsupportedArgument(f"schema does not parse: {describe(error)}", where=where, remedy='Write it as "id INT, name STRING".') from None
+    raise UnsupportedArgument("schema takes a StructType or a DDL string.", where=where, remedy='Write it as "id INT, name STRING".')
+
+
+def stored_schema(schema: StructType) -> StructType:
+    """The schema as a table keeps it: every column nullable, no watermark in its metadata."""
+    return StructType(
+        [
+            StructField(f.name, f.dataType, True, {k: v for k, v in (f.metadata or {}).items() if k != _WATERMARK})
+            for f in schema.fields
+        ]
+    )
+
+
+def merged_schema(
+    dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType | None
+) -> StructType:
+    """The columns of a dataset: the given schema, or those of all its flows; raises QueryFailed where they disagree."""
+    fields = {f.name.lower(): f for f in stored_schema(given).fields} if given else {}
+    for flow, schema in flows:
+        for field in stored_schema(schema).fields:
+            known = fields.get(field.name.lower())
+            if known is None and given:
+                raise QueryFailed(
+                    f"{flow.name!r} returns the column {field.name!r}, which the schema of {dataset.name!r} does not have.",
+                    where=flow.location,
+                    remedy="Add it to the schema, or leave it out of the query.",
+                )
+            if known is None:
+                fields[field.name.lower()] = field
+            elif known.dataType != field.dataType:
+                raise QueryFailed(
+                    f"The column {field.name!r} of {dataset.name!r} is {known.dataType.simpleString()}, and "
+                    f"{flow.name!r} returns {field.dataType.simpleString()}.",
+                    where=flow.location,
+                    remedy=f'Cast it in the query: F.col("{field.name}").cast("{known.dataType.simpleString()}").',
+                )
+    return StructType(list(fields.values()))
+
+
+def with_change_columns(schema: StructType) -> StructType:
+    """The schema of a table's change feed."""
+    return StructType(
+        [
+            *schema.fields,
+            StructField("_change_type", StringType()),
+            StructField("_commit_version", LongType()),
+            StructField("_commit_timestamp", TimestampType()),
+        ]
+    )

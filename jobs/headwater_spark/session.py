@@ -1,0 +1,52 @@
+"""The Spark session of an update: one per process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from headwater.runtime.java import java_environment
+from headwater.runtime.submit import submit_conf
+
+# Settings that a running session can still take, and that every update needs.
+_RUNTIME_DEFAULTS = {
+    # Without this a Python UDF over a Parquet or Delta read never ends in Spark 4.2.0.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+
+
+def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
+    """Start Spark (or join the JVM that spark-submit started) with the pipeline's settings.
+
+    Args:
+        name: the application's name.
+        user_conf: the ``spark`` section of ``pipeline.yml``; wins over Headwater's defaults.
+
+    Raises:
+        JavaNotFound: where no Java was found.
+        JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Spark's Python loggers print one long JSON line for each failed query; our errors say it shorter.
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    master = user_conf.get("spark.master", "local[*]")
+    builder = SparkSession.builder.appName(name)
+    if not submitted:
+        os.environ.update(java_environment())
+        if "SPARK_LOCAL_IP" not in os.environ and master.startswith("local"):
+            os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        for key, value in submit_conf(user_conf, local=master.startswith("local")).items():
+            builder = builder.config(key, value)
+        builder = builder.master(master)
+    for key, value in {**_RUNTIME_DEFAULTS, **user_conf}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
