@@ -1,0 +1,51 @@
+"""The tables of pipelines as Airflow's assets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Asset, BaseOperator
+
+from headwater_airflow.dataset_verdict import Ending, Verdict
+from headwater_airflow.entities import DatasetTask, read_pipeline
+from headwater_airflow.roots import pipeline_project
+
+
+def dataset_asset(pipeline_id: str, task: DatasetTask) -> Asset:
+    """The asset of a stored dataset; its URI is ``x-delta://<pipeline>/[<catalog>/]<schema>/<table>``."""
+    return Asset(
+        name=f"{pipeline_id}.{task.dataset}",
+        uri=f"x-delta://{pipeline_id}/{task.location}",
+        group="headwater",
+    )
+
+
+def table_asset(pipeline: str, dataset: str) -> Asset:
+    """The asset to schedule a DAG on: ``DAG(schedule=[table_asset("orders", "daily_revenue")])``.
+
+    Raises:
+        KeyError: if the pipeline's manifest has no such stored dataset.
+
+    """
+    found = read_pipeline(pipeline, pipeline_project(pipeline))
+    for task in found.datasets:
+        if task.dataset == dataset:
+            return dataset_asset(found.pipeline_id, task)
+    known = ", ".join(task.dataset for task in found.datasets)
+    raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {known or found.without_graph}")
+
+
+def announce(task: BaseOperator, context: Any, verdict: Verdict) -> None:
+    """Put into the task's asset events what changed, or take care that there are none.
+
+    A task that succeeds makes an event of every outlet it still has, and each event wakes other DAGs.
+    """
+    if verdict.ending is not Ending.UPDATED:
+        silence(task)
+    for asset in task.outlets:
+        context["outlet_events"][asset].extra = verdict.asset_extra()
+
+
+def silence(task: BaseOperator) -> None:
+    """Let the running task make no asset events."""
+    task.outlets = []

@@ -1,0 +1,64 @@
+"""Two DAGs for every pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag("orders")`` watches its lag."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import DAG
+
+from headwater_airflow.documentation import pipeline_description, pipeline_doc
+from headwater_airflow.entities import PipelineTask, read_pipeline
+from headwater_airflow.rendering import render
+from headwater_airflow.roots import pipeline_project
+from headwater_airflow.selection import selection_params
+
+# Fixed: a date that moves would make a new version of every DAG each time it is parsed.
+_START = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+class PipelineDag(DAG):  # type: ignore[misc]
+    """The DAG of a pipeline, made from ``pipeline.yml`` and ``manifest.json``; only files are read.
+
+    Where the manifest is missing or older than the sources, there is one task for the whole pipeline, and the DAG
+    says so.
+
+    Args:
+        pipeline: the name of the pipeline's folder below ``jobs/pipelines`` (or HEADWATER_PIPELINES).
+        settings: arguments of DAG, over those that come from the ``airflow`` section of ``pipeline.yml``.
+
+    Raises:
+        PipelineNotFound, InvalidSpec: if there is no such pipeline, or its ``pipeline.yml`` is wrong.
+
+    """
+
+    def __init__(self, pipeline: str, **settings: Any) -> None:
+        task = read_pipeline(pipeline, pipeline_project(pipeline))
+        offered = [dataset.dataset for dataset in task.datasets]
+        defaults = {
+            "description": pipeline_description(task),
+            "doc_md": pipeline_doc(task),
+            "schedule": task.airflow.schedule,
+            "params": selection_params(offered),
+        }
+        super().__init__(task.pipeline_id, **{**common_settings(task), **defaults, **settings})
+        self.fileloc = _caller()
+        with self:
+            render(task)
+
+
+def common_settings(task: PipelineTask) -> dict[str, Any]:
+    """What all DAGs of a pipeline have in common."""
+    return {
+        "start_date": _START,
+        "catchup": False,
+        "max_active_runs": 1,
+        "tags": ["headwater", *task.airflow.tags],
+        "default_args": {"owner": task.airflow.owner} if task.airflow.owner else {},
+    }
+
+
+def _caller() -> str:
+    """The file that makes the DAG, two frames up: Airflow would take this one."""
+    return sys._getframe(2).f_code.co_filename  # noqa: SLF001

@@ -1,0 +1,82 @@
+"""One dataset in one request: what is known now, and the lines to log about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from headwater.errors import InvalidSpec
+from headwater.event_log.details import FlowStatus
+from headwater.event_log.flow_result import FlowResult
+from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater_airflow.dataset_verdict import UpdateOutcome, Verdict, WatchedDataset, decide
+from headwater_airflow.request import request_id
+from headwater_airflow.roots import pipeline_project
+from headwater_airflow.update_watch import request_results
+
+
+@dataclass
+class DatasetProgress:
+    """Follows a dataset's flows in the event log; every call to ``look`` may block on files."""
+
+    project: PipelineProject
+    dataset: WatchedDataset
+    request: str
+    _old_failures: frozenset[str] | None = None
+    _told: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, pipeline: str, dataset: str, dag_id: str, run_id: str) -> DatasetProgress:
+        """Follow ``dataset`` in the run of a DAG.
+
+        Raises:
+            InvalidSpec: if the manifest no longer has this dataset.
+
+        """
+        project = pipeline_project(pipeline)
+        manifest = read_manifest(project.folder / FILE_NAME)
+        try:
+            watched = WatchedDataset.of(manifest, dataset) if manifest else None
+        except KeyError:
+            watched = None
+        if watched is None:
+            raise InvalidSpec(
+                f"{FILE_NAME} does not have the table {dataset!r} any more.",
+                where=project.folder / FILE_NAME,
+                remedy="Wait until the DAG is parsed anew, then trigger a new run.",
+            )
+        return cls(project, watched, request_id(dag_id, run_id))
+
+    def look(self, outcome: UpdateOutcome) -> Verdict | None:
+        """The dataset's end, if it has come. Ask for ``outcome`` first, so that no record is missed."""
+        results = request_results(self.project.state_folder, self.request)
+        if self._old_failures is None:
+            self._old_failures = frozenset(
+                result.update_id for result in results if result.state == FlowStatus.FAILED
+            )
+        return decide(self.dataset, results, outcome, old_failures=self._old_failures)
+
+    def news(self) -> Iterator[str]:
+        """A line for each flow that moved on since the last call."""
+        for result in request_results(self.project.state_folder, self.request):
+            if result.dataset != self.dataset.name:
+                continue
+            now = (result.state, result.batches)
+            if self._told.get(result.flow) != now:
+                self._told[result.flow] = now
+                yield progress_line(result)
+
+
+def progress_line(result: FlowResult) -> str:
+    """A flow's state and counts in a line of a log."""
+    parts = [f"{result.flow}: {result.state}", f"{result.input_rows} rows in, {result.output_rows} out"]
+    if result.dropped_rows:
+        parts.append(f"{result.dropped_rows} dropped")
+    if result.quarantined_rows:
+        parts.append(f"{result.quarantined_rows} quarantined")
+    if result.batches:
+        parts.append(f"{result.batches} batches")
+    if result.backlog_records is not None:
+        parts.append(f"{result.backlog_records} left")
+    return ", ".join(parts)

@@ -1,0 +1,181 @@
+"""Whether a dataset is done within an update, and how that ended: decided from the event log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from headwater.event_log.details import FlowStatus
+from headwater.event_log.flow_result import FlowResult
+from headwater.graph.manifest import Manifest
+
+
+class Ending(StrEnum):
+    """How a dataset's part in an update ended."""
+
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    LEFT_OUT = "left_out"
+
+
+class UpdateOutcome(StrEnum):
+    """Where the task that runs the update stands, as far as those who wait for it care."""
+
+    UNFINISHED = "unfinished"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    NOT_RUN = "not_run"
+
+    @classmethod
+    def of_task_state(cls, state: str | None) -> UpdateOutcome:
+        """The outcome that a state of the task means."""
+        found = {
+            "success": cls.SUCCEEDED,
+            "failed": cls.FAILED,
+            "upstream_failed": cls.FAILED,
+            "skipped": cls.NOT_RUN,
+            "removed": cls.NOT_RUN,
+        }
+        return found.get(state or "", cls.UNFINISHED)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The end of a dataset's part in an update; ``rows`` are sums over its flows."""
+
+    ending: Ending
+    message: str
+    input_rows: int = 0
+    output_rows: int = 0
+    dropped_rows: int = 0
+    quarantined_rows: int = 0
+    version: int | None = None
+    update_id: str = ""
+
+    def payload(self) -> dict[str, Any]:
+        """The verdict as plain values, for a trigger's event."""
+        return {**asdict(self), "ending": str(self.ending)}
+
+    @classmethod
+    def of_payload(cls, payload: Mapping[str, Any]) -> Verdict:
+        """The verdict that ``payload`` was made of."""
+        return cls(**{**payload, "ending": Ending(payload["ending"])})
+
+    def asset_extra(self) -> dict[str, Any]:
+        """What an asset event tells those who are woken by it."""
+        return {
+            "version": self.version,
+            "rows": self.output_rows,
+            "dropped_rows": self.dropped_rows,
+            "quarantined_rows": self.quarantined_rows,
+            "update_id": self.update_id,
+        }
+
+
+@dataclass(frozen=True)
+class WatchedDataset:
+    """What to look for: the flows that fill a dataset, and every dataset it depends on."""
+
+    name: str
+    flows: tuple[str, ...]
+    always_rewritten: bool
+    ancestors: frozenset[str]
+
+    @classmethod
+    def of(cls, manifest: Manifest, name: str) -> WatchedDataset:
+        """The dataset ``name`` of a manifest; raises KeyError where there is none."""
+        entry = next((found for found in manifest.tables if found.name == name), None)
+        if entry is None:
+            raise KeyError(name)
+        flows = manifest.flows_into(name)
+        ancestors: set[str] = set()
+        waiting = manifest.upstream(name)
+        while waiting:
+            if (nearest := waiting.pop()) not in ancestors:
+                ancestors.add(nearest)
+                waiting += manifest.upstream(nearest)
+        rewritten = any(not flow.streaming for flow in flows)
+        return cls(name, tuple(flow.name for flow in flows), rewritten, frozenset(ancestors - {name}))
+
+
+def decide(
+    dataset: WatchedDataset,
+    results: Sequence[FlowResult],
+    outcome: UpdateOutcome,
+    *,
+    old_failures: Collection[str] = (),
+) -> Verdict | None:
+    """How the dataset ended, or None while more may come.
+
+    Args:
+        dataset: what is watched.
+        results: of all flows of the request.
+        outcome: where the task that runs the update stands; anything but unfinished makes this decide.
+        old_failures: ids of updates whose failures are not believed while the task is unfinished: they were there
+            before anybody watched, so a cleared task is about to try again.
+
+    """
+    mine = [result for result in results if result.dataset == dataset.name]
+    over = outcome is not UpdateOutcome.UNFINISHED
+    for result in mine:
+        believed = result.finished and result.update_id not in old_failures
+        if result.state == FlowStatus.FAILED and (over or believed):
+            return _verdict(Ending.FAILED, result.error or f"The flow {result.flow} failed.", mine)
+    ended = {result.flow for result in mine if result.finished and result.state != FlowStatus.STOPPED}
+    if mine and ended.issuperset(dataset.flows) and all(result.finished for result in mine):
+        return _ended(dataset, mine, results)
+    return _left_over(dataset, mine, results, outcome) if over else None
+
+
+def _ended(dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequence[FlowResult]) -> Verdict:
+    states = {result.state for result in mine}
+    if FlowStatus.COMPLETED in states:
+        moved = dataset.always_rewritten or any(result.input_rows or result.output_rows for result in mine)
+        if moved:
+            return _verdict(Ending.UPDATED, "The table is up to date.", mine)
+        return _verdict(Ending.UNCHANGED, "There was nothing new.", mine)
+    failed = sorted(
+        {
+            r.dataset
+            for r in results
+            if r.dataset in dataset.ancestors and r.state == FlowStatus.FAILED and r.dataset
+        }
+    )
+    if FlowStatus.SKIPPED in states and failed:
+        return _verdict(Ending.LEFT_OUT, f"Not run: {', '.join(failed)} failed before it.", mine)
+    if FlowStatus.SKIPPED in states:
+        return _verdict(Ending.UNCHANGED, "There was nothing new.", mine)
+    return _verdict(Ending.LEFT_OUT, "Not part of this update's selection.", mine)
+
+
+def _left_over(
+    dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequence[FlowResult], outcome: UpdateOutcome
+) -> Verdict:
+    """The update is over, and the log does not tell the end of every flow."""
+    if outcome is UpdateOutcome.NOT_RUN:
+        return _verdict(Ending.LEFT_OUT, "The update was not run.", mine)
+    if outcome is UpdateOutcome.FAILED:
+        return _verdict(
+            Ending.FAILED, "The update ended before this table was done; see the log of its task.", mine
+        )
+    if mine:
+        return _ended(dataset, [result for result in mine if result.finished] or mine, results)
+    if results:
+        return _verdict(Ending.LEFT_OUT, "Not part of this update's selection.", mine)
+    return _verdict(Ending.UNCHANGED, "There was nothing new.", mine)
+
+
+def _verdict(ending: Ending, message: str, mine: Sequence[FlowResult]) -> Verdict:
+    return Verdict(
+        ending,
+        message,
+        sum(result.input_rows for result in mine),
+        sum(result.output_rows for result in mine),
+        sum(result.dropped_rows for result in mine),
+        sum(result.quarantined_rows for result in mine),
+        max((result.version for result in mine if result.version is not None), default=None),
+        mine[-1].update_id if mine else "",
+    )

@@ -1,0 +1,78 @@
+"""What the page of a DAG says about its pipeline."""
+
+from __future__ import annotations
+
+from headwater.graph.manifest import DatasetEntry, Manifest
+from headwater_airflow.entities import PipelineTask
+
+
+def pipeline_doc(task: PipelineTask) -> str:
+    """The DAG's documentation, in Markdown: where it comes from, its tables, its graph as mermaid text."""
+    parts = [
+        f"# {task.name}",
+        f"Made from `pipeline.yml` and `manifest.json` of the pipeline `{task.pipeline}`. Each run updates its "
+        "tables with what is new in their sources; *Trigger* offers a refresh from scratch, and a choice of tables.",
+    ]
+    if task.without_graph:
+        parts.append(f"**Only one task is shown for the whole pipeline.** {task.without_graph}")
+    if task.manifest is not None:
+        parts += [
+            _table(task.manifest),
+            "The graph, as mermaid text:",
+            f"```mermaid\n{mermaid(task.manifest)}\n```",
+        ]
+    return "\n\n".join(parts)
+
+
+def pipeline_description(task: PipelineTask) -> str:
+    """The line below the DAG's name."""
+    if task.without_graph:
+        return task.without_graph
+    return f"Updates the {len(task.datasets)} tables of the pipeline {task.name}."
+
+
+def mermaid(manifest: Manifest) -> str:
+    """The graph of all datasets, views included: an arrow leads from what is read to who reads it."""
+    numbers = {entry.name: f"d{number}" for number, entry in enumerate(manifest.datasets)}
+    lines = ["flowchart LR"]
+    lines += [f'    {numbers[entry.name]}["{entry.name}"]' for entry in manifest.datasets]
+    edges = {
+        (numbers[name], numbers[flow.target])
+        for flow in manifest.flows
+        for name in flow.inputs
+        if name in numbers and flow.target in numbers
+    }
+    lines += [f"    {source} --> {target}" for source, target in sorted(edges, key=_numeric)]
+    return "\n".join(lines)
+
+
+def _numeric(edge: tuple[str, str]) -> tuple[int, int]:
+    return int(edge[0][1:]), int(edge[1][1:])
+
+
+def _table(manifest: Manifest) -> str:
+    rows = [
+        f"| {entry.name} | {_kind(entry)} | {_reads(manifest, entry)} | {_cell(entry.comment)} |"
+        for entry in manifest.datasets
+    ]
+    return "\n".join(["| Dataset | Kind | Reads | Comment |", "|---|---|---|---|", *rows])
+
+
+def _kind(entry: DatasetEntry) -> str:
+    return str(entry.kind).replace("_", " ")
+
+
+def _reads(manifest: Manifest, entry: DatasetEntry) -> str:
+    flows = manifest.flows_into(entry.name)
+    names = [name for flow in flows for name in flow.inputs]
+    names += [
+        f"{source.kind} {source.name or source.path or ''}".strip()
+        for flow in flows
+        for source in flow.sources
+    ]
+    return _cell(", ".join(dict.fromkeys(names)))
+
+
+def _cell(text: str | None) -> str:
+    # A comment comes from a pipeline's source: it must not end its cell, nor start another line.
+    return " ".join((text or "").split()).replace("|", "\\|")

@@ -1,0 +1,101 @@
+"""A pipeline as tasks, before anything of Airflow is known: read from ``pipeline.yml`` and the manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.definitions.dataset_name import DatasetName
+from headwater.definitions.pipeline_spec import AirflowSpec
+from headwater.errors import HeadwaterError
+from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+UPDATE_TASK_ID = "update"
+
+
+@dataclass(frozen=True)
+class DatasetTask:
+    """A stored dataset: ``location`` is ``[catalog/]schema/table``, ``upstream`` the nearest stored datasets."""
+
+    dataset: str
+    task_id: str
+    location: str
+    upstream: tuple[str, ...] = ()
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class PipelineTask:
+    """A whole pipeline. ``without_graph`` says why there are no ``datasets``, where there should be some."""
+
+    pipeline: str
+    pipeline_id: str
+    name: str
+    airflow: AirflowSpec
+    datasets: tuple[DatasetTask, ...] = ()
+    manifest: Manifest | None = None
+    without_graph: str | None = None
+
+
+def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
+    """The tasks of a pipeline; a manifest that is missing, broken or older than the sources gives no datasets.
+
+    ``pipeline``: the name of its folder.
+    """
+    manifest, trouble = _usable_manifest(project)
+    return PipelineTask(
+        pipeline,
+        project.pipeline_id,
+        project.spec.name,
+        project.spec.airflow,
+        _dataset_tasks(manifest) if manifest else (),
+        manifest,
+        trouble,
+    )
+
+
+def _usable_manifest(project: PipelineProject) -> tuple[Manifest | None, str | None]:
+    remedy = f"Write it with `python -m headwater validate {_shown(project.folder)}` and commit it."
+    try:
+        manifest = read_manifest(project.folder / FILE_NAME)
+        if manifest is None:
+            return None, f"There is no {FILE_NAME} beside pipeline.yml, so the tables are not known. {remedy}"
+        if manifest.source_hash != project.source_hash():
+            return None, f"{FILE_NAME} is older than the sources, so the tables may be others. {remedy}"
+    except (HeadwaterError, OSError) as error:
+        return None, f"{FILE_NAME} can't be used: {getattr(error, 'what', error)} {remedy}"
+    return manifest, None
+
+
+def _shown(folder: Path) -> str:
+    # The last parts only: the text becomes part of the DAG, which must be the same on every machine.
+    return "/".join(folder.parts[-3:])
+
+
+def _dataset_tasks(manifest: Manifest) -> tuple[DatasetTask, ...]:
+    taken = {UPDATE_TASK_ID}
+    return tuple(
+        DatasetTask(
+            entry.name,
+            _task_id(entry.name, taken),
+            table_location(manifest, entry),
+            tuple(manifest.upstream(entry.name)),
+            entry.comment,
+        )
+        for entry in manifest.tables
+    )
+
+
+def table_location(manifest: Manifest, entry: DatasetEntry) -> str:
+    """``[catalog/]schema/table`` of a stored dataset, also where its folder was chosen by hand."""
+    name = DatasetName.parse(entry.name, catalog=manifest.catalog, schema=manifest.schema_name)
+    return name.location
+
+
+def _task_id(dataset: str, taken: set[str]) -> str:
+    task_id = dataset.replace(".", "__")
+    while task_id in taken:
+        task_id += "_"
+    taken.add(task_id)
+    return task_id

@@ -1,0 +1,1 @@
+"""What runs a pipeline, follows its tables, and checks its lag."""

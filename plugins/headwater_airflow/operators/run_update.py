@@ -1,0 +1,159 @@
+"""The task that runs an update: ``spark-submit`` of ``jobs/run_update.py``, unless there is nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+)
+
+from headwater.errors import HeadwaterError
+from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater_airflow import submission
+from headwater_airflow.assets import announce, silence
+from headwater_airflow.dataset_verdict import UpdateOutcome, WatchedDataset, decide
+from headwater_airflow.driver_process import DriverReport, attach, exit_code, kill_session, stop_gracefully
+from headwater_airflow.driver_verdict import Failure, judge
+from headwater_airflow.no_news import report_without_news
+from headwater_airflow.request import request_id
+from headwater_airflow.roots import home_folder, pipeline_project
+from headwater_airflow.selection import Selection, read_selection
+from headwater_airflow.update_record import failed_flows, newest_update, record_silent_end
+from headwater_airflow.update_watch import request_results
+
+
+class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
+    """Runs one update of a pipeline, or of some of its tables, and returns its report.
+
+    Every attempt of a run has the same request id: a retry refreshes what is not done yet. Airflow retries only what
+    a retry can help; a broken definition or a violated rule fails at once. When no source has moved and nothing is
+    selected, no JVM is started.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        tables: run these only; left out where the form asks for others.
+        spark_submit: the program to submit with; that of the worker's Python environment if not given.
+
+    """
+
+    template_fields: Sequence[str] = ()
+    ui_color: ClassVar[str] = "#fbe3d0"
+
+    def __init__(
+        self, *, pipeline: str, tables: Sequence[str] = (), spark_submit: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(name=f"headwater-{pipeline}", durable=False, **kwargs)
+        self.pipeline = pipeline
+        self.tables = list(tables)
+        self.spark_submit = spark_submit
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Run the update; the report says what each flow did."""
+        instance = context["ti"]
+        request = request_id(instance.dag_id, instance.run_id, ",".join(self.tables))
+        attempts = (instance.max_tries or 0) + 1
+        try:
+            project = pipeline_project(self.pipeline)
+            selection = self._selection(context["params"])
+            report = report_without_news(project, selection, self.tables, request)
+            if report is not None:
+                self.log.info(
+                    "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
+                )
+                silence(self)
+                return report
+            self._prepare(project, selection, request, instance.try_number, attempts)
+        except HeadwaterError as error:
+            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
+        report = self._submit(context, project, request, last=instance.try_number >= attempts)
+        self._announce(context, project, request)
+        return report
+
+    def on_kill(self) -> None:
+        """Stop after the batch in flight; what is not done then can be killed without harm to the tables."""
+        if self._hook is not None:
+            self._end_driver()
+            super().on_kill()
+
+    def _selection(self, params: Mapping[str, Any]) -> Selection:
+        selection = read_selection(params, self.tables)
+        chosen = read_selection(params).tables
+        if self.tables and chosen and not set(chosen) & set(self.tables):
+            raise AirflowSkipException("Not among the tables that this run was asked for.")
+        return selection
+
+    def _announce(self, context: Any, project: PipelineProject, request: str) -> None:
+        manifest = read_manifest(project.folder / FILE_NAME) if self.outlets else None
+        if manifest is None:
+            return
+        watched = WatchedDataset.of(manifest, self.tables[0])
+        results = request_results(project.state_folder, request)
+        verdict = decide(watched, results, UpdateOutcome.SUCCEEDED)
+        assert verdict is not None, "an update that is over has an end for every table"
+        announce(self, context, verdict)
+
+    def _prepare(
+        self, project: PipelineProject, selection: Selection, request: str, attempt: int, attempts: int
+    ) -> None:
+        master = self._master()
+        self.application = submission.application()
+        self.application_args = [
+            *submission.driver_arguments(project, request, attempt, attempts),
+            *selection.arguments(),
+        ]
+        self.conf = submission.driver_conf(project, master)
+        self.env_vars = submission.driver_environment(project)
+        self._spark_binary = self.spark_submit or submission.spark_submit()
+
+    def _master(self) -> str:
+        """The connection's master; the provider would quietly take YARN for a connection that does not exist."""
+        try:
+            connection = BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException as error:
+            variable = f"AIRFLOW_CONN_{self._conn_id.upper()}"
+            raise AirflowFailException(
+                f"There is no connection {self._conn_id!r}. Make one of type spark, for instance "
+                f"""{variable}='{{"conn_type": "spark", "host": "local[*]"}}'."""
+            ) from error
+        return str(connection.host or "")
+
+    def _submit(self, context: Any, project: PipelineProject, request: str, *, last: bool) -> dict[str, Any]:
+        report = DriverReport()
+        self._hook = self._get_hook()
+        attach(self._hook, report, home_folder())
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            self._raise_failure(self._failure(project, request, report), project, request, last, error)
+        finally:
+            # The task ended by an error of its own (a timeout): a driver left alone would hold the pipeline.
+            self._end_driver()
+        return report.content or {"state": "COMPLETED", "flows": []}
+
+    def _end_driver(self) -> None:
+        if not stop_gracefully(self._hook):
+            kill_session(self._hook)
+
+    def _failure(self, project: PipelineProject, request: str, report: DriverReport) -> Failure:
+        flows = failed_flows(project, newest_update(project, request))
+        return judge(exit_code(self._hook), report.content, flows)
+
+    def _raise_failure(
+        self, failure: Failure, project: PipelineProject, request: str, last: bool, cause: Exception
+    ) -> None:
+        if failure.silent:
+            update = newest_update(project, request)
+            record_silent_end(
+                project, request, update, failure.message, will_retry=failure.transient and not last
+            )
+        if failure.transient:
+            raise AirflowException(failure.message) from cause
+        raise AirflowFailException(failure.message) from cause

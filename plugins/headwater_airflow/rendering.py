@@ -1,0 +1,93 @@
+"""The one place where a pipeline's tasks become operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from headwater_airflow.assets import dataset_asset
+from headwater_airflow.entities import UPDATE_TASK_ID, DatasetTask, PipelineTask
+from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
+from headwater_airflow.operators.run_update import RunUpdateOperator
+
+# A table that this run leaves out is skipped; those that read it are still looked at.
+_RULE = "none_failed"
+
+
+def render(task: PipelineTask) -> list[BaseOperator]:
+    """Make the operators of a pipeline, within the DAG that is being built.
+
+    ``watched``: a task that runs the whole update, and beside it a task per table that follows. ``per_table``: a
+    submit per table. Without a graph: the task that runs the whole update.
+    """
+    if task.airflow.tasks == "per_table" and task.datasets:
+        return _per_table(task)
+    update = RunUpdateOperator(
+        task_id=UPDATE_TASK_ID,
+        task_display_name="update",
+        pipeline=task.pipeline,
+        doc_md="Runs the update in one Spark application. The other tasks follow it, one for each table.",
+        **_submit_settings(task, task.airflow.priority_weight + 1),
+    )
+    return [update, *_watchers(task)]
+
+
+def _watchers(task: PipelineTask) -> list[BaseOperator]:
+    found = {
+        dataset.dataset: DatasetUpdateOperator(
+            task_id=dataset.task_id,
+            task_display_name=dataset.dataset,
+            pipeline=task.pipeline,
+            dataset=dataset.dataset,
+            asset=dataset_asset(task.pipeline_id, dataset),
+            retries=0,
+            trigger_rule=_RULE,
+            weight_rule="absolute",
+            priority_weight=task.airflow.priority_weight,
+            doc_md=dataset.comment,
+        )
+        for dataset in task.datasets
+    }
+    _connect(task.datasets, found)
+    return list(found.values())
+
+
+def _per_table(task: PipelineTask) -> list[BaseOperator]:
+    found = {
+        dataset.dataset: RunUpdateOperator(
+            task_id=dataset.task_id,
+            task_display_name=dataset.dataset,
+            pipeline=task.pipeline,
+            tables=[dataset.dataset],
+            outlets=[dataset_asset(task.pipeline_id, dataset)],
+            trigger_rule=_RULE,
+            doc_md=dataset.comment,
+            # One update of a pipeline at a time: a second one would be refused.
+            max_active_tis_per_dag=1,
+            **_submit_settings(task, task.airflow.priority_weight),
+        )
+        for dataset in task.datasets
+    }
+    _connect(task.datasets, found)
+    return list(found.values())
+
+
+def _connect(datasets: tuple[DatasetTask, ...], operators: dict[str, Any]) -> None:
+    for dataset in datasets:
+        for upstream in dataset.upstream:
+            operators[dataset.dataset].set_upstream(operators[upstream])
+
+
+def _submit_settings(task: PipelineTask, priority: int) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "conn_id": task.airflow.connection,
+        "retries": task.airflow.retries,
+        "retry_delay": task.airflow.retry_delay,
+        "execution_timeout": task.airflow.timeout,
+        "weight_rule": "absolute",
+        "priority_weight": priority,
+    }
+    if task.airflow.pool:
+        settings["pool"] = task.airflow.pool
+    return settings

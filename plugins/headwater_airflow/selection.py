@@ -1,0 +1,87 @@
+"""The form of a triggered run, and what comes out of it: anybody may post anything, so it is checked again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow.sdk import Param
+
+from headwater.definitions.dataset_name import NAME_PATTERN, check_name
+from headwater.errors import InvalidName
+
+_NAME = NAME_PATTERN.pattern
+_QUALIFIED = rf"^{_NAME}(\.{_NAME}){{0,2}}$"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a pipeline an update is asked to do; empty: all of it, incrementally."""
+
+    tables: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    full_refresh_all: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.full_refresh or self.full_refresh_all)
+
+    def arguments(self) -> list[str]:
+        """The selection as arguments of ``headwater run``."""
+        found: list[str] = []
+        if self.tables:
+            found += ["--tables", ",".join(self.tables)]
+        if self.full_refresh_all:
+            found.append("--full-refresh-all")
+        elif self.full_refresh:
+            found += ["--full-refresh", ",".join(self.full_refresh)]
+        return found
+
+
+def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
+    """The fields of the form; ``datasets`` are offered for choosing."""
+    names = {"type": "array", "items": {"type": "string", "pattern": _QUALIFIED}}
+    if datasets:
+        names["examples"] = list(datasets)
+    return {
+        "tables": Param([], title="Only these tables", description="None chosen: all.", **names),
+        "full_refresh": Param(
+            [],
+            title="Refresh from scratch",
+            description="These tables are emptied and filled anew from all that their sources still hold.",
+            **names,
+        ),
+        "full_refresh_all": Param(
+            False,
+            type="boolean",
+            title="Refresh all from scratch",
+            description="Every table is emptied and filled anew from all that the sources still hold.",
+        ),
+    }
+
+
+def read_selection(params: Mapping[str, Any], only: Sequence[str] = ()) -> Selection:
+    """The selection in a run's parameters; ``only``: the tables of a task that runs no others.
+
+    Raises:
+        InvalidName: if a value is not a list of plain names.
+
+    """
+    tables = _names(params, "tables")
+    refresh = _names(params, "full_refresh")
+    if only:
+        tables, refresh = tuple(only), tuple(name for name in refresh if name in only)
+    everything = params.get("full_refresh_all", False)
+    if not isinstance(everything, bool):
+        raise InvalidName(f"{everything!r} is neither true nor false.", where="full_refresh_all")
+    return Selection(tables, refresh, everything)
+
+
+def _names(params: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = params.get(key) or []
+    if not isinstance(value, list | tuple):
+        raise InvalidName(f"{value!r} is not a list of names.", where=key, remedy="Give a JSON list.")
+    for name in value:
+        for part in str(name).split(".") if isinstance(name, str) else [name]:
+            check_name(part, "dataset", key)
+    return tuple(value)

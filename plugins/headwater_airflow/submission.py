@@ -1,0 +1,69 @@
+"""How the driver of an update is started by ``spark-submit``: settings, environment, arguments."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.runtime.java import java_environment
+from headwater.runtime.submit import submit_conf
+from headwater_airflow.roots import home_folder
+
+APPLICATION = "jobs/run_update.py"
+
+
+def spark_submit() -> str:
+    """The ``spark-submit`` of the same environment as this Python, else the one on PATH."""
+    beside = Path(sys.executable).with_name("spark-submit")
+    return str(beside) if beside.exists() else "spark-submit"
+
+
+def application() -> str:
+    """The script that the driver runs."""
+    return str(home_folder() / APPLICATION)
+
+
+def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
+    """What has to be known before the JVM starts; ``master`` as the connection names it.
+
+    Raises:
+        JarsUnavailable, JarChecksumMismatch: if the jars are neither in the cache nor to be had.
+
+    """
+    return submit_conf(project.spec.spark, local=master.startswith("local"))
+
+
+def driver_environment(project: PipelineProject) -> dict[str, str]:
+    """Variables for the driver, over those of the worker.
+
+    Raises:
+        JavaNotFound: if there is no Java that Spark runs on.
+
+    """
+    return {
+        **java_environment(),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "HEADWATER_STORAGE": str(project.storage),
+        "HEADWATER_WAREHOUSE": str(project.warehouse),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def driver_arguments(project: PipelineProject, request: str, attempt: int, max_attempts: int) -> list[str]:
+    """Arguments of the script, without the selection. Nothing secret may be among them: all can see them."""
+    return [
+        str(project.folder),
+        "--storage",
+        str(project.storage),
+        "--warehouse",
+        str(project.warehouse),
+        "--request-id",
+        request,
+        "--attempt",
+        str(attempt),
+        "--max-attempts",
+        str(max_attempts),
+        "--json",
+    ]

@@ -1,0 +1,1 @@
+"""The waiting halves of the operators and sensors: they run in the triggerer, and start no JVM."""

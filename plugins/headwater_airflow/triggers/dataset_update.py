@@ -1,0 +1,94 @@
+"""Follows a dataset's part in a running update."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.triggers.base import BaseTrigger, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
+
+from headwater_airflow.dataset_progress import DatasetProgress
+from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict
+from headwater_airflow.entities import UPDATE_TASK_ID
+
+_LOOKS_PER_TASK_CHECK = 5
+
+
+class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
+    """Ends when the dataset is done under the request of its DAG run, or when the update is over.
+
+    A table that did not change, or was left out, ends the task here and now: no worker is started, and no asset
+    event is made. What changed or failed goes back to the operator.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        dataset: as the manifest names it.
+        dag_id, run_id: of the run; taken from the task instance where they are not given.
+        poll_seconds: between two looks at the event log.
+
+    """
+
+    def __init__(
+        self,
+        pipeline: str,
+        dataset: str,
+        dag_id: str | None = None,
+        run_id: str | None = None,
+        poll_seconds: float = 2.0,
+    ) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.dataset = dataset
+        self.dag_id = dag_id
+        self.run_id = run_id
+        self.poll_seconds = poll_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The trigger as its class and arguments."""
+        names = ("pipeline", "dataset", "dag_id", "run_id", "poll_seconds")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {
+            name: getattr(self, name) for name in names
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look at the log until the dataset's end is known."""
+        dag_id, run_id = self._run()
+        progress = await asyncio.to_thread(DatasetProgress.open, self.pipeline, self.dataset, dag_id, run_id)
+        looks = 0
+        while True:
+            outcome = UpdateOutcome.UNFINISHED
+            if looks % _LOOKS_PER_TASK_CHECK == 0:
+                outcome = await asyncio.to_thread(update_outcome, dag_id, run_id)
+            verdict = await asyncio.to_thread(progress.look, outcome)
+            for line in await asyncio.to_thread(lambda: list(progress.news())):
+                self.log.info(line)
+            if verdict is not None:
+                break
+            looks += 1
+            await asyncio.sleep(self.poll_seconds)
+        self.log.info(verdict.message)
+        yield _event(verdict)
+
+    def _run(self) -> tuple[str, str]:
+        if self.dag_id and self.run_id:
+            return self.dag_id, self.run_id
+        instance = self.task_instance
+        assert instance is not None, "the triggerer tells which task a trigger belongs to"
+        return instance.dag_id, instance.run_id
+
+
+def update_outcome(dag_id: str, run_id: str) -> UpdateOutcome:
+    """How the update of a run stands, as its task's state tells."""
+    states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=[UPDATE_TASK_ID], run_ids=[run_id])
+    state = states.get(run_id, {}).get(UPDATE_TASK_ID)
+    return UpdateOutcome.of_task_state(str(getattr(state, "value", state)) if state else None)
+
+
+def _event(verdict: Verdict) -> TriggerEvent:
+    if verdict.ending is Ending.UNCHANGED:
+        return TaskSuccessEvent()
+    if verdict.ending is Ending.LEFT_OUT:
+        return TaskSkippedEvent()
+    return TriggerEvent(verdict.payload())

@@ -1,0 +1,46 @@
+"""What the event log has, or is to have, about an update as a whole."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from headwater.event_log.details import FlowStatus, UpdateState, update_progress
+from headwater.event_log.reader import events
+from headwater.event_log.update_summary import UpdateSummary, fold_updates
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def newest_update(project: PipelineProject, request: str) -> UpdateSummary | None:
+    """The newest update under a request, or None if no attempt got that far."""
+    kinds = ("create_update", "update_progress")
+    found = fold_updates(events(project.state_folder, request_id=request, event_type=kinds))
+    return found[-1] if found else None
+
+
+def failed_flows(project: PipelineProject, update: UpdateSummary | None) -> list[dict[str, Any]]:
+    """The record of each flow that failed in an update."""
+    if update is None:
+        return []
+    records = events(project.state_folder, update_id=update.update_id, event_type="flow_progress")
+    return [
+        record
+        for record in records
+        if record["details"].get("flow_progress", {}).get("status") == FlowStatus.FAILED
+    ]
+
+
+def record_silent_end(
+    project: PipelineProject, request: str, update: UpdateSummary | None, message: str, *, will_retry: bool
+) -> None:
+    """Write the end of an update whose driver could not: else it would seem to run forever."""
+    if update is not None and update.ended is not None:
+        return
+    update_id = update.update_id if update is not None else str(uuid.uuid4())
+    details = update_progress(UpdateState.FAILED)
+    details["update_progress"]["will_retry"] = will_retry
+    with EventLogWriter(
+        project.state_folder, project.pipeline_id, project.spec.name, update_id, request
+    ) as log:
+        log.emit("update_progress", message, level="ERROR", details=details, error={"fatal": not will_retry})

@@ -1,0 +1,53 @@
+"""What the event log says about a request, read cheaply by everybody who waits for it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.event_log.event import event_table
+from headwater.event_log.flow_result import FlowResult
+from headwater.event_log.reader import flow_results
+
+_KEPT_REQUESTS = 32
+
+
+@dataclass(frozen=True)
+class _Seen:
+    version: int
+    results: tuple[FlowResult, ...]
+
+
+_lock = threading.Lock()
+_seen: dict[tuple[Path, str], _Seen] = {}
+
+
+def log_version(state_folder: Path) -> int:
+    """The newest version of the event log's table, or -1: only a folder is listed."""
+    try:
+        names = [path.name for path in (event_table(state_folder) / "_delta_log").iterdir()]
+    except FileNotFoundError:
+        return -1
+    return max(
+        (int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()), default=-1
+    )
+
+
+def request_results(state_folder: Path, request: str) -> tuple[FlowResult, ...]:
+    """What each flow did under a request, over all its attempts.
+
+    The table is read once per version and process: a triggerer follows every dataset of an update at once.
+    """
+    key = (state_folder, request)
+    with _lock:
+        version = log_version(state_folder)
+        known = _seen.get(key)
+        if known is None or known.version != version:
+            results = tuple(flow_results(state_folder, request_id=request)) if version >= 0 else ()
+            known = _Seen(version, results)
+            _seen.pop(key, None)
+            _seen[key] = known
+            while len(_seen) > _KEPT_REQUESTS:
+                del _seen[next(iter(_seen))]
+        return known.results
