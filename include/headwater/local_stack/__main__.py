@@ -1,16 +1,18 @@
-"""``python -m headwater.local_stack``: the demo, or the broker by itself."""
+"""``python -m headwater.local_stack``: the demo, or one part of it by itself."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from headwater.errors import HeadwaterError
-from headwater.local_stack.demo import run_demo
+from headwater.local_stack.demo import FIRST_LOT, SEED, run_demo
 from headwater.local_stack.kafka_broker import KafkaBroker
-from headwater.local_stack.sample_delivery import TOPIC
+from headwater.local_stack.sample_data import SampleData
+from headwater.local_stack.sample_delivery import TOPIC, ArrivingData, Destination
 from headwater.runtime.ports import LOOPBACK
 
 
@@ -20,8 +22,10 @@ def main() -> int:
     try:
         if options.verb == "demo":
             run_demo(Path.cwd(), once=options.once)
-        else:
+        elif options.verb == "broker":
             _run_broker(options)
+        else:
+            _send_data(options)
     except HeadwaterError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -41,6 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--host", default=LOOPBACK, help="the address to listen on (default: %(default)s)")
     broker.add_argument("--port", type=int, default=9092, help="the port for clients (default: %(default)s)")
     broker.add_argument("--advertised", default="", help="host:port that clients are told to connect to")
+    data = verbs.add_parser("data", help="sample data that keeps arriving")
+    data.add_argument("--kafka", required=True, help="host:port of the broker")
+    data.add_argument("--landing", type=Path, required=True, help="the folder in which files land")
+    data.add_argument("--seconds", type=float, default=5.0, help="between two lots (default: %(default)s)")
     return parser
 
 
@@ -54,6 +62,17 @@ def _run_broker(options: argparse.Namespace) -> None:
             broker.wait()
     except KeyboardInterrupt:
         print("Kafka has stopped.")
+
+
+def _send_data(options: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sample = SampleData(SEED, f"{datetime.now(UTC):%y%m%d%H%M%S}")
+    destination = Destination(options.kafka, options.landing)
+    destination.deliver(sample.lot(FIRST_LOT, datetime.now(UTC)))
+    with ArrivingData(
+        sample, destination, seconds=options.seconds, on_lot=lambda lot: print(lot, flush=True)
+    ):
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from headwater.local_stack.stack import LocalStack, local_stack
 from headwater.local_stack.steps import Steps
 
 _PIPELINE = "orders"
-_SEED = 4
-_FIRST_LOT, _SECOND_LOT = 2000, 500
+SEED = 4
+FIRST_LOT, SECOND_LOT = 2000, 500
 _SECONDS_BETWEEN_LOTS = 5.0
 
 
@@ -51,7 +51,7 @@ class Demo:
         """
         following = DagUpdates(self.stack.airflow, _PIPELINE, self.stack.storage / "pipelines" / _PIPELINE)
         with Steps(self.console) as steps:
-            self.stack.start(steps, lambda: self._send(_FIRST_LOT))
+            self.stack.start(steps, lambda: self._send(FIRST_LOT))
             with steps.step("First update") as step:
                 step.say("waiting for the DAG")
                 following.begin()
@@ -60,7 +60,7 @@ class Demo:
             with steps.step("More data") as step:
                 step.say("waiting until nothing runs")
                 following.hold()
-                step.say(self._send(_SECOND_LOT))
+                step.say(self._send(SECOND_LOT))
             with steps.step("Second update") as step:
                 self.results.append(following.next_update(step))
                 step.say(_summary(self.results[-1]))
@@ -125,7 +125,7 @@ def run_demo(checkout: Path, *, once: bool) -> None:
     console = Console()
     started = time.monotonic()
     with local_stack(checkout, checkout / ".demo") as stack:
-        demo = Demo(stack, console, SampleData(_SEED, f"{datetime.now(UTC):%y%m%d%H%M%S}"))
+        demo = Demo(stack, console, SampleData(SEED, f"{datetime.now(UTC):%y%m%d%H%M%S}"))
         demo.run()
         demo.report()
         console.print(f"Two updates after {time.monotonic() - started:.0f} seconds.")

@@ -41,9 +41,11 @@ class Child:
     def stop(self, grace_seconds: float = _GRACE_SECONDS) -> None:
         """Asks the process to end, and kills its group if it takes longer than the grace."""
         if self.is_running:
-            self.signal_group(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(grace_seconds)
+            # Airflow's scheduler waits for its tasks until it is asked a second time.
+            for _ in range(2):
+                self.signal_group(signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(grace_seconds / 2)
         self.kill()
 
     def kill(self) -> None:
