@@ -21,10 +21,13 @@ SECRETS = (
 )
 
 
-def compose(file: Path, *arguments: str, secrets: tuple[str, ...] = SECRETS) -> subprocess.CompletedProcess[str]:
+def compose(
+    file: Path, *arguments: str, secrets: tuple[str, ...] = SECRETS
+) -> subprocess.CompletedProcess[str]:
     """Run the packaged Compose binary; its Python entry point hides the exit code."""
     spec = importlib.util.find_spec("compose")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     binary = Path(spec.origin).with_name("docker-compose")
     environment = {"PATH": os.defpath, "HOME": "/nonexistent", **dict.fromkeys(secrets, "for-this-test")}
     command = [str(binary), "--file", str(file), "--env-file", "/dev/null", "config", *arguments]
@@ -86,6 +89,8 @@ def test_the_source_has_no_literal_secret():
     """Whatever is named like a secret comes from the environment."""
     source = yaml.safe_load(COMPOSE_FILE.read_text())
     variables = source["x-airflow"]["environment"] | source["services"]["postgres"]["environment"]
-    named = [value for key, value in variables.items() if key.endswith(("_KEY", "_SECRET", "_PASSWORD", "_CONN"))]
+    named = [
+        value for key, value in variables.items() if key.endswith(("_KEY", "_SECRET", "_PASSWORD", "_CONN"))
+    ]
     assert len(named) >= 5
     assert all("${" in value for value in named)

@@ -120,6 +120,11 @@ class KafkaBroker:
         """Whether the process is alive."""
         return self._child is not None and self._child.is_running
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, once started."""
+        return self._child.process.pid if self._child else None
+
     def start(self) -> Self:
         """Start the broker, formatting the folder if it is new, and return when it answers.
 

@@ -67,4 +67,5 @@ class Steps:
                 f"✓ {name} ({time.monotonic() - started:.1f} s) {step.detail}",
                 soft_wrap=True,
                 highlight=False,
+                markup=False,
             )

@@ -1,0 +1,80 @@
+"""The broker of the local stack is a real one: what it acknowledged is there after a crash."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from headwater.errors import PortTaken
+from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater.runtime.java import java_home
+
+MESSAGES = 500
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A running broker with one topic of two partitions."""
+    with KafkaBroker(tmp_path / "kafka") as running:
+        running.create_topic("orders", partitions=2)
+        yield running
+
+
+def produce(broker: KafkaBroker) -> None:
+    """Send some messages, all acknowledged."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for number in range(MESSAGES):
+        producer.produce("orders", key=str(number), value=str(number))
+    assert producer.flush(20) == 0
+
+
+def count(broker: KafkaBroker) -> int:
+    """Count the messages that the broker holds."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "count", "log_level": 0})
+    try:
+        ends = [consumer.get_watermark_offsets(TopicPartition("orders", part), timeout=10) for part in (0, 1)]
+    finally:
+        consumer.close()
+    return sum(high - low for low, high in ends)
+
+
+def test_after_a_crash_and_a_restart(broker: KafkaBroker):
+    """Killed, and then restarted in order, the broker still has every message."""
+    produce(broker)
+    broker.kill()
+    assert not broker.is_running
+    broker.start()
+    assert count(broker) == MESSAGES
+    broker.restart()
+    assert count(broker) == MESSAGES
+
+
+def test_it_listens_on_loopback_only(broker: KafkaBroker):
+    """Another machine can't reach it: every port it listens on is of the loopback address."""
+    listening = [
+        connection.laddr.ip.removeprefix("::ffff:")
+        for connection in psutil.Process(broker.pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert set(listening) == {"127.0.0.1"}
+    assert len(listening) == 2
+
+
+def test_a_taken_port_is_told(tmp_path: Path):
+    """A port that something listens on is refused before anything is written."""
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(PortTaken, match="the Kafka broker"):
+        KafkaBroker(tmp_path / "kafka", port=server.getsockname()[1]).start()
+    assert not (tmp_path / "kafka").exists()
+
+
+def test_on_java_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The broker runs on the packaged Java as well."""
+    monkeypatch.setenv("HEADWATER_JAVA", "pypi")
+    assert java_home().name == "java-shim"
+    with KafkaBroker(tmp_path / "kafka") as running:
+        running.create_topic("orders", partitions=2)
+        produce(running)
+        assert count(running) == MESSAGES
