@@ -15,7 +15,8 @@ HeadwaterError                       what, where, what to do; a condition name; 
     ├── FlowFailed                   terminal: a retry gives the same
     │   └── ExpectationViolated
     ├── FlowInterrupted              transient: a retry may help
-    └── EventLogNotWritten           transient: what happened could not be recorded
+    ├── EventLogNotWritten           transient: what happened could not be recorded
+    └── SourceUnreachable            transient: a source could not be asked where it stands
 """
 
 from __future__ import annotations
@@ -244,4 +245,11 @@ class EventLogNotWritten(UpdateFailed):
     """Records of the event log could not be written."""
 
     condition = "EVENT_LOG_NOT_WRITTEN"
+    transient = True
+
+
+class SourceUnreachable(UpdateFailed):
+    """A source (a broker, a folder) could not be asked where it stands."""
+
+    condition = "SOURCE_UNREACHABLE"
     transient = True

@@ -70,6 +70,18 @@ def committed_offsets(checkpoint: Path) -> BatchOffsets | None:
     return None if batch_id is None else read_offsets(checkpoint, batch_id)
 
 
+def kafka_initial_offset(checkpoint: Path, source: int = 0) -> Any:
+    """Where a Kafka source began (it is kept before the first batch), or None where it has not begun."""
+    file = checkpoint / "sources" / str(source) / "0"
+    if not file.is_file():
+        return None
+    # The byte before the version mark is for readers of very old Spark versions.
+    text = _text(file).removeprefix("\0")
+    if not text.startswith("v1\n"):
+        raise CheckpointUnreadable("The Kafka source's first offset is damaged.", where=file, remedy=_REMEDY)
+    return _parse(text.removeprefix("v1\n"), file)
+
+
 def query_id(checkpoint: Path) -> str | None:
     """The id of the query that the checkpoint belongs to, or None where there is none yet."""
     file = checkpoint / "metadata"

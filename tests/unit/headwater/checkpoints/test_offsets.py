@@ -117,3 +117,15 @@ def test_damaged_file_log_is_told(tmp_path):
         (folder / "0").write_text(text)
         with pytest.raises(CheckpointUnreadable):
             offsets.files_seen(tmp_path)
+
+
+def test_kafka_start_before_the_first_batch(tmp_path):
+    """Where a Kafka source began is known before its first batch; a damaged entry is an error."""
+    assert offsets.kafka_initial_offset(tmp_path) is None
+    folder = tmp_path / "sources" / "0"
+    folder.mkdir(parents=True)
+    (folder / "0").write_bytes(b'\x00v1\n{"ev":{"0":5}}')
+    assert offsets.kafka_initial_offset(tmp_path) == {"ev": {"0": 5}}
+    (folder / "0").write_bytes(b'\x00v1\n{"ev"')
+    with pytest.raises(CheckpointUnreadable):
+        offsets.kafka_initial_offset(tmp_path)

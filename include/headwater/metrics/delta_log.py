@@ -1,0 +1,115 @@
+"""Heads and commits of Delta tables, read from the table's log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.errors import SourceUnreachable
+
+# Beyond so many commits back from the head, the question for the last change of data is not worth its answer.
+_MAX_STEPS_BACK = 1000
+
+
+@dataclass(frozen=True)
+class TableHead:
+    """Which table it is (Delta's id changes when a table is made anew) and its newest version."""
+
+    table_id: str
+    version: int
+
+
+@dataclass(frozen=True)
+class AddedFile:
+    """A file that a commit added. ``records`` is None where its statistics do not say."""
+
+    bytes: int
+    records: int | None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a version did. ``timestamp``: seconds since 1970. Files that only moved rows (optimize) are left out."""
+
+    version: int
+    timestamp: float
+    added: tuple[AddedFile, ...]
+    removes_data: bool
+    changes_metadata: bool
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether rows came or went."""
+        return bool(self.added) or self.removes_data
+
+
+def table_head(table: Path) -> TableHead | None:
+    """The head of the table at ``table``, None where there is none; raises SourceUnreachable if it is damaged."""
+    if not (table / "_delta_log").is_dir():
+        return None
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    try:
+        opened = DeltaTable(str(table))
+    except TableNotFoundError:
+        return None
+    except DeltaError as error:
+        raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
+    return TableHead(str(opened.metadata().id), opened.version())
+
+
+def read_commit(table: Path, version: int) -> Commit | None:
+    """A version's commit, or None where its file is gone (logs are cleaned after a time) or not there yet."""
+    file = table / "_delta_log" / f"{version:020d}.json"
+    try:
+        text = file.read_text(encoding="utf-8")
+        modified = file.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    actions: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    millis = info.get("inCommitTimestamp") or info.get("timestamp") or modified * 1000
+    added = tuple(_added(action["add"]) for action in actions if _changes(action, "add"))
+    removes = any(_changes(action, "remove") for action in actions)
+    return Commit(version, millis / 1000, added, removes, any("metaData" in action for action in actions))
+
+
+def last_change(table: Path, head: int, *, metadata_too: bool = False) -> Commit | None:
+    """The newest commit that changed data (or the schema or properties, if asked), None where the log is gone."""
+    for commit in _backwards(table, head):
+        if commit.changes_data or (metadata_too and commit.changes_metadata):
+            return commit
+    return None
+
+
+def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
+    """The files of a version (the head if None), in the order in which a stream's first read takes them."""
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    opened = DeltaTable(str(table), version=version)
+    rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    rows.sort(key=lambda row: (row["modification_time"], row["path"]))
+    return [AddedFile(int(row["size_bytes"]), row.get("num_records")) for row in rows]
+
+
+def _backwards(table: Path, head: int) -> Iterator[Commit]:
+    for version in range(head, max(-1, head - _MAX_STEPS_BACK), -1):
+        commit = read_commit(table, version)
+        if commit is None:
+            return
+        yield commit
+
+
+def _changes(action: dict[str, Any], kind: str) -> bool:
+    return kind in action and bool(action[kind].get("dataChange", True))
+
+
+def _added(action: dict[str, Any]) -> AddedFile:
+    stats = action.get("stats")
+    records = json.loads(stats).get("numRecords") if stats else None
+    return AddedFile(int(action.get("size", 0)), records)

@@ -1,0 +1,40 @@
+"""What a stream from files has not read yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.offsets import SeenFile, files_seen
+from headwater.errors import SourceUnreachable
+from headwater.metrics.backlog import Backlog
+from headwater.metrics.file_listing import list_files
+
+# Spark forgets, and then ignores, files that are so much older than the newest it has seen.
+_MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000
+
+
+def file_backlog(
+    path: str,
+    options: Mapping[str, str],
+    checkpoint: Path | None,
+    source_index: int,
+    offset: Mapping[str, Any] | None,
+) -> Backlog:
+    """The files at ``path`` that the checkpoint has not taken in (all of them if ``offset`` is None)."""
+    try:
+        present = list_files(path, options)
+    except SourceUnreachable as error:
+        return Backlog.because(error.what)
+    seen: list[SeenFile] = []
+    if offset is not None and checkpoint is not None:
+        seen = files_seen(checkpoint, source_index, up_to=int(offset["logOffset"]))
+    known = {file.path for file in seen}
+    oldest_ms = 0
+    if seen and "maxFileAge" not in options:
+        oldest_ms = max(file.timestamp for file in seen) - _MAX_FILE_AGE_MS
+    new = [f for f in present if f.path not in known and f.modified_ns // 1_000_000 >= oldest_ms]
+    age = max(0.0, time.time() - min(f.modified_ns for f in new) / 1e9) if new else 0.0
+    return Backlog(bytes=sum(f.size for f in new), files=len(new), seconds=age, moved=bool(new))

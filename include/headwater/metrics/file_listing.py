@@ -1,0 +1,83 @@
+"""Listing the files that Spark's file sources would read."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from headwater.errors import SourceUnreachable
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A file: absolute path, bytes, and modification time in ns since 1970."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+
+def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
+    """The files below ``path`` (a file, folder or glob), by path; raises SourceUnreachable if it is not local.
+
+    Folders below are looked into where ``recursiveFileLookup`` is on or they are partitions (``day=1``);
+    names that begin with ``_`` or ``.`` are left out, as Spark does.
+    """
+    url = urlparse(path)
+    if url.scheme not in ("", "file"):
+        raise SourceUnreachable(f"{path} is not on a local file system.")
+    lowered = {key.lower(): value for key, value in options.items()}
+    recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
+    patterns = _alternatives(lowered.get("pathglobfilter", "*"))
+    found: dict[str, ListedFile] = {}
+    for root in _roots(unquote(url.path) if url.scheme else path):
+        for file in _below(root, recursive=recursive):
+            if any(fnmatch.fnmatchcase(file.name, pattern) for pattern in patterns):
+                state = file.stat()
+                found[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
+    return [found[key] for key in sorted(found)]
+
+
+def _roots(path: str) -> list[Path]:
+    if not any(sign in path for sign in "*?[{"):
+        if not Path(path).exists():
+            raise SourceUnreachable(f"There is no file or folder {path}.")
+        return [Path(path)]
+    return [Path(match) for pattern in _alternatives(path) for match in sorted(glob.glob(pattern))]  # noqa: PTH207 - absolute patterns
+
+
+def _below(root: Path, *, recursive: bool) -> Iterator[os.DirEntry[str]]:
+    if root.is_file():
+        with os.scandir(root.parent) as entries:
+            yield from (entry for entry in entries if entry.name == root.name)
+        return
+    with os.scandir(root) as entries:
+        for entry in sorted(entries, key=lambda item: item.name):
+            if _hidden(entry.name):
+                continue
+            if entry.is_dir():
+                if recursive or "=" in entry.name:
+                    yield from _below(Path(entry.path), recursive=recursive)
+            else:
+                yield entry
+
+
+def _hidden(name: str) -> bool:
+    return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The patterns that Hadoop's ``{a,b}`` stands for; Python's glob has no braces."""
+    match = _BRACES.search(pattern)
+    if match is None:
+        return [pattern]
+    head, tail = pattern[: match.start()], pattern[match.end() :]
+    return [found for choice in match[1].split(",") for found in _alternatives(head + choice + tail)]

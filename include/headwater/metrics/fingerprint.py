@@ -1,0 +1,59 @@
+"""What a source is at, as a text that changes when its content does: for flows that read all of it each time."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from headwater.definitions.source import SourceKind
+from headwater.errors import SourceUnreachable
+from headwater.graph.manifest import SourceEntry
+from headwater.metrics.delta_log import last_change, table_head
+from headwater.metrics.file_listing import list_files
+
+
+def source_key(source: SourceEntry) -> str:
+    """The name of a source in ``FlowState.input_versions``."""
+    return f"{source.kind}:{source.name or source.location or source.path or source.format}"
+
+
+def source_table(source: SourceEntry, warehouse: Path) -> Path | None:
+    """The folder of a source that is a table, None for one that is not."""
+    if source.kind not in (SourceKind.DATASET, SourceKind.DELTA) or source.location is None:
+        return None
+    return warehouse / source.location
+
+
+def source_fingerprint(source: SourceEntry, warehouse: Path) -> str | None:
+    """What the source is at now; None where that can't be known.
+
+    Take it before the source is read: what arrives meanwhile is then read again, never missed.
+    Delta: ``<table id>@<version>`` of the last commit that changed rows or schema. Files: a digest of the listing.
+    """
+    table = source_table(source, warehouse)
+    if table is not None:
+        return _table_fingerprint(table)
+    if source.kind is SourceKind.FILES and source.path:
+        try:
+            files = list_files(source.path, source.options)
+        except SourceUnreachable:
+            return None
+        digest = hashlib.sha256()
+        for file in files:
+            digest.update(f"{file.path}\0{file.size}\0{file.modified_ns}\n".encode())
+        return "files:" + digest.hexdigest()
+    return None
+
+
+def fingerprint_version(fingerprint: str, table_id: str) -> int | None:
+    """The version in a table's fingerprint, None where it is of another table or another kind."""
+    identity, _, version = fingerprint.rpartition("@")
+    return int(version) if identity == table_id and version.isdigit() else None
+
+
+def _table_fingerprint(table: Path) -> str | None:
+    head = table_head(table)
+    if head is None:
+        return None
+    changed = last_change(table, head.version, metadata_too=True)
+    return f"{head.table_id}@{changed.version if changed else head.version}"

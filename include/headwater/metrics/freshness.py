@@ -1,0 +1,42 @@
+"""How old the newest data of each table is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.delta_log import last_change, table_head
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """A table's newest commit of data: its age in seconds, its version, its time (seconds since 1970).
+
+    All None where there is no table yet, or no such commit in its log.
+    """
+
+    dataset: str
+    seconds: float | None = None
+    version: int | None = None
+    committed_at: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The freshness as JSON values."""
+        return asdict(self)
+
+
+def pipeline_freshness(project: PipelineProject, manifest: Manifest) -> list[Freshness]:
+    """The freshness of every table, in the manifest's order. Commits that change no rows do not count."""
+    return [_freshness(project, manifest, entry.name) for entry in manifest.tables]
+
+
+def _freshness(project: PipelineProject, manifest: Manifest, dataset: str) -> Freshness:
+    table = manifest.table_path(project.warehouse, dataset)
+    head = table_head(table)
+    commit = last_change(table, head.version) if head else None
+    if commit is None:
+        return Freshness(dataset)
+    return Freshness(dataset, max(0.0, time.time() - commit.timestamp), commit.version, commit.timestamp)

@@ -1,0 +1,116 @@
+"""How far each flow of a pipeline is behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.checkpoints.layout import flow_checkpoint
+from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.backlog import Backlog, total
+from headwater.metrics.kafka_backlog import Connect
+from headwater.metrics.kafka_offsets import BrokerTopics
+from headwater.metrics.source_position import source_backlog
+
+
+@dataclass(frozen=True)
+class SourceLag:
+    """The backlog of one source of a flow."""
+
+    source: SourceEntry
+    backlog: Backlog
+
+    @property
+    def name(self) -> str:
+        """What the source is called, for people."""
+        entry = self.source
+        return entry.name or entry.path or entry.location or entry.format or str(entry.kind)
+
+
+@dataclass(frozen=True)
+class FlowLag:
+    """The backlog of a flow over all its sources."""
+
+    flow: str
+    dataset: str
+    streaming: bool
+    backlog: Backlog
+    sources: tuple[SourceLag, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The lag as JSON values."""
+        parts = [
+            {"source": part.name, "kind": str(part.source.kind), **part.backlog.as_dict()}
+            for part in self.sources
+        ]
+        whole = self.backlog.as_dict()
+        return {
+            "flow": self.flow,
+            "dataset": self.dataset,
+            "streaming": self.streaming,
+            **whole,
+            "sources": parts,
+        }
+
+
+@dataclass(frozen=True)
+class LagBreach:
+    """A flow that is over a limit, or of which it can't be told (``value`` is then None)."""
+
+    flow: str
+    dataset: str
+    measure: str
+    value: float | None
+    limit: float
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.flow}: {self.measure} of lag not known ({self.reason}), limit {self.limit:g}"
+        return f"{self.flow}: {self.value:,.0f} {self.measure} of lag, limit {self.limit:g}"
+
+
+def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect = BrokerTopics) -> FlowLag:
+    """The lag of one flow."""
+    checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
+    if flow.once:
+        state = checkpoint.read_state()
+        done = Backlog(0, 0, 0, 0, 0.0, moved=False) if state and state.completed else Backlog(moved=True)
+        return FlowLag(flow.name, flow.target, flow.streaming, done, ())
+    parts = tuple(
+        SourceLag(source, source_backlog(flow, source, checkpoint, project.warehouse, connect=connect))
+        for source in flow.sources
+        # A stream sees a table that it joins as it is at each batch: only what streams can be behind.
+        if source.streaming or not flow.streaming
+    )
+    return FlowLag(flow.name, flow.target, flow.streaming, total(part.backlog for part in parts), parts)
+
+
+def pipeline_lag(
+    project: PipelineProject, manifest: Manifest, *, connect: Connect = BrokerTopics
+) -> list[FlowLag]:
+    """The lag of every flow, in the manifest's order."""
+    return [flow_lag(project, flow, connect=connect) for flow in manifest.flows]
+
+
+def over_limit(
+    lags: list[FlowLag],
+    *,
+    records: float | None = None,
+    seconds: float | None = None,
+    bytes: float | None = None,  # noqa: A002 - named as the measure is
+    files: float | None = None,
+) -> list[LagBreach]:
+    """The flows over a given limit. One whose lag can't be known counts as over: silence would hide trouble."""
+    limits = {"records": records, "seconds": seconds, "bytes": bytes, "files": files}
+    found = []
+    for lag in lags:
+        for measure, limit in limits.items():
+            value = getattr(lag.backlog, measure)
+            if limit is None or (value is None and not lag.backlog.unknown):
+                continue
+            if value is None or value > limit:
+                reason = lag.backlog.unknown or ""
+                found.append(LagBreach(lag.flow, lag.dataset, measure, value, limit, reason))
+    return found

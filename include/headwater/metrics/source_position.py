@@ -1,0 +1,78 @@
+"""How far a flow is behind one of its sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.offsets import committed_offsets, kafka_initial_offset
+from headwater.definitions.source import SourceKind
+from headwater.errors import CheckpointUnreadable, SourceUnreachable
+from headwater.graph.manifest import FlowEntry, SourceEntry
+from headwater.metrics.backlog import Backlog
+from headwater.metrics.delta_backlog import delta_backlog, unread_since
+from headwater.metrics.delta_log import table_head
+from headwater.metrics.file_backlog import file_backlog
+from headwater.metrics.fingerprint import fingerprint_version, source_fingerprint, source_key, source_table
+from headwater.metrics.kafka_backlog import Connect, kafka_backlog
+from headwater.metrics.kafka_offsets import BrokerTopics
+
+
+def source_backlog(
+    flow: FlowEntry,
+    source: SourceEntry,
+    checkpoint: FlowCheckpoint,
+    warehouse: Path,
+    *,
+    connect: Connect = BrokerTopics,
+) -> Backlog:
+    """What ``flow`` has not read of ``source`` yet; never raises for what is away or damaged, but says why not.
+
+    ``checkpoint``: the flow's folder in storage; ``connect``: opens a Kafka broker by its servers.
+    """
+    try:
+        if source.streaming:
+            return _streaming(flow, source, checkpoint.live_folder(), warehouse, connect)
+        return _batch(source, checkpoint.read_state(), warehouse)
+    except (CheckpointUnreadable, SourceUnreachable) as error:
+        return Backlog.because(f"{error.what} ({error.where})")
+    except (KeyError, TypeError, ValueError) as error:
+        return Backlog.because(f"the position can't be made out: {type(error).__name__}: {error}")
+
+
+def _streaming(
+    flow: FlowEntry, source: SourceEntry, folder: Path, warehouse: Path, connect: Connect
+) -> Backlog:
+    index = [entry for entry in flow.sources if entry.streaming].index(source)
+    offsets = committed_offsets(folder)
+    offset = offsets.source(index) if offsets is not None else None
+    table = source_table(source, warehouse)
+    if table is not None:
+        return delta_backlog(table, offset, source.options)
+    if source.kind is SourceKind.KAFKA:
+        began = kafka_initial_offset(folder, index) if offset is None else offset
+        return kafka_backlog(source.options, began, connect)
+    if source.kind is SourceKind.FILES and source.path:
+        return file_backlog(source.path, source.options, folder, index, offset)
+    return Backlog.because(f"nothing can be asked of a source of format {source.format or source.kind}")
+
+
+def _batch(source: SourceEntry, state: FlowState | None, warehouse: Path) -> Backlog:
+    before = state.input_versions.get(source_key(source)) if state else None
+    now = source_fingerprint(source, warehouse)
+    table = source_table(source, warehouse)
+    if now is None:
+        what = source.name or source.location or source.path or source.format or source.kind
+        return Backlog.because(f"what {what} is at can't be known")
+    if before == now:
+        return Backlog(seconds=0.0, moved=False)
+    head = table_head(table) if table is not None else None
+    if table is None or head is None:
+        return Backlog(moved=True)
+    version = fingerprint_version(before, head.table_id) if before else None
+    if version is None and before:
+        return Backlog.because(f"the table at {table} was made anew since it was last read", moved=True)
+    found = unread_since(table, -1 if version is None else version)
+    return Backlog(
+        found.records, found.bytes, found.files, found.versions, found.seconds, True, found.unknown
+    )

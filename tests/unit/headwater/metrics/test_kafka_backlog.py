@@ -1,0 +1,127 @@
+"""Lag behind Kafka, against a broker of few words."""
+
+from __future__ import annotations
+
+import socket
+import time
+from types import SimpleNamespace
+
+from headwater.errors import SourceUnreachable
+from headwater.metrics.kafka_backlog import kafka_backlog
+from headwater.metrics.kafka_offsets import BrokerTopics
+
+OPTIONS = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "ev"}
+
+
+class FakeTopics:
+    """Answers from a table of bounds; messages are 30 s old."""
+
+    def __init__(self, bounds):
+        self.known = bounds
+        self.asked = []
+
+    def __call__(self, servers):
+        self.servers = servers
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def partitions(self, options):
+        if not self.known:
+            raise SourceUnreachable("Kafka has no topic ev.")
+        return sorted(self.known)
+
+    def bounds(self, partition):
+        return self.known[partition]
+
+    def first_times(self, positions):
+        self.asked.append(dict(positions))
+        return {place: time.time() - 30 for place in positions}
+
+
+def test_behind():
+    """Lag is what lies between the checkpoint and each partition's end, aged by its first message."""
+    topics = FakeTopics({("ev", 0): (0, 100), ("ev", 1): (0, 50)})
+    found = kafka_backlog(OPTIONS, {"ev": {"0": 90, "1": 50}}, topics)
+    assert (found.records, found.moved) == (10, True)
+    assert found.seconds is not None
+    assert 29 < found.seconds < 40
+    assert topics.asked == [{("ev", 0): 90}]
+
+
+def test_at_the_end():
+    """At every end there is nothing, and no message is asked for."""
+    topics = FakeTopics({("ev", 0): (0, 100)})
+    found = kafka_backlog(OPTIONS, {"ev": {"0": 100}}, topics)
+    assert (found.records, found.seconds, found.moved) == (0, 0.0, False)
+    assert topics.asked == []
+
+
+def test_new_partition_counts_from_its_start():
+    """A partition that the checkpoint does not know is read from its first kept message."""
+    topics = FakeTopics({("ev", 0): (0, 100), ("ev", 1): (5, 25)})
+    assert kafka_backlog(OPTIONS, {"ev": {"0": 100}}, topics).records == 20
+
+
+def test_before_the_first_run():
+    """What a first run will read is decided by the starting offsets; Spark's default is the end."""
+    topics = FakeTopics({("ev", 0): (10, 100), ("ev", 1): (0, 50)})
+    assert kafka_backlog({**OPTIONS, "startingOffsets": "earliest"}, None, topics).records == 140
+    latest = kafka_backlog(OPTIONS, None, topics)
+    assert (latest.records, latest.moved) == (0, None)
+    chosen = {**OPTIONS, "startingOffsets": '{"ev":{"0":-2,"1":20}}'}
+    assert kafka_backlog(chosen, None, topics).records == 120
+
+
+def test_expired_messages_are_not_counted():
+    """Messages that the broker has thrown away are no backlog, what is left is."""
+    topics = FakeTopics({("ev", 0): (60, 100)})
+    assert kafka_backlog(OPTIONS, {"ev": {"0": 10}}, topics).records == 40
+
+
+def test_topic_made_anew():
+    """An end before the checkpoint's offset is told as a topic made anew, not as negative lag."""
+    found = kafka_backlog(OPTIONS, {"ev": {"0": 90}}, FakeTopics({("ev", 0): (0, 3)}))
+    assert (found.records, found.moved) == (None, True)
+    assert "made anew" in (found.unknown or "")
+
+
+def test_missing_topic_and_address():
+    """What can't be asked is unknown with the reason, neither zero nor an exception."""
+    assert "no topic" in (kafka_backlog(OPTIONS, None, FakeTopics({})).unknown or "")
+    assert "where the Kafka broker is" in (kafka_backlog({"subscribe": "ev"}, None).unknown or "")
+
+
+def test_broker_away_is_told_in_bounded_time():
+    """A broker that does not answer costs a bounded wait and gives a reason."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    options = {**OPTIONS, "kafka.bootstrap.servers": f"127.0.0.1:{port}"}
+    start = time.monotonic()
+    found = kafka_backlog(options, None, lambda servers: BrokerTopics(servers, timeout=0.5))
+    assert time.monotonic() - start < 5
+    assert found.records is None
+    assert "could not be asked" in (found.unknown or "")
+
+
+def subscribed(options):
+    """Ask the real client's code for partitions, over a list of topics that needs no broker."""
+    topics = BrokerTopics("127.0.0.1:1")
+    topic = lambda count: SimpleNamespace(error=None, partitions=dict.fromkeys(range(count)))  # noqa: E731
+    answer = SimpleNamespace(topics={"ev_a": topic(2), "ev_b": topic(1), "other": topic(1)})
+    close = topics._consumer.close
+    topics._consumer = SimpleNamespace(list_topics=lambda timeout: answer, close=close)
+    with topics:
+        return topics.partitions(options)
+
+
+def test_three_ways_to_subscribe():
+    """A comma list, a pattern and an assignment each mean the partitions that Spark takes them for."""
+    assert subscribed({"subscribe": "ev_b, other"}) == [("ev_b", 0), ("other", 0)]
+    assert subscribed({"subscribePattern": "ev_.*"}) == [("ev_a", 0), ("ev_a", 1), ("ev_b", 0)]
+    assert subscribed({"assign": '{"ev_a":[1]}'}) == [("ev_a", 1)]

@@ -1,0 +1,71 @@
+"""Lag and freshness of whole pipelines."""
+
+from __future__ import annotations
+
+import json
+
+from headwater.metrics.freshness import pipeline_freshness
+from headwater.metrics.lag import over_limit, pipeline_lag
+
+from .conftest import write_rows
+
+
+def lag_of(pipeline, name):
+    return next(lag for lag in pipeline_lag(pipeline.project, pipeline.manifest) if lag.flow == name)
+
+
+def test_nothing_behind(done):
+    """After an update each flow is at its sources' heads."""
+    lags = pipeline_lag(done.project, done.manifest)
+    assert [(lag.flow, lag.backlog.moved, lag.backlog.seconds) for lag in lags] == [
+        ("bronze", False, 0.0),
+        ("silver", False, 0.0),
+        ("gold", False, 0.0),
+    ]
+    assert over_limit(lags, records=0, seconds=0) == []
+    json.dumps([lag.as_dict() for lag in lags])
+
+
+def test_each_kind_behind(done):
+    """New files, new commits for a stream, and new commits for a view each show as lag of their own flow."""
+    done.land("b.json")
+    assert lag_of(done, "bronze").backlog.files == 1
+    write_rows(done.table("bronze"), 3, 4, 5)
+    assert lag_of(done, "silver").backlog.records == 3
+    write_rows(done.table("silver"), 3)
+    gold = lag_of(done, "gold").backlog
+    assert (gold.moved, gold.versions, gold.records) == (True, 1, 1)
+    breaches = over_limit(pipeline_lag(done.project, done.manifest), records=2)
+    assert [(breach.flow, breach.value) for breach in breaches] == [("silver", 3)]
+    assert "silver: 3 records of lag, limit 2" in str(breaches[0])
+
+
+def test_unknown_lag_is_over_every_limit(done):
+    """A lag that can't be known breaks the limit and says why, instead of passing in silence."""
+    (done.checkpoint("silver").epoch_folder(0) / "offsets" / "0").write_text("")
+    (breach,) = over_limit(pipeline_lag(done.project, done.manifest), records=10)
+    assert breach.value is None
+    assert "the file is empty" in str(breach)
+
+
+def test_never_run(pipeline):
+    """A pipeline that never ran has everything before it, and where tables are missing says so."""
+    pipeline.land("a.json")
+    lags = {lag.flow: lag.backlog for lag in pipeline_lag(pipeline.project, pipeline.manifest)}
+    assert lags["bronze"].files == 1
+    assert "no Delta table" in (lags["silver"].unknown or "")
+
+
+def test_freshness(done):
+    """Freshness is the age of the newest commit of data; a table that is not there has none."""
+    import shutil
+
+    from deltalake import DeltaTable
+
+    DeltaTable(str(done.table("bronze"))).alter.set_table_properties({"delta.appendOnly": "false"})
+    shutil.rmtree(done.table("gold"))
+    bronze, silver, gold = pipeline_freshness(done.project, done.manifest)
+    assert (bronze.version, silver.version, gold.version) == (0, 0, None)
+    assert bronze.seconds is not None
+    assert 0 <= bronze.seconds < 60
+    assert gold.seconds is None
