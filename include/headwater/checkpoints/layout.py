@@ -19,7 +19,8 @@ from typing import Any
 class FlowState:
     """What must outlive an update besides Spark's own checkpoint.
 
-    ``pending_epoch``: a full refresh or reset that was begun and not finished (the table may be empty already).
+    ``pending_epoch``: a full refresh or reset that was begun and not finished; ``pending_empties_table`` tells which
+    (the table may be empty already).
     ``sink_id``: the Delta id of the table that the live epoch writes to.
     ``input_versions``: for a batch flow, what each source was at when it was last read (by source key).
     ``definition_hash``: the hash of the pipeline's sources at the last completed run.
@@ -28,6 +29,7 @@ class FlowState:
 
     epoch: int = 0
     pending_epoch: int | None = None
+    pending_empties_table: bool = False
     sink_id: str | None = None
     input_versions: Mapping[str, str] = field(default_factory=dict)
     definition_hash: str | None = None

@@ -39,6 +39,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} {_QUICK_JVM}",
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
             "spark.databricks.delta.snapshotPartitions": "2",
         }

@@ -1,0 +1,74 @@
+"""Before a flow starts: what Spark would stay silent about, and would lose or double rows over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.errors import CheckpointMismatch
+
+
+@dataclass(frozen=True)
+class FlowStart:
+    """What a check looks at. ``sink_id``: the Delta id of the table as it is now, None where there is none."""
+
+    flow: str
+    dataset: str
+    checkpoint: FlowCheckpoint
+    state: FlowState
+    table: Path
+    sink_id: str | None
+
+    @property
+    def remedy(self) -> str:
+        """What makes position and rows agree again in any case."""
+        return f"Fill the table anew from its sources: --full-refresh {self.dataset}"
+
+
+Check = Callable[[FlowStart], None]
+
+
+def table_was_dropped(start: FlowStart) -> None:
+    """The checkpoint says that rows were written, and the table is not there: they would never come back."""
+    if start.state.sink_id is not None and start.sink_id is None:
+        raise CheckpointMismatch(
+            f"The table of {start.dataset!r} is gone, and the checkpoint of {start.flow!r} is not: "
+            "rows that were read before would be missing for good.",
+            where=start.table,
+            remedy=start.remedy,
+        )
+
+
+def table_was_recreated(start: FlowStart) -> None:
+    """The table is another one than the checkpoint wrote to."""
+    if start.state.sink_id is not None and start.sink_id is not None and start.state.sink_id != start.sink_id:
+        raise CheckpointMismatch(
+            f"The table of {start.dataset!r} was created anew since {start.flow!r} last wrote to it: "
+            "rows that were read before would be missing for good.",
+            where=start.table,
+            remedy=start.remedy,
+        )
+
+
+def checkpoint_was_lost(start: FlowStart) -> None:
+    """The flow has written to this table, and its checkpoint is empty: everything would be appended again."""
+    folder = start.checkpoint.epoch_folder(start.state.epoch)
+    if start.state.sink_id is not None and not (folder / "metadata").exists():
+        raise CheckpointMismatch(
+            f"The checkpoint of {start.flow!r} is gone, and its table {start.dataset!r} has rows: "
+            "all of them would be appended a second time.",
+            where=folder,
+            remedy=start.remedy,
+        )
+
+
+# Later checks join here; each raises a RefusedForSafety that names what it found.
+CHECKS: tuple[Check, ...] = (table_was_dropped, table_was_recreated, checkpoint_was_lost)
+
+
+def check_start(start: FlowStart) -> None:
+    """Run every check; raises CheckpointMismatch for the first that does not pass."""
+    for check in CHECKS:
+        check(start)

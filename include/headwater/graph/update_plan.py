@@ -1,0 +1,167 @@
+"""What an update would do, as a list of small stages that can be printed before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
+from headwater.graph.manifest import DatasetEntry, Manifest
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the caller asked for: dataset names, and flow names for ``reset_flows``."""
+
+    tables: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    full_refresh_all: bool = False
+    reset_flows: tuple[str, ...] = ()
+
+    @property
+    def everything(self) -> bool:
+        """Whether it is a plain update of all datasets."""
+        return not (self.tables or self.full_refresh or self.full_refresh_all or self.reset_flows)
+
+
+@dataclass(frozen=True)
+class ResetStage:
+    """Open a new epoch for flows; with ``empty_table`` the table's rows go first."""
+
+    dataset: str
+    flows: tuple[str, ...]
+    empty_table: bool
+
+    def __str__(self) -> str:
+        kept = "empty the table and start its flows" if self.empty_table else "keep the rows and start the flows"
+        return f"reset    {self.dataset}: {kept} ({', '.join(self.flows)}) from the beginning of their sources"
+
+
+@dataclass(frozen=True)
+class RefreshStage:
+    """Run the flows of a dataset after those of ``after`` are done."""
+
+    dataset: str
+    kind: DatasetKind
+    flows: tuple[str, ...]
+    after: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        what = "append what is new" if self.kind is DatasetKind.STREAMING_TABLE else "recompute if a source has moved"
+        order = f", after {', '.join(self.after)}" if self.after else ""
+        return f"refresh  {self.dataset}: {what} ({', '.join(self.flows)}){order}"
+
+
+@dataclass(frozen=True)
+class UpdatePlan:
+    """Resets first, then refreshes in an order that respects the graph."""
+
+    resets: tuple[ResetStage, ...]
+    refreshes: tuple[RefreshStage, ...]
+    excluded: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(str(stage) for stage in (*self.resets, *self.refreshes)) or "nothing to do"
+
+
+def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = ()) -> UpdatePlan:
+    """Decide the stages of an update.
+
+    Args:
+        manifest: the resolved graph.
+        selection: what was asked for; an empty one means every dataset.
+        done: datasets that an earlier attempt of the same request completed; they are left out.
+
+    Raises:
+        UnknownDataset: for a name that the pipeline does not have.
+        ResetNotAllowed: where a named table forbids its reset (``pipelines.reset.allowed``).
+        RefusedForSafety: where a full refresh would break streams that read the table.
+    """
+    tables = {entry.name: entry for entry in manifest.tables}
+    for name in (*selection.tables, *selection.full_refresh):
+        _known(name, tables, "dataset")
+    for name in selection.reset_flows:
+        _known(name, [flow.name for flow in manifest.flows], "flow")
+    emptied = _emptied(manifest, selection)
+    reset_flows = [flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied]
+    chosen = set(tables) if selection.full_refresh_all or selection.everything else (
+        set(selection.tables) | set(emptied) | {flow.target for flow in reset_flows}
+    )  # fmt: skip
+    if selection.full_refresh and not selection.tables and not selection.full_refresh_all:
+        # As on Lakeflow: tables named for a full refresh alone are what the update is about.
+        chosen = set(selection.full_refresh) | {flow.target for flow in reset_flows}
+    resets = [ResetStage(name, tuple(f.name for f in manifest.flows_into(name) if f.streaming or f.once), True) for name in emptied]
+    resets += [ResetStage(flow.target, (flow.name,), False) for flow in reset_flows]
+    refreshes = [
+        RefreshStage(name, tables[name].kind, tuple(f.name for f in manifest.flows_into(name)), tuple(u for u in manifest.upstream(name) if u in chosen))
+        for name in ordered(manifest)
+        if name in chosen and name not in done
+    ]
+    return UpdatePlan(
+        tuple(stage for stage in resets if stage.dataset not in done),
+        tuple(refreshes),
+        tuple(name for name in tables if name not in chosen or name in done),
+    )
+
+
+def ordered(manifest: Manifest) -> list[str]:
+    """The stored datasets, each after those it reads, otherwise as they were declared."""
+    result: list[str] = []
+
+    def visit(name: str) -> None:
+        if name not in result:
+            for upstream in manifest.upstream(name):
+                visit(upstream)
+            result.append(name)
+
+    for entry in manifest.tables:
+        visit(entry.name)
+    return result
+
+
+def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
+    asked = {entry.name for entry in manifest.tables} if selection.full_refresh_all else set(selection.full_refresh)
+    names = []
+    for entry in manifest.tables:
+        if entry.name not in asked or entry.kind is not DatasetKind.STREAMING_TABLE:
+            continue
+        if not _may_reset(entry):
+            if entry.name in selection.full_refresh:
+                raise ResetNotAllowed(
+                    f"The table {entry.name!r} must not be reset: its property pipelines.reset.allowed is false.",
+                    where=entry.defined_at,
+                    remedy="Leave it out of --full-refresh, or remove the property.",
+                )
+            continue
+        names.append(entry.name)
+    for name in names:
+        readers = [
+            flow.target
+            for flow in manifest.flows
+            for source in flow.sources
+            if source.streaming and source.name == name and flow.target not in names
+            and source.options.get("skipChangeCommits") != "true"
+        ]  # fmt: skip
+        if readers:
+            wanted = ",".join(dict.fromkeys([*names, *readers]))
+            raise RefusedForSafety(
+                f"A full refresh of {name!r} empties it, and the streams into {', '.join(sorted(set(readers)))} that read it "
+                "would fail from then on.",
+                remedy=f"Refresh them with it: --full-refresh {wanted}",
+            )
+    return names
+
+
+def _may_reset(entry: DatasetEntry) -> bool:
+    return entry.table_properties.get("pipelines.reset.allowed", "true").lower() != "false"
+
+
+def _known(name: str, names: Sequence[str] | dict[str, DatasetEntry], what: str) -> None:
+    if name not in names:
+        near = difflib.get_close_matches(name, list(names), n=1)
+        raise UnknownDataset(
+            f"The pipeline has no {what} {name!r}.",
+            remedy=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+        )

@@ -1,0 +1,85 @@
+"""From what Spark throws to an error that says what happened and whether a retry helps."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.errors import PySparkException
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+from headwater.definitions.flow import Flow
+from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, HeadwaterError
+from headwater.event_log.redaction import redact_text
+from headwater_spark.expectations import find_violation
+from headwater_spark.loader.source_errors import describe
+
+_TRANSIENT = re.compile(
+    r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"
+    r"|ExecutorLost|SparkOutOfMemory|BrokerNotAvailable|DisconnectException|LEADER_NOT_AVAILABLE"
+    r"|DELTA_CONCURRENT|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
+)
+_HINTS = (
+    (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
+    (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
+    (re.compile(r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE"),
+     'The source table was changed, not only appended to. Read it with .option("skipChangeCommits", "true"), or read its change feed.'),
+    (re.compile(r"Some data may have been lost|KAFKA_DATA_LOSS"),
+     "The topic was recreated or its records have expired. Fill the table anew with --full-refresh, or take the loss with "
+     '.option("failOnDataLoss", "false").'),
+    (re.compile(r"DELTA_METADATA_MISMATCH|DELTA_FAILED_TO_MERGE_FIELDS"),
+     "The query's columns no longer fit the table. Cast them in the query, or fill the table anew with --full-refresh."),
+)  # fmt: skip
+
+
+def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
+    """The error of a flow: typed, with the root cause as text, without the JVM's stack traces or any secret."""
+    if isinstance(error, HeadwaterError):
+        return error
+    messages = _cause_messages(error)
+    violation = next((found for text in messages if (found := find_violation(text)) is not None), None)
+    if violation is not None:
+        rules = ", ".join(f"'{rule}'" for rule in violation.rules)
+        return ExpectationViolated(
+            f"Flow '{flow.name}' failed to meet the expectation. Violated expectations: {rules}. "
+            f"Input data: '{redact_text(violation.record)}'. Output record: '{redact_text(violation.record)}'. "
+            "Missing input data: false",
+            where=flow.location,
+            remedy="Correct the row at its source, or drop such rows with expect_or_drop. Nothing of its batch was written.",
+        )
+    text = redact_text(_root(messages) or describe(error))
+    whole = "\n".join(messages) or text
+    if isinstance(error, Py4JNetworkError) or _TRANSIENT.search(whole):
+        return FlowInterrupted(f"Flow '{flow.name}' was interrupted: {text}", where=flow.location, remedy="It is tried again from where it stood.")
+    hint = next((hint for pattern, hint in _HINTS if pattern.search(whole)), "Correct the cause and run the update again; it goes on from where it stood.")
+    return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=flow.location, remedy=hint)
+
+
+def _cause_messages(error: BaseException) -> list[str]:
+    messages = [str(error).split("\n\nJVM stacktrace")[0]]
+    if isinstance(error, PySparkException | Py4JJavaError):
+        origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+        messages += _java_messages(origin)
+    return messages
+
+
+def _java_messages(throwable: Any) -> list[str]:
+    messages: list[str] = []
+    try:
+        while throwable is not None and len(messages) < 20:
+            message = throwable.getMessage()
+            name = str(throwable.getClass().getSimpleName())
+            messages.append(f"{name}: {message}" if message else name)
+            throwable = throwable.getCause()
+    except Py4JError:
+        pass  # the JVM is gone; what is known is said
+    return messages
+
+
+def _root(messages: list[str]) -> str:
+    # The innermost cause that says something; wrappers only repeat that a task or a query failed.
+    for message in reversed(messages):
+        head = message.split("Driver stacktrace")[0].strip()
+        if head and ":" in head:
+            return head if len(head) < 2000 else head[:2000] + " ..."
+    return messages[-1] if messages else ""

@@ -1,0 +1,60 @@
+"""One flow of an update, from QUEUED to its terminal record; no error leaves it but as part of the outcome."""
+
+from __future__ import annotations
+
+import time
+
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.event_log.details import FlowStatus
+from headwater.metrics.lag import flow_lag
+from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.once_flow import run_once
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.streaming_write import run_stream
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.materialized_views.full_refresh import refresh_view
+
+
+def run_flow(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome, *, force: bool) -> None:
+    """Run a flow and fill in its outcome. ``force``: recompute a materialized view whatever its sources say."""
+    started = time.monotonic()
+    context.flow_event(outcome, FlowStatus.STARTING, f"{flow.name} starts.")
+    try:
+        if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
+            refresh_view(context, dataset, flow, outcome, force=force)
+        elif flow.once:
+            run_once(context, dataset, flow, outcome)
+        else:
+            run_stream(context, dataset, flow, outcome)
+    except Exception as error:
+        if context.stop_requested.is_set():
+            outcome.status = FlowStatus.STOPPED
+        else:
+            outcome.status = FlowStatus.FAILED
+            outcome.error = flow_error(flow, error)
+    outcome.seconds += time.monotonic() - started
+
+
+def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
+    """Write the terminal record of a flow: status, table version, what is left at its sources."""
+    details: dict[str, object] = {"version": outcome.version}
+    if outcome.status is FlowStatus.COMPLETED:
+        entry = next(item for item in context.pipeline.manifest.flows if item.name == outcome.flow)
+        if entry.streaming:
+            backlog = flow_lag(context.pipeline.project, entry).backlog
+            outcome.backlog_records = backlog.records
+            details["metrics"] = {
+                "backlog_records": backlog.records,
+                "backlog_bytes": backlog.bytes,
+                "backlog_files": backlog.files,
+                "backlog_seconds": backlog.seconds,
+            }
+        message = f"{outcome.flow} is done: {outcome.output_rows} rows written in {outcome.batches} batches."
+    elif outcome.error is not None:
+        message = outcome.error.what
+        if outcome.status is FlowStatus.FAILED:
+            details["will_retry"] = outcome.error.transient and context.attempts_left
+    else:
+        message = f"{outcome.flow} was stopped; it goes on from where it stood."
+    context.flow_event(outcome, outcome.status, message, **details)

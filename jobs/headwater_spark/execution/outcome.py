@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headwater.errors import HeadwaterError
+from headwater.event_log.details import FlowStatus
+
+
+@dataclass
+class FlowOutcome:
+    """What came of a flow in one update; sums over its batches."""
+
+    flow: str
+    dataset: str
+    status: FlowStatus = FlowStatus.QUEUED
+    batches: int = 0
+    input_rows: int = 0
+    output_rows: int = 0
+    dropped_rows: int = 0
+    quarantined_rows: int = 0
+    version: int | None = None
+    backlog_records: int | None = None
+    seconds: float = 0.0
+    error: HeadwaterError | None = None
+    failed_rules: dict[str, int] = field(default_factory=dict)
+
+    def add_batch(self, *, input_rows: int, output_rows: int, dropped_rows: int, version: int | None) -> None:
+        """Add the numbers of one batch."""
+        self.batches += 1
+        self.input_rows += input_rows
+        self.output_rows += output_rows
+        self.dropped_rows += dropped_rows
+        self.version = version if version is not None else self.version

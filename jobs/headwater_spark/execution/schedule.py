@@ -1,0 +1,113 @@
+"""Which flow runs when: each after the flows it reads from, independent ones side by side."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from headwater.errors import UpdateFailed
+from headwater.event_log.details import FlowStatus
+from headwater.graph.update_plan import RefreshStage, UpdatePlan
+from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.flow_run import record_end, run_flow
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.tables import create_table, keep_up, needs_creating_first
+from headwater_spark.execution.update_context import UpdateContext
+
+# More at once gains nothing: they share the same executors.
+MAX_CONCURRENT_FLOWS = 4
+
+
+@dataclass
+class _Round:
+    """The state of one walk through the graph."""
+
+    waiting: list[RefreshStage]
+    running: dict[Future[None], tuple[RefreshStage, FlowOutcome]] = field(default_factory=dict)
+    finished: dict[str, bool] = field(default_factory=dict)
+    open_flows: dict[str, int] = field(default_factory=dict)
+
+
+def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome]) -> None:
+    """Walk the plan's refreshes once; ``outcomes`` (by flow) take the numbers. Other flows go on when one fails."""
+    forced = {stage.dataset for stage in plan.resets}
+    walk = _Round(list(plan.refreshes))
+    with ThreadPoolExecutor(MAX_CONCURRENT_FLOWS, thread_name_prefix="flow") as pool:
+        while walk.waiting or walk.running:
+            _start_ready(context, walk, pool, outcomes, forced)
+            if not walk.running:
+                continue
+            done, _ = wait(walk.running, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in done:
+                stage, outcome = walk.running.pop(future)
+                future.result()
+                walk.open_flows[stage.dataset] -= 1
+                good = outcome.status is FlowStatus.COMPLETED
+                walk.finished[stage.dataset] = walk.finished.get(stage.dataset, True) and good
+
+
+def _start_ready(
+    context: UpdateContext,
+    walk: _Round,
+    pool: ThreadPoolExecutor,
+    outcomes: dict[str, FlowOutcome],
+    forced: set[str],
+) -> None:
+    unfinished = {stage.dataset for stage in walk.waiting} | {d for d, left in walk.open_flows.items() if left}
+    for stage in list(walk.waiting):
+        if any(upstream in unfinished for upstream in stage.after):
+            continue
+        walk.waiting.remove(stage)
+        broken = [upstream for upstream in stage.after if not walk.finished.get(upstream, True)]
+        if broken or context.stop_requested.is_set():
+            walk.finished[stage.dataset] = False
+            for flow in stage.flows:
+                _leave_out(context, outcomes[flow], broken)
+            continue
+        walk.open_flows[stage.dataset] = len(stage.flows)
+        walk.finished[stage.dataset] = True
+        for future, outcome in _submit(context, stage, pool, outcomes, force=stage.dataset in forced).items():
+            walk.running[future] = (stage, outcome)
+
+
+def _submit(
+    context: UpdateContext, stage: RefreshStage, pool: ThreadPoolExecutor, outcomes: dict[str, FlowOutcome], *, force: bool
+) -> dict[Future[None], FlowOutcome]:
+    dataset = context.pipeline.dataset(stage.dataset)
+
+    def prepare() -> None:
+        path = context.table_path(dataset)
+        if (path / "_delta_log").is_dir():
+            keep_up(context.spark, dataset, path)
+        elif needs_creating_first(dataset, len(stage.flows)) and not _has_written(context, stage):
+            create_table(context.spark, dataset, path, context.pipeline.evaluation.schema_of(dataset))
+
+    ready = pool.submit(prepare) if len(stage.flows) > 1 else None
+
+    def run(flow_name: str) -> None:
+        outcome = outcomes[flow_name]
+        flow = context.pipeline.flow(flow_name)
+        try:
+            ready.result() if ready is not None else prepare()
+        except Exception as error:
+            outcome.status, outcome.error = FlowStatus.FAILED, flow_error(flow, error)
+        else:
+            run_flow(context, dataset, flow, outcome, force=force)
+        record_end(context, outcome)
+
+    return {pool.submit(run, flow): outcomes[flow] for flow in stage.flows}
+
+
+def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:
+    """Whether a flow has written to the table before: then its absence is for the preflight to judge."""
+    states = [context.checkpoint(stage.dataset, flow).read_state() for flow in stage.flows]
+    return any(state is not None and state.sink_id is not None for state in states)
+
+
+def _leave_out(context: UpdateContext, outcome: FlowOutcome, broken: list[str]) -> None:
+    if broken:
+        outcome.status = FlowStatus.SKIPPED
+        outcome.error = UpdateFailed(f"{outcome.dataset} was skipped: {', '.join(broken)}, which it reads, was not completed.")
+    else:
+        outcome.status = FlowStatus.STOPPED
+    record_end(context, outcome)

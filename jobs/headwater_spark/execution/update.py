@@ -1,0 +1,199 @@
+"""An update, from sources on disk to tables: session, graph, plan, lease, resets, flows, report."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.lease import update_lease
+from headwater.definitions.trigger import ProcessingTime
+from headwater.errors import HeadwaterError
+from headwater.event_log.details import FlowStatus, UpdateState, create_update, update_progress
+from headwater.event_log.reader import flow_results
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.manifest import FILE_NAME, Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.progress import ProgressListener
+from headwater_spark.execution.resets import run_resets
+from headwater_spark.execution.schedule import run_refreshes
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.graph_resolution import ResolvedPipeline, resolved_pipeline
+from headwater_spark.session import start_session
+
+
+@dataclass(frozen=True)
+class UpdateRequest:
+    """What the caller wants: which datasets, under whose request, and which attempt this is."""
+
+    selection: Selection
+    request_id: str | None = None
+    attempt: int = 1
+    max_attempts: int = 1
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What came of it. ``started`` is UTC; ``seconds`` is the wall time after the session was there."""
+
+    update_id: str
+    state: UpdateState
+    outcomes: Sequence[FlowOutcome]
+    seconds: float
+
+    @property
+    def error(self) -> HeadwaterError | None:
+        """The first error of a flow that failed by itself."""
+        return next((o.error for o in self.outcomes if o.status is FlowStatus.FAILED), None)
+
+
+def resolve_only(project: PipelineProject) -> Manifest:
+    """Resolve the graph and give its manifest; writes nothing. Raises InvalidPipeline."""
+    spark = start_session(project.pipeline_id, project.spec.spark)
+    with resolved_pipeline(project, spark) as pipeline:
+        return pipeline.manifest
+
+
+def plan_only(project: PipelineProject, selection: Selection) -> UpdatePlan:
+    """What an update would do; writes nothing. Raises InvalidPipeline, RefusedForSafety."""
+    return plan_update(resolve_only(project), selection)
+
+
+def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult:
+    """Run an update to its end.
+
+    Raises:
+        InvalidPipeline: the definition can't be run; nothing was written.
+        RefusedForSafety: another update is running, or the selection would lose data.
+    """
+    spark = start_session(project.pipeline_id, project.spec.spark)
+    update_id = str(uuid.uuid4())
+    stop = _stop_on_signals()
+    with resolved_pipeline(project, spark) as pipeline, update_lease(project.state_folder, update_id):
+        done = _done_before(project, request, pipeline.manifest)
+        plan = plan_update(pipeline.manifest, request.selection, done)
+        write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
+        listener = ProgressListener()
+        pipeline.session.streams.addListener(listener)
+        try:
+            with EventLogWriter(
+                project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
+            ) as events:
+                more = request.attempt < request.max_attempts
+                context = UpdateContext(pipeline, spark, events, listener, update_id, more, stop)
+                return _run(context, plan, request)
+        finally:
+            pipeline.session.streams.removeListener(listener)
+
+
+def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:
+    started = time.monotonic()
+    _announce(context, plan, request)
+    outcomes = {flow: FlowOutcome(flow, stage.dataset) for stage in plan.refreshes for flow in stage.flows}
+    context.pipeline.evaluation.live = True
+    run_resets(context, plan)
+    context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))
+    trigger = context.pipeline.project.spec.trigger
+    run_refreshes(context, plan, outcomes)
+    if isinstance(trigger, ProcessingTime):
+        _more_rounds(context, plan, outcomes, trigger, started)
+    failed = [o for o in outcomes.values() if o.status in (FlowStatus.FAILED, FlowStatus.SKIPPED)]
+    stopped = any(o.status is FlowStatus.STOPPED for o in outcomes.values())
+    state = UpdateState.FAILED if failed else UpdateState.CANCELED if stopped else UpdateState.COMPLETED
+    result = UpdateResult(context.update_id, state, list(outcomes.values()), time.monotonic() - started)
+    context.events.emit(
+        "update_progress",
+        f"The update is {state.lower()}.",
+        level="ERROR" if failed else "INFO",
+        details=update_progress(state),
+        error=result.error,
+    )
+    return result
+
+
+def _more_rounds(
+    context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome], trigger: ProcessingTime, started: float
+) -> None:
+    """Look again every interval until the time is up or a stop is asked for: always between batches, never in one."""
+    again = UpdatePlan((), plan.refreshes, plan.excluded)
+    ends = started + trigger.run_for.total_seconds()
+    following = started + trigger.interval.total_seconds()
+    while not any(o.status is FlowStatus.FAILED for o in outcomes.values()):
+        now = time.monotonic()
+        if max(following, now) >= ends or context.stop_requested.wait(max(0.0, following - now)):
+            return
+        following += trigger.interval.total_seconds()
+        following = max(following, time.monotonic())
+        run_refreshes(context, again, outcomes)
+
+
+def _announce(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> None:
+    selection = request.selection
+    context.events.emit(
+        "create_update",
+        f"Update {context.update_id} of {context.pipeline.project.spec.name} was started.",
+        details=create_update(
+            full_refresh=selection.full_refresh_all,
+            refresh_selection=selection.tables,
+            full_refresh_selection=selection.full_refresh,
+            attempt=request.attempt,
+            source_hash=context.pipeline.manifest.source_hash,
+            started_at=datetime.now(UTC).isoformat(),
+        ),
+    )
+    context.events.emit("update_progress", "The graph is resolved.", details=update_progress(UpdateState.INITIALIZING))
+    _describe_flows(context.pipeline, context)
+    for stage in plan.refreshes:
+        for flow in stage.flows:
+            context.flow_event(FlowOutcome(flow, stage.dataset), FlowStatus.QUEUED, f"{flow} is planned.")
+
+
+def _describe_flows(pipeline: ResolvedPipeline, context: UpdateContext) -> None:
+    """Lineage: what each flow reads and writes."""
+    for flow in pipeline.manifest.flows:
+        entry = pipeline.manifest.dataset(flow.target)
+        context.events.emit(
+            "flow_definition",
+            f"{flow.name} reads {', '.join(flow.inputs) or 'its sources'} and writes {flow.target}.",
+            flow=flow.name,
+            dataset=flow.target,
+            details={
+                "flow_definition": {
+                    "output_dataset": flow.target,
+                    "input_datasets": [{"name": name} for name in flow.inputs],
+                    "flow_type": "APPEND" if flow.streaming or flow.once else entry.kind.value.upper(),
+                    "once": flow.once,
+                    "schema": [column.model_dump() for column in entry.columns],
+                }
+            },
+        )
+
+
+def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Manifest) -> list[str]:
+    """Datasets that an earlier attempt of the same request completed: a retry does what is left."""
+    if request.request_id is None or request.attempt <= 1:
+        return []
+    completed = {
+        result.flow for result in flow_results(project.state_folder, request_id=request.request_id)
+        if result.state == FlowStatus.COMPLETED
+    }  # fmt: skip
+    return [
+        entry.name for entry in manifest.tables
+        if (flows := manifest.flows_into(entry.name)) and all(flow.name in completed for flow in flows)
+    ]  # fmt: skip
+
+
+def _stop_on_signals() -> threading.Event:
+    """Turn SIGTERM and SIGINT into a wish to stop, seen between batches."""
+    stop = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+    return stop

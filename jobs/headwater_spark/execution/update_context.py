@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.definitions.dataset import Dataset
+from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.writer import EventLogWriter
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.progress import ProgressListener
+from headwater_spark.graph_resolution import ResolvedPipeline
+
+# How long a flow waits for Spark's last progress event after its query has ended.
+LAST_PROGRESS = timedelta(seconds=10)
+
+
+@dataclass
+class UpdateContext:
+    """What the parts of one update share."""
+
+    pipeline: ResolvedPipeline
+    spark: SparkSession
+    events: EventLogWriter
+    listener: ProgressListener
+    update_id: str
+    attempts_left: bool = False
+    stop_requested: threading.Event = field(default_factory=threading.Event)
+
+    def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
+        """The checkpoint folder of a flow."""
+        return flow_checkpoint(self.pipeline.project.state_folder, dataset, flow)
+
+    def table_path(self, dataset: Dataset) -> Path:
+        """The folder of a table."""
+        return self.pipeline.evaluation.table_path(dataset)
+
+    def query_name(self, flow: str) -> str:
+        """The name of a flow's streaming query, unique in the session."""
+        return f"{self.pipeline.project.pipeline_id}.{flow}"
+
+    def flow_event(self, outcome: FlowOutcome, status: FlowStatus, message: str, **details: object) -> None:
+        """Record where a flow stands."""
+        error = outcome.error
+        self.events.emit(
+            "flow_progress",
+            message,
+            level="ERROR" if status is FlowStatus.FAILED else "INFO",
+            flow=outcome.flow,
+            dataset=outcome.dataset,
+            epoch=self._epoch(outcome),
+            details=flow_progress(status, **details),  # type: ignore[arg-type]
+            error=error if status is FlowStatus.FAILED else None,
+        )
+
+    def _epoch(self, outcome: FlowOutcome) -> int:
+        state = self.checkpoint(outcome.dataset, outcome.flow).read_state()
+        return state.epoch if state else 0

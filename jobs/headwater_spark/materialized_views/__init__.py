@@ -1,0 +1,1 @@
+"""Materialized views: after an update, the table equals its batch query."""
