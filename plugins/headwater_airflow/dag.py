@@ -8,9 +8,9 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from headwater_airflow.documentation import pipeline_description, pipeline_doc
+from headwater_airflow.documentation import check_doc, pipeline_description, pipeline_doc
 from headwater_airflow.entities import PipelineTask, read_pipeline
-from headwater_airflow.rendering import render
+from headwater_airflow.rendering import render, render_checks
 from headwater_airflow.roots import pipeline_project
 from headwater_airflow.selection import selection_params
 
@@ -46,6 +46,32 @@ class PipelineDag(DAG):  # type: ignore[misc]
         self.fileloc = _caller()
         with self:
             render(task)
+
+
+class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+    """A small DAG, ``<pipeline>_checks``, that fails when the pipeline breaks a limit of its ``alerts`` section.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        settings: arguments of DAG, over those that come from ``pipeline.yml``.
+
+    Raises:
+        PipelineNotFound, InvalidSpec: if there is no such pipeline, or its ``pipeline.yml`` is wrong.
+
+    """
+
+    def __init__(self, pipeline: str, **settings: Any) -> None:
+        task = read_pipeline(pipeline, pipeline_project(pipeline))
+        defaults = {
+            "description": f"Fails when {task.name} is over a limit of the alerts in its pipeline.yml.",
+            "doc_md": check_doc(task),
+            "schedule": task.airflow.check_schedule,
+        }
+        dag_id = f"{task.pipeline_id}_checks"
+        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
+        self.fileloc = _caller()
+        with self:
+            render_checks(task)
 
 
 def common_settings(task: PipelineTask) -> dict[str, Any]:

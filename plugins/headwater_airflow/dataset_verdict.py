@@ -114,25 +114,31 @@ def decide(
         dataset: what is watched.
         results: of all flows of the request.
         outcome: where the task that runs the update stands; anything but unfinished makes this decide.
-        old_failures: ids of updates whose failures are not believed while the task is unfinished: they were there
-            before anybody watched, so a cleared task is about to try again.
+        old_failures: ids of updates of which only completed flows are believed while the task is unfinished: they
+            had failed before anybody watched, so it may be a cleared task that is about to try again.
 
     """
     mine = [result for result in results if result.dataset == dataset.name]
     over = outcome is not UpdateOutcome.UNFINISHED
-    for result in mine:
-        believed = result.finished and result.update_id not in old_failures
-        if result.state == FlowStatus.FAILED and (over or believed):
+    believed = [
+        result
+        for result in mine
+        if result.finished and (result.state == FlowStatus.COMPLETED or result.update_id not in old_failures)
+    ]
+    for result in mine if over else believed:
+        if result.state == FlowStatus.FAILED:
             return _verdict(Ending.FAILED, result.error or f"The flow {result.flow} failed.", mine)
-    ended = {result.flow for result in mine if result.finished and result.state != FlowStatus.STOPPED}
-    if mine and ended.issuperset(dataset.flows) and all(result.finished for result in mine):
+    if over:
+        return _at_the_end(dataset, mine, results, outcome)
+    ended = {result.flow for result in believed if result.state != FlowStatus.STOPPED}
+    if mine and ended.issuperset({*dataset.flows, *(result.flow for result in mine)}):
         return _ended(dataset, mine, results)
-    return _left_over(dataset, mine, results, outcome) if over else None
+    return None
 
 
 def _ended(dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequence[FlowResult]) -> Verdict:
     states = {result.state for result in mine}
-    if FlowStatus.COMPLETED in states:
+    if states & {FlowStatus.COMPLETED, FlowStatus.STOPPED}:
         moved = dataset.always_rewritten or any(result.input_rows or result.output_rows for result in mine)
         if moved:
             return _verdict(Ending.UPDATED, "The table is up to date.", mine)
@@ -151,18 +157,18 @@ def _ended(dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequenc
     return _verdict(Ending.LEFT_OUT, "Not part of this update's selection.", mine)
 
 
-def _left_over(
+def _at_the_end(
     dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequence[FlowResult], outcome: UpdateOutcome
 ) -> Verdict:
-    """The update is over, and the log does not tell the end of every flow."""
+    """Decide when nothing more comes, though the log may not tell the end of every flow."""
     if outcome is UpdateOutcome.NOT_RUN:
         return _verdict(Ending.LEFT_OUT, "The update was not run.", mine)
-    if outcome is UpdateOutcome.FAILED:
-        return _verdict(
-            Ending.FAILED, "The update ended before this table was done; see the log of its task.", mine
-        )
+    ended = {result.flow for result in mine if result.finished and result.state != FlowStatus.STOPPED}
+    if outcome is UpdateOutcome.FAILED and not (mine and ended.issuperset(dataset.flows)):
+        message = "The update ended before this table was done; see the log of its task."
+        return _verdict(Ending.FAILED, message, mine)
     if mine:
-        return _ended(dataset, [result for result in mine if result.finished] or mine, results)
+        return _ended(dataset, mine, results)
     if results:
         return _verdict(Ending.LEFT_OUT, "Not part of this update's selection.", mine)
     return _verdict(Ending.UNCHANGED, "There was nothing new.", mine)

@@ -31,6 +31,18 @@ def pipeline_description(task: PipelineTask) -> str:
     return f"Updates the {len(task.datasets)} tables of the pipeline {task.name}."
 
 
+def check_doc(task: PipelineTask) -> str:
+    """Return the check DAG's documentation, with the limits."""
+    alerts = task.airflow.alerts
+    limits = {"seconds of lag": alerts.lag_seconds, "records of lag": alerts.lag_records}
+    lines = [f"- {limit:g} {name}" for name, limit in limits.items() if limit is not None]
+    text = "\n".join(lines) or "None is set yet: the task only shows the lag."
+    return (
+        f"# Checks of {task.name}\n\nThe task is red while a limit is broken, and its log has a table of every flow. "
+        f"Limits, from `airflow.alerts` in `pipeline.yml`:\n\n{text}"
+    )
+
+
 def mermaid(manifest: Manifest) -> str:
     """The graph of all datasets, views included: an arrow leads from what is read to who reads it."""
     numbers = {entry.name: f"d{number}" for number, entry in enumerate(manifest.datasets)}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow.selection import Selection
+from headwater.metrics.news import has_news
 
 
-def report_without_news(
-    project: PipelineProject, selection: Selection, tables: Sequence[str], request: str
-) -> dict[str, Any] | None:
-    """The report of an update that had nothing to do, or None where it has to be run.
-
-    ``tables``: of a task that runs these only; a selection that somebody asked for is always run.
-    """
-    return None
+def report_without_news(project: PipelineProject, request: str) -> dict[str, Any] | None:
+    """Record and return the report of an update that had nothing to do; None where it has to be run."""
+    verdict = has_news(project)
+    if verdict.moved:
+        return None
+    return {"update_id": None, "state": "COMPLETED", "flows": [], "request_id": request}

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator
 from headwater_airflow.assets import dataset_asset
 from headwater_airflow.entities import UPDATE_TASK_ID, DatasetTask, PipelineTask
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
+from headwater_airflow.operators.lag_check import LagCheckOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
 # A table that this run leaves out is skipped; those that read it are still looked at.
@@ -31,6 +32,20 @@ def render(task: PipelineTask) -> list[BaseOperator]:
         **_submit_settings(task, task.airflow.priority_weight + 1),
     )
     return [update, *_watchers(task)]
+
+
+def render_checks(task: PipelineTask) -> list[BaseOperator]:
+    """Make the operators that hold a pipeline to its limits, within the DAG that is being built."""
+    alerts = task.airflow.alerts
+    return [
+        LagCheckOperator(
+            task_id="lag",
+            pipeline=task.pipeline,
+            max_seconds=alerts.lag_seconds,
+            max_records=alerts.lag_records,
+            retries=0,
+        )
+    ]
 
 
 def _watchers(task: PipelineTask) -> list[BaseOperator]:

@@ -1,0 +1,74 @@
+"""Lets a DAG wait until a pipeline has caught up with its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from headwater.errors import HeadwaterError
+from headwater_airflow.lag_reading import LagLimits, read_lag
+from headwater_airflow.triggers.lag import LagTrigger
+
+
+class LagSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types are not followed
+    """Waits in the triggerer until the lag is at or under every given limit; needs no JVM, and no worker meanwhile.
+
+    A lag that is not known (a broker does not answer, the pipeline never ran) is waited for. ``poke_interval`` and
+    ``timeout`` are in seconds, as of any sensor; when the time is over, the task fails with AirflowSensorTimeout.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        dataset: only the flows into this table.
+        max_seconds: the age of the oldest thing that is not read yet.
+        max_records: how many records are not read yet.
+
+    Raises:
+        ValueError: if no limit is given, or a limit is negative.
+
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "dataset")
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        dataset: str | None = None,
+        max_seconds: float | None = None,
+        max_records: float | None = None,
+        poke_interval: float = 30.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        limits = [limit for limit in (max_seconds, max_records) if limit is not None]
+        if not limits or min(limits) < 0:
+            raise ValueError("A LagSensor needs max_seconds or max_records, 0 or more.")
+        self.pipeline = pipeline
+        self.dataset = dataset
+        self.max_seconds = max_seconds
+        self.max_records = max_records
+
+    def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Measure once here, then wait in the triggerer."""
+        try:
+            reading = read_lag(self.pipeline, self.dataset, LagLimits(self.max_seconds, self.max_records))
+        except HeadwaterError as error:
+            raise AirflowFailException(str(error)) from error
+        if reading.within_limits:
+            return reading.as_dict()
+        self.log.info(reading.summary())
+        trigger = LagTrigger(
+            self.pipeline, self.dataset, self.max_seconds, self.max_records, float(self.poke_interval)
+        )
+        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
+        raise AssertionError  # defer raises
+
+    def resume(self, context: Any, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Return the lag that was found, or fail where waiting is in vain."""
+        if "error" in event:
+            raise AirflowFailException(event["error"])
+        return event

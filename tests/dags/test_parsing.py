@@ -1,0 +1,100 @@
+"""What the DAG processor pays, and does not pay, for pipelines."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.dags.airflow_home import CHECKOUT
+from tests.dags.pipeline_folder import write_pipeline
+
+HEAVY = ("pyspark", "deltalake", "pandas", "pyarrow", "confluent_kafka", "delta")
+PROBE = """
+import json, sys, time
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+import headwater_airflow.dag
+def parse(folder):
+    started = time.perf_counter()
+    bag = DagBag(folder)
+    return bag, time.perf_counter() - started
+seconds, bags = [], []
+for folder in sys.argv[1:]:
+    bag, took = parse(folder)
+    bags.append(bag); seconds.append(took)
+print(json.dumps({
+    "errors": [dict(bag.import_errors) for bag in bags],
+    "dags": [sorted(bag.dags) for bag in bags],
+    "fileloc": {name: dag.fileloc for bag in bags for name, dag in bag.dags.items()},
+    "serialized": [{n: DagSerialization.to_dict(d) for n, d in bag.dags.items()} for bag in bags],
+    "seconds": seconds,
+    "heavy": [name for name in %r if name in sys.modules],
+}, default=str, sort_keys=True))
+""" % (HEAVY,)
+
+
+@pytest.fixture
+def parse(airflow_database, roots):
+    """Parse folders of DAGs in a process of its own."""
+
+    def run(*folders):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "plugins")])}
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE, *map(str, folders)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+def test_the_dags_of_this_project_parse_without_errors_and_without_spark(parse, monkeypatch):
+    """The DAG files parse, are shown as their own files, and load neither Spark nor Delta nor pandas."""
+    monkeypatch.delenv("HEADWATER_PIPELINES")
+    found = parse(CHECKOUT / "dags")
+    assert found["errors"] == [{}]
+    assert "orders" in found["dags"][0]
+    assert found["fileloc"]["orders"] == str(CHECKOUT / "dags" / "orders.py")
+    assert found["heavy"] == []
+
+
+def test_fifty_pipelines_parse_in_under_three_seconds_more_than_none(parse, roots):
+    """Fifty pipelines of ten tables cost the DAG processor less than three seconds over an empty folder."""
+    empty, full = roots / "empty", roots / "full"
+    empty.mkdir()
+    full.mkdir()
+    tables = {f"table_{n}": ([f"table_{n - 1}"] if n else []) for n in range(10)}
+    for number in range(50):
+        write_pipeline(roots / "pipelines" / f"generated_{number}", tables)
+        (full / f"generated_{number}.py").write_text(
+            f"from headwater_airflow.dag import PipelineDag\n\ndag = PipelineDag('generated_{number}')\n"
+        )
+    found = parse(empty, full)
+    assert found["errors"] == [{}, {}]
+    assert len(found["dags"][1]) == 50
+    assert found["seconds"][1] - found["seconds"][0] < 3
+    assert found["heavy"] == []
+
+
+def test_two_parses_give_the_same_dag(parse, roots):
+    """A DAG is serialized alike each time and in each process, so that a parse makes no new version of it."""
+    write_pipeline(roots / "pipelines" / "medallion")
+    folder = roots / "dags"
+    folder.mkdir()
+    (folder / "medallion.py").write_text(
+        "from headwater_airflow.dag import PipelineDag\n\ndag = PipelineDag('medallion')\n"
+    )
+    first, second = parse(folder), parse(folder)
+    assert first["serialized"][0] == second["serialized"][0]
+    text = json.dumps({**first["serialized"][0]["medallion"]["dag"], "fileloc": ""})
+    assert str(roots / "storage") not in text
+    assert str(roots / "pipelines") not in text

@@ -1,0 +1,74 @@
+"""Which failures Airflow tries again."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater_airflow.driver_verdict import judge
+
+
+def told(transient, condition="X"):
+    return {
+        "condition": condition,
+        "message": "It broke.",
+        "where": "a.py:3",
+        "remedy": "Mend it.",
+        "transient": transient,
+    }
+
+
+def record(name, *, fatal):
+    return {
+        "origin": {"flow_name": name},
+        "message": "",
+        "error": {"fatal": fatal, "exceptions": [{"message": f"{name} broke"}]},
+    }
+
+
+@pytest.mark.parametrize("transient", [True, False])
+def test_the_drivers_own_error_decides(transient):
+    """An error in the report says itself whether a retry may help, whatever the exit code is."""
+    found = judge(3, {"error": told(transient)}, [])
+    assert found.transient is transient
+    assert found.message == "[X] It broke.\n  where: a.py:3\n  what to do: Mend it."
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_invalid_and_refused_updates_are_not_tried_again(code):
+    """Without a report, the exit codes for a wrong pipeline and for refusals are final."""
+    assert not judge(code, None, []).transient
+
+
+@pytest.mark.parametrize("code", [-9, 137, 143, -15, 1, None])
+def test_a_driver_that_died_without_a_word_is_tried_again(code):
+    """A kill, a lost machine, a crash before the first event: a retry may help, and nobody recorded the end."""
+    found = judge(code, None, [])
+    assert (found.transient, found.silent) == (True, True)
+
+
+def test_a_killed_driver_says_which_signal():
+    """The message tells a kill from an exit."""
+    assert "signal 9" in judge(137, None, []).message
+    assert "signal 9" in judge(-9, None, []).message
+    assert "exit code 1" in judge(1, None, []).message
+
+
+def test_flows_in_the_log_decide_where_there_is_no_report():
+    """One flow that failed for good is enough to make the update final."""
+    assert judge(1, None, [record("a", fatal=False)]).transient
+    found = judge(1, {"flows": []}, [record("a", fatal=False), record("b", fatal=True)])
+    assert not found.transient
+    assert "b: b broke" in found.message
+
+
+def test_flows_in_the_report_decide_before_the_log():
+    """A report with an error for a flow is used as it is."""
+    report = {"flows": [{"flow": "a", "error": told(True)}, {"flow": "b", "error": None}]}
+    found = judge(1, report, [record("a", fatal=True)])
+    assert found.transient
+    assert found.message.startswith("a: [X] It broke.")
+
+
+def test_a_report_of_failure_without_reasons_is_final():
+    """A driver that ended orderly and gave no reason is not tried again."""
+    assert not judge(1, {"state": "FAILED", "flows": []}, []).transient

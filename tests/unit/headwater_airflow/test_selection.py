@@ -1,0 +1,63 @@
+"""What a run can be asked for, by whom it may be."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import ParamValidationError
+
+from headwater.errors import InvalidName
+from headwater_airflow.selection import Selection, read_selection, selection_params
+
+HOSTILE = [
+    "a,b",
+    "a --full-refresh-all",
+    "--full-refresh-all",
+    "../x",
+    "a;rm -rf /",
+    "a\n",
+    "{{ ti }}",
+    "a'b",
+    "",
+    "ä",
+    "a" * 200,
+    "a..b",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("field", ["tables", "full_refresh"])
+def test_hostile_names_are_refused_where_they_are_used(field, name):
+    """Whatever got past the form is refused before it becomes an argument."""
+    with pytest.raises(InvalidName):
+        read_selection({field: [name]})
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name != "a\n"])
+def test_hostile_names_are_refused_by_the_form(name):
+    """The API answers with an error at once, since the parameters have a schema."""
+    params = ParamsDict(selection_params(["orders"]))
+    with pytest.raises(ParamValidationError):
+        params["tables"] = [name]
+
+
+@pytest.mark.parametrize("value", ["orders", {"a": 1}, 7, [7], [None], [["a"]]])
+def test_anything_but_a_list_of_names_is_refused(value):
+    """A value of another type is refused with the name of the field."""
+    with pytest.raises(InvalidName):
+        read_selection({"tables": value})
+
+
+def test_the_selection_becomes_arguments():
+    """Tables and refreshes are passed as the command line wants them; all from scratch needs no list."""
+    chosen = read_selection({"tables": ["a", "s.b"], "full_refresh": ["a"], "full_refresh_all": False})
+    assert chosen.arguments() == ["--tables", "a,s.b", "--full-refresh", "a"]
+    assert Selection(full_refresh=("a",), full_refresh_all=True).arguments() == ["--full-refresh-all"]
+    assert not read_selection({})
+
+
+def test_a_task_of_one_table_refreshes_no_other():
+    """With one submit per table, a refresh is passed only to the table it names."""
+    params = {"tables": [], "full_refresh": ["a"]}
+    assert read_selection(params, ["a"]).arguments() == ["--tables", "a", "--full-refresh", "a"]
+    assert read_selection(params, ["b"]).arguments() == ["--tables", "b"]
