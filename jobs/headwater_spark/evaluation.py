@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -45,7 +44,12 @@ class Evaluation:
     """The resolution behind a facade, for one pipeline. ``live``: read real tables rather than stand-ins."""
 
     def __init__(
-        self, registry: Registry, session: PipelineSession, warehouse: Path, configuration: Mapping[str, str], stubs: Path
+        self,
+        registry: Registry,
+        session: PipelineSession,
+        warehouse: Path,
+        configuration: Mapping[str, str],
+        stubs: Path,
     ) -> None:
         self.live = False
         self.labels: frozenset[str] = frozenset()
@@ -85,7 +89,9 @@ class Evaluation:
         schema = self.schema_of(dataset)
         if reader.options_given.get("readchangefeed") == "true":
             schema = with_change_columns(schema)
-        return DataFrameReader(self._session).schema(schema).format("parquet").load(self._stub("batch", dataset))
+        return (
+            DataFrameReader(self._session).schema(schema).format("parquet").load(self._stub("batch", dataset))
+        )
 
     def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
         """The rows of ``name`` as they come."""
@@ -112,7 +118,12 @@ class Evaluation:
         if self.live:
             return reader.frame_at(str(self.table_path(dataset)))
         schema = with_change_columns(schema) if changes else schema
-        return DataStreamReader(self._session).schema(schema).format("parquet").load(self._stub("stream", dataset))
+        return (
+            DataStreamReader(self._session)
+            .schema(schema)
+            .format("parquet")
+            .load(self._stub("stream", dataset))
+        )
 
     def sql_text(self, text: str) -> str:
         """``text`` with configuration values put in and names of datasets replaced by views of their frames."""
@@ -164,7 +175,7 @@ class Evaluation:
             for flow, frame in frames:
                 check_expectations(frame, dataset.expectations, dataset.name)
                 self.frames[flow.name] = frame
-            given = plain_schema(self._session, dataset.schema, dataset.location)
+            given = plain_schema(dataset.schema, dataset.location)
             schema = merged_schema(dataset, [(flow, frame.schema) for flow, frame in frames], given)
         self._schemas[dataset.name] = schema
         return schema
@@ -264,7 +275,9 @@ class Evaluation:
         try:
             yield
         except HeadwaterError as error:
-            error.where = error.where or str(user_location(error.__traceback__, self.labels) or flow.location or "")
+            error.where = error.where or str(
+                user_location(error.__traceback__, self.labels) or flow.location or ""
+            )
             raise
         except Exception as error:
             where = user_location(error.__traceback__, self.labels) or flow.location
@@ -275,9 +288,13 @@ class Evaluation:
                     remedy="Correct the query and run `python -m headwater validate`.",
                 ) from error
             if self.live and isinstance(error, PySparkException):
-                raise UpdateFailed(f"The query of {flow.name!r} could not be made: {describe(error)}", where=where) from error
+                raise UpdateFailed(
+                    f"The query of {flow.name!r} could not be made: {describe(error)}", where=where
+                ) from error
             raise SourceFileFailed(
-                f"The function of {flow.name!r} raised {describe(error)}", where=where, remedy="Correct it and run again."
+                f"The function of {flow.name!r} raised {describe(error)}",
+                where=where,
+                remedy="Correct it and run again.",
             ) from error
 
 
@@ -305,5 +322,3 @@ def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind
 
 def _wrong_kind(flow: Flow, what: str, remedy: str) -> None:
     raise NotADataFrame(f"{flow.name!r}: {what}.", where=flow.location, remedy=remedy)
-
-

@@ -49,7 +49,8 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
     """Raise InvalidExpectation for the first rule that is not a plain SQL boolean over the frame's columns."""
     for rule in rules:
         try:
-            expression = frame.sparkSession._jsparkSession.sessionState().sqlParser().parseExpression(rule.constraint)  # noqa: SLF001
+            parser = frame.sparkSession._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+            expression = parser.parseExpression(rule.constraint)
             _check_reach(expression, rule)
             result = frame.select(F.expr(rule.constraint).alias("rule"))
         except ParseException as error:
@@ -68,8 +69,16 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
 def _check_reach(expression: Any, rule: Expectation) -> None:
     for part in expression_nodes(expression):
         name = class_name(part).rpartition(".")[2]
-        called = str(part.nameParts().apply(part.nameParts().length() - 1)).lower() if name == "UnresolvedFunction" else ""
-        if name.endswith("Subquery") or name in ("Exists", "ListQuery", "InSubquery") or called in _REACHING_OUT:
+        called = (
+            str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
+            if name == "UnresolvedFunction"
+            else ""
+        )
+        if (
+            name.endswith("Subquery")
+            or name in ("Exists", "ListQuery", "InSubquery")
+            or called in _REACHING_OUT
+        ):
             raise InvalidExpectation(
                 f"The expectation {rule.name!r} reaches outside the row: {rule.constraint}",
                 where=rule.location,
@@ -115,7 +124,9 @@ def _all_hold(rules: Sequence[Expectation]) -> Column:
 
 def _or_raise(rules: Sequence[Expectation]) -> Column:
     broken = F.array_compact(F.array(*[F.when(~_holds(rule), F.lit(rule.name)) for rule in rules]))
-    message = F.concat(F.lit(_VIOLATION), F.to_json(F.struct(broken.alias("rules"), F.struct("*").alias("record"))))
+    message = F.concat(
+        F.lit(_VIOLATION), F.to_json(F.struct(broken.alias("rules"), F.struct("*").alias("record")))
+    )
     return F.when(_all_hold(rules), F.lit(True)).otherwise(F.raise_error(message).cast("boolean"))
 
 
@@ -123,7 +134,9 @@ def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Qu
     """The observed metrics of one batch as counts."""
     rows = int(metrics["rows"] or 0)
     failed = [int(metrics[f"rule_{index}"] or 0) for index in range(len(rules))]
-    counts = tuple(RuleCounts(rule.name, rows - broken, broken) for rule, broken in zip(rules, failed, strict=True))
+    counts = tuple(
+        RuleCounts(rule.name, rows - broken, broken) for rule, broken in zip(rules, failed, strict=True)
+    )
     return Quality(rows, int(metrics["dropped"] or 0), counts)
 
 

@@ -76,7 +76,11 @@ def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluatio
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
-    locations = {dataset.qualified_name.location: dataset.name for dataset in datasets if dataset.stored and not dataset.path}
+    locations = {
+        dataset.qualified_name.location: dataset.name
+        for dataset in datasets
+        if dataset.stored and not dataset.path
+    }
     locations |= {str(dataset.path): dataset.name for dataset in datasets if dataset.path}
     names = TableNames(stubs, project.warehouse, locations)
     return Manifest(
@@ -87,7 +91,9 @@ def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluatio
         schema_name=project.spec.schema,
         source_hash=project.source_hash(),
         datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
-        flows=tuple(_flow_entry(flow, registry, evaluation, names, project.folder) for flow in registry.flows()),
+        flows=tuple(
+            _flow_entry(flow, registry, evaluation, names, project.folder) for flow in registry.flows()
+        ),
     )
 
 
@@ -100,7 +106,10 @@ def _check_targets(registry: Registry) -> None:
                 where=flow.location,
                 remedy=f'Add dp.create_streaming_table("{flow.target}").',
             )
-        if kinds[flow.target] in (DatasetKind.TEMPORARY_VIEW, DatasetKind.MATERIALIZED_VIEW) and flow.name != flow.target:
+        if (
+            kinds[flow.target] in (DatasetKind.TEMPORARY_VIEW, DatasetKind.MATERIALIZED_VIEW)
+            and flow.name != flow.target
+        ):
             raise FlowWithoutTarget(
                 f"The flow {flow.name!r} can't append to the {kinds[flow.target].value.replace('_', ' ')} {flow.target!r}.",
                 where=flow.location,
@@ -115,9 +124,13 @@ def _dataset_entry(dataset: Dataset, evaluation: Evaluation, folder: Path) -> Da
         kind=evaluation.kind_of(dataset),
         location=(dataset.path or dataset.qualified_name.location) if dataset.stored else None,
         comment=dataset.comment,
-        columns=tuple(ColumnEntry(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable) for f in schema.fields),
+        columns=tuple(
+            ColumnEntry(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable)
+            for f in schema.fields
+        ),
         expectations=tuple(
-            ExpectationEntry(name=rule.name, constraint=rule.constraint, action=rule.action) for rule in dataset.expectations
+            ExpectationEntry(name=rule.name, constraint=rule.constraint, action=rule.action)
+            for rule in dataset.expectations
         ),
         table_properties=dict(dataset.table_properties),
         partition_columns=dataset.partition_columns,

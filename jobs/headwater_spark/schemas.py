@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import ParseException
-from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from headwater.definitions.dataset import Dataset
@@ -19,23 +18,33 @@ from headwater_spark.loader.source_errors import describe
 _WATERMARK = "spark.watermarkDelayMs"
 
 
-def plain_schema(spark: SparkSession, schema: Any, where: SourceLocation | None) -> StructType | None:
+def plain_schema(schema: Any, where: SourceLocation | None) -> StructType | None:
     """A user's schema (StructType or DDL text) as a StructType; None stays None."""
     if schema is None or isinstance(schema, StructType):
         return schema
     if isinstance(schema, str):
         try:
-            return StructType.fromDDL(schema)
+            parsed = StructType.fromDDL(schema)
         except ParseException as error:
-            raise UnsupportedArgument(f"schema does not parse: {describe(error)}", where=where, remedy='Write it as "id INT, name STRING".') from None
-    raise UnsupportedArgument("schema takes a StructType or a DDL string.", where=where, remedy='Write it as "id INT, name STRING".')
+            raise UnsupportedArgument(
+                f"schema does not parse: {describe(error)}",
+                where=where,
+                remedy='Write it as "id INT, name STRING".',
+            ) from None
+        if isinstance(parsed, StructType):
+            return parsed
+    raise UnsupportedArgument(
+        "schema takes a StructType or a DDL string.", where=where, remedy='Write it as "id INT, name STRING".'
+    )
 
 
 def stored_schema(schema: StructType) -> StructType:
     """The schema as a table keeps it: every column nullable, no watermark in its metadata."""
     return StructType(
         [
-            StructField(f.name, f.dataType, True, {k: v for k, v in (f.metadata or {}).items() if k != _WATERMARK})
+            StructField(
+                f.name, f.dataType, True, {k: v for k, v in (f.metadata or {}).items() if k != _WATERMARK}
+            )
             for f in schema.fields
         ]
     )

@@ -22,22 +22,34 @@ def refuse(what: str, where: SourceLocation | None, **arguments: object) -> None
     """Raise UnsupportedArgument for the first of ``arguments`` that was given (is neither None nor False)."""
     for name, value in arguments.items():
         if value is not None and value is not False:
-            raise UnsupportedArgument(f"{what}: the argument {name} can't be honoured here.", where=where, remedy=_REMEDIES.get(name, ""))
+            raise UnsupportedArgument(
+                f"{what}: the argument {name} can't be honoured here.",
+                where=where,
+                remedy=_REMEDIES.get(name, ""),
+            )
 
 
 def check_format(value: str | None, where: SourceLocation | None) -> None:
     """Tables are Delta tables."""
     if value is not None and value.lower() != "delta":
-        raise UnsupportedArgument(f"format={value!r}: tables of a pipeline are Delta tables.", where=where, remedy='Leave it out, or say format="delta".')
+        raise UnsupportedArgument(
+            f"format={value!r}: tables of a pipeline are Delta tables.",
+            where=where,
+            remedy='Leave it out, or say format="delta".',
+        )
 
 
-def columns(value: str | Iterable[str] | None, argument: str, where: SourceLocation | None) -> tuple[str, ...]:
+def columns(
+    value: str | Iterable[str] | None, argument: str, where: SourceLocation | None
+) -> tuple[str, ...]:
     """Column names as a tuple; one bare string is one column."""
     if value is None:
         return ()
     names = (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(name, str) for name in names):
-        raise UnsupportedArgument(f"{argument} takes column names.", where=where, remedy=f'Write {argument}=["a", "b"].')
+        raise UnsupportedArgument(
+            f"{argument} takes column names.", where=where, remedy=f'Write {argument}=["a", "b"].'
+        )
     return names
 
 
@@ -46,5 +58,7 @@ def text_map(value: Mapping[str, Any] | None, argument: str, where: SourceLocati
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise UnsupportedArgument(f"{argument} takes a dict.", where=where, remedy=f'Write {argument}={{"key": "value"}}.')
+        raise UnsupportedArgument(
+            f"{argument} takes a dict.", where=where, remedy=f'Write {argument}={{"key": "value"}}.'
+        )
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}

@@ -31,7 +31,9 @@ def _declare(
     if registry is None:  # imported outside a pipeline, say by a unit test: the function is all there is
         return
     if not callable(function):
-        raise UnsupportedArgument(f"{kind.value} decorates a function, not {type(function).__name__}.", where=where)
+        raise UnsupportedArgument(
+            f"{kind.value} decorates a function, not {type(function).__name__}.", where=where
+        )
     label = name or function.__name__
     dataset = Dataset(
         name=registry.canonical(label, where),
@@ -73,7 +75,9 @@ def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: 
         given["partition_columns"] = columns(given.pop("partition_cols", None), "partition_cols", where)
         given["cluster_columns"] = columns(given.pop("cluster_by", None), "cluster_by", where)
         if given["partition_columns"] and given["cluster_columns"]:
-            raise UnsupportedArgument(f"{what}: partition_cols and cluster_by exclude each other.", where=where, remedy="Keep one.")
+            raise UnsupportedArgument(
+                f"{what}: partition_cols and cluster_by exclude each other.", where=where, remedy="Keep one."
+            )
     return given
 
 
@@ -186,7 +190,9 @@ def temporary_view(
 
     Args as for :func:`table`. Expectations may stand on it; they act on the rows that its readers get.
     """
-    return _decorator(DatasetKind.TEMPORARY_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf)
+    return _decorator(
+        DatasetKind.TEMPORARY_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf
+    )
 
 
 def create_streaming_table(
@@ -228,4 +234,6 @@ def create_streaming_table(
     )
     canonical = registry.canonical(name, where)
     qualified = registry.dataset_name(name, where)
-    registry.add_dataset(Dataset(canonical, qualified, DatasetKind.STREAMING_TABLE, where, expectations=rules, **stored))
+    registry.add_dataset(
+        Dataset(canonical, qualified, DatasetKind.STREAMING_TABLE, where, expectations=rules, **stored)
+    )

@@ -24,7 +24,9 @@ def expectations_from(
         raise InvalidExpectation("expect_all takes a dict of names and constraints.", where=where)
     for name, constraint in rules.items():
         if not isinstance(name, str) or not name.strip():
-            raise InvalidExpectation(f"{name!r} can't name an expectation.", where=where, remedy="Use a non-empty text.")
+            raise InvalidExpectation(
+                f"{name!r} can't name an expectation.", where=where, remedy="Use a non-empty text."
+            )
         if not isinstance(constraint, str) or not constraint.strip():
             raise InvalidExpectation(
                 f"The constraint of {name!r} must be SQL text, not {type(constraint).__name__}.",

@@ -41,7 +41,9 @@ def append_flow(
         refuse("dp.append_flow", where, import_checkpoint=import_checkpoint)
         conf = text_map(spark_conf, "spark_conf", where)
         flow_name = name or function.__name__
-        registry.add_flow(Flow(flow_name, registry.canonical(target, where), function, where, once, conf, comment))
+        registry.add_flow(
+            Flow(flow_name, registry.canonical(target, where), function, where, once, conf, comment)
+        )
         return function
 
     return decorate if query_function is None else decorate(query_function)

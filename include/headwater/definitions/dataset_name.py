@@ -34,7 +34,9 @@ class DatasetName:
         if len(parts) > 1 and parts[0].upper() == "LIVE":
             parts = parts[1:]
         if len(parts) > 3:
-            raise InvalidName(f"{text!r} has more than three parts.", where=where, remedy="Use catalog.schema.table.")
+            raise InvalidName(
+                f"{text!r} has more than three parts.", where=where, remedy="Use catalog.schema.table."
+            )
         for part in parts:
             check_name(part, "dataset", where)
         table = parts[-1]

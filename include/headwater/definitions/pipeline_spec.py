@@ -6,11 +6,22 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(milli|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE)
+_DURATION = re.compile(
+    r"\s*(\d+(?:\.\d+)?)\s*(milli|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE
+)
 _SECONDS = {"milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"
 _PART = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
@@ -89,7 +100,8 @@ def _trigger_form(value: object) -> str:
 
 # Told apart before validation, so that an error speaks of the form the user wrote.
 TriggerSpec = Annotated[
-    Annotated[Literal["available_now", "once"], Tag("named")] | Annotated[ProcessingTimeSpec, Tag("processing_time")],
+    Annotated[Literal["available_now", "once"], Tag("named")]
+    | Annotated[ProcessingTimeSpec, Tag("processing_time")],
     Discriminator(_trigger_form),
 ]
 
@@ -127,7 +139,10 @@ class PipelineSpec(_Strict):
     id: str | None = Field(default=None, pattern=_PIPELINE_ID)
     catalog: str | None = Field(default=None, pattern=_PART)
     schema_name: str | None = Field(
-        default=None, pattern=_PART, alias="schema", validation_alias=AliasChoices("schema", "database", "target")
+        default=None,
+        pattern=_PART,
+        alias="schema",
+        validation_alias=AliasChoices("schema", "database", "target"),
     )
     storage: str | None = None
     libraries: tuple[Library, ...] = (Library(glob=Glob(include="transformations/**")),)
@@ -148,7 +163,9 @@ class PipelineSpec(_Strict):
     @model_validator(mode="after")
     def _usable_id(self) -> PipelineSpec:
         if self.id is None and not re.match(_PIPELINE_ID, self.name):
-            raise ValueError(f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -")
+            raise ValueError(
+                f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -"
+            )
         return self
 
     @property

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -35,9 +36,9 @@ def function_location(function: Callable[..., Any]) -> SourceLocation | None:
 
 def caller_location() -> SourceLocation | None:
     """The innermost line on the stack that is not Headwater's own."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to a frame without building a traceback
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a traceback would be dearer
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None

@@ -144,7 +144,13 @@ def read_manifest(path: Path) -> Manifest | None:
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise InvalidSpec(f"{path.name} is not a manifest: {error.errors()[0]['msg']}.", where=path, remedy=remedy) from None
+        raise InvalidSpec(
+            f"{path.name} is not a manifest: {error.errors()[0]['msg']}.", where=path, remedy=remedy
+        ) from None
     if manifest.format_version > FORMAT_VERSION:
-        raise InvalidSpec(f"{path.name} was written by a newer Headwater ({manifest.headwater_version}).", where=path, remedy=remedy)
+        raise InvalidSpec(
+            f"{path.name} was written by a newer Headwater ({manifest.headwater_version}).",
+            where=path,
+            remedy=remedy,
+        )
     return manifest

@@ -75,7 +75,9 @@ class PipelineProject:
         digest.update(repr(sorted(self.parameters.items())).encode())
         modules = {p for p in self.folder.rglob("*.py") if "__pycache__" not in p.parts}
         for path in sorted(modules | set(self.source_files())):
-            digest.update(path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(
+                path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
+            )
         return "sha256:" + digest.hexdigest()
 
 

@@ -49,7 +49,9 @@ class Registry:
 
     def add_dataset(self, dataset: Dataset, function: Callable[[], Any] | None = None) -> None:
         """Record a dataset; raises DuplicateDataset where the name is taken (letter case does not tell names apart)."""
-        taken = next((other for name, other in self._datasets.items() if name.lower() == dataset.name.lower()), None)
+        taken = next(
+            (other for name, other in self._datasets.items() if name.lower() == dataset.name.lower()), None
+        )
         if taken is not None:
             raise DuplicateDataset(
                 f"The dataset {dataset.name!r} is defined twice.",

@@ -22,7 +22,9 @@ _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
 def find_spec_file(folder: Path) -> Path:
     """The pipeline's spec file in ``folder``; raises PipelineNotFound where there is none, or more than one."""
     if not folder.is_dir():
-        raise PipelineNotFound(f"There is no folder {folder}.", remedy="Give the folder that holds pipeline.yml.")
+        raise PipelineNotFound(
+            f"There is no folder {folder}.", remedy="Give the folder that holds pipeline.yml."
+        )
     found = [folder / name for name in SPEC_FILES if (folder / name).is_file()]
     if not found:
         raise PipelineNotFound(
@@ -44,9 +46,13 @@ def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeli
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else path
-        raise InvalidSpec(f"{path.name} is not YAML: {getattr(error, 'problem', error)}.", where=where) from None
+        raise InvalidSpec(
+            f"{path.name} is not YAML: {getattr(error, 'problem', error)}.", where=where
+        ) from None
     if not isinstance(data, dict):
-        raise InvalidSpec(f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`.")
+        raise InvalidSpec(
+            f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`."
+        )
     data = _substitute(data, environment, path)
     try:
         return PipelineSpec.model_validate(data)

@@ -35,8 +35,12 @@ class ResetStage:
     empty_table: bool
 
     def __str__(self) -> str:
-        kept = "empty the table and start its flows" if self.empty_table else "keep the rows and start the flows"
-        return f"reset    {self.dataset}: {kept} ({', '.join(self.flows)}) from the beginning of their sources"
+        kept = (
+            "empty the table and start its flows" if self.empty_table else "keep the rows and start the flows"
+        )
+        return (
+            f"reset    {self.dataset}: {kept} ({', '.join(self.flows)}) from the beginning of their sources"
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,11 @@ class RefreshStage:
     after: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        what = "append what is new" if self.kind is DatasetKind.STREAMING_TABLE else "recompute if a source has moved"
+        what = (
+            "append what is new"
+            if self.kind is DatasetKind.STREAMING_TABLE
+            else "recompute if a source has moved"
+        )
         order = f", after {', '.join(self.after)}" if self.after else ""
         return f"refresh  {self.dataset}: {what} ({', '.join(self.flows)}){order}"
 
@@ -85,17 +93,27 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     for name in selection.reset_flows:
         _known(name, [flow.name for flow in manifest.flows], "flow")
     emptied = _emptied(manifest, selection)
-    reset_flows = [flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied]
+    reset_flows = [
+        flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
+    ]
     chosen = set(tables) if selection.full_refresh_all or selection.everything else (
         set(selection.tables) | set(emptied) | {flow.target for flow in reset_flows}
     )  # fmt: skip
     if selection.full_refresh and not selection.tables and not selection.full_refresh_all:
         # As on Lakeflow: tables named for a full refresh alone are what the update is about.
         chosen = set(selection.full_refresh) | {flow.target for flow in reset_flows}
-    resets = [ResetStage(name, tuple(f.name for f in manifest.flows_into(name) if f.streaming or f.once), True) for name in emptied]
+    resets = [
+        ResetStage(name, tuple(f.name for f in manifest.flows_into(name) if f.streaming or f.once), True)
+        for name in emptied
+    ]
     resets += [ResetStage(flow.target, (flow.name,), False) for flow in reset_flows]
     refreshes = [
-        RefreshStage(name, tables[name].kind, tuple(f.name for f in manifest.flows_into(name)), tuple(u for u in manifest.upstream(name) if u in chosen))
+        RefreshStage(
+            name,
+            tables[name].kind,
+            tuple(f.name for f in manifest.flows_into(name)),
+            tuple(u for u in manifest.upstream(name) if u in chosen),
+        )
         for name in ordered(manifest)
         if name in chosen and name not in done
     ]
@@ -122,7 +140,11 @@ def ordered(manifest: Manifest) -> list[str]:
 
 
 def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
-    asked = {entry.name for entry in manifest.tables} if selection.full_refresh_all else set(selection.full_refresh)
+    asked = (
+        {entry.name for entry in manifest.tables}
+        if selection.full_refresh_all
+        else set(selection.full_refresh)
+    )
     names = []
     for entry in manifest.tables:
         if entry.name not in asked or entry.kind is not DatasetKind.STREAMING_TABLE:

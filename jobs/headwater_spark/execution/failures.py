@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pyspark.errors import PySparkException
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from headwater.definitions.flow import Flow
 from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, HeadwaterError
@@ -50,8 +50,15 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
     text = redact_text(_root(messages) or describe(error))
     whole = "\n".join(messages) or text
     if isinstance(error, Py4JNetworkError) or _TRANSIENT.search(whole):
-        return FlowInterrupted(f"Flow '{flow.name}' was interrupted: {text}", where=flow.location, remedy="It is tried again from where it stood.")
-    hint = next((hint for pattern, hint in _HINTS if pattern.search(whole)), "Correct the cause and run the update again; it goes on from where it stood.")
+        return FlowInterrupted(
+            f"Flow '{flow.name}' was interrupted: {text}",
+            where=flow.location,
+            remedy="It is tried again from where it stood.",
+        )
+    hint = next(
+        (hint for pattern, hint in _HINTS if pattern.search(whole)),
+        "Correct the cause and run the update again; it goes on from where it stood.",
+    )
     return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=flow.location, remedy=hint)
 
 

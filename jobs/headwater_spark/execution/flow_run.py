@@ -16,7 +16,9 @@ from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.materialized_views.full_refresh import refresh_view
 
 
-def run_flow(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome, *, force: bool) -> None:
+def run_flow(
+    context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome, *, force: bool
+) -> None:
     """Run a flow and fill in its outcome. ``force``: recompute a materialized view whatever its sources say."""
     started = time.monotonic()
     context.flow_event(outcome, FlowStatus.STARTING, f"{flow.name} starts.")

@@ -8,7 +8,7 @@ from pyspark.sql import Observation
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import latest_version
 from headwater_spark.execution.tables import table_id
@@ -41,8 +41,22 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
     if latest_version(path) > before:
         quality = read_quality(observation.get, dataset.expectations)
         written = quality.rows - quality.dropped
-        outcome.add_batch(input_rows=quality.rows, output_rows=written, dropped_rows=quality.dropped, version=latest_version(path))
+        outcome.add_batch(
+            input_rows=quality.rows,
+            output_rows=written,
+            dropped_rows=quality.dropped,
+            version=latest_version(path),
+        )
         metrics = {"num_input_rows": quality.rows, "num_output_rows": written}
-        context.flow_event(outcome, FlowStatus.RUNNING, f"{flow.name} appended {written} rows, once.", metrics=metrics, dropped=quality.dropped, version=outcome.version)
-    checkpoint.update_state(sink_id=table_id(path), completed=True, definition_hash=context.pipeline.manifest.source_hash)
+        context.flow_event(
+            outcome,
+            FlowStatus.RUNNING,
+            f"{flow.name} appended {written} rows, once.",
+            metrics=metrics,
+            dropped=quality.dropped,
+            version=outcome.version,
+        )
+    checkpoint.update_state(
+        sink_id=table_id(path), completed=True, definition_hash=context.pipeline.manifest.source_hash
+    )
     outcome.status = FlowStatus.COMPLETED

@@ -20,7 +20,9 @@ def _unfinished(context: UpdateContext, plan: UpdatePlan) -> list[ResetStage]:
     found = []
     for refresh in plan.refreshes:
         states = {flow: context.checkpoint(refresh.dataset, flow).read_state() for flow in refresh.flows}
-        pending = tuple(flow for flow, state in states.items() if state is not None and state.pending_epoch is not None)
+        pending = tuple(
+            flow for flow, state in states.items() if state is not None and state.pending_epoch is not None
+        )
         if pending and refresh.dataset not in asked:
             emptied = any(state is not None and state.pending_empties_table for state in states.values())
             found.append(ResetStage(refresh.dataset, refresh.flows if emptied else pending, emptied))
@@ -32,11 +34,23 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
     checkpoints = [context.checkpoint(stage.dataset, flow) for flow in stage.flows]
     for checkpoint in checkpoints:
         state = checkpoint.read_state()
-        taken = max([*(checkpoint.epochs()), state.epoch if state else -1, (state.pending_epoch or -1) if state else -1])
+        taken = max(
+            [
+                *(checkpoint.epochs()),
+                state.epoch if state else -1,
+                (state.pending_epoch or -1) if state else -1,
+            ]
+        )
         pending = state.pending_epoch if state and state.pending_epoch is not None else taken + 1
-        checkpoint.update_state(pending_epoch=pending, pending_empties_table=stage.empty_table, completed=False)
+        checkpoint.update_state(
+            pending_epoch=pending, pending_empties_table=stage.empty_table, completed=False
+        )
     if stage.empty_table:
-        metadata = {"pipeline": context.pipeline.project.pipeline_id, "full_refresh": stage.dataset, "update": context.update_id}
+        metadata = {
+            "pipeline": context.pipeline.project.pipeline_id,
+            "full_refresh": stage.dataset,
+            "update": context.update_id,
+        }
         schema = context.pipeline.evaluation.schema_of(dataset)
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
     for checkpoint in checkpoints:
@@ -44,6 +58,17 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
         assert state is not None
         assert state.pending_epoch is not None
         checkpoint.update_state(
-            epoch=state.pending_epoch, pending_epoch=None, pending_empties_table=False, sink_id=None, input_versions={}
+            epoch=state.pending_epoch,
+            pending_epoch=None,
+            pending_empties_table=False,
+            sink_id=None,
+            input_versions={},
         )
-    context.events.emit("user_action", str(stage), dataset=stage.dataset, details={"user_action": {"action": "RESET", "flows": list(stage.flows), "empty_table": stage.empty_table}})
+    context.events.emit(
+        "user_action",
+        str(stage),
+        dataset=stage.dataset,
+        details={
+            "user_action": {"action": "RESET", "flows": list(stage.flows), "empty_table": stage.empty_table}
+        },
+    )

@@ -53,7 +53,9 @@ def _start_ready(
     outcomes: dict[str, FlowOutcome],
     forced: set[str],
 ) -> None:
-    unfinished = {stage.dataset for stage in walk.waiting} | {d for d, left in walk.open_flows.items() if left}
+    unfinished = {stage.dataset for stage in walk.waiting} | {
+        d for d, left in walk.open_flows.items() if left
+    }
     for stage in list(walk.waiting):
         if any(upstream in unfinished for upstream in stage.after):
             continue
@@ -71,7 +73,12 @@ def _start_ready(
 
 
 def _submit(
-    context: UpdateContext, stage: RefreshStage, pool: ThreadPoolExecutor, outcomes: dict[str, FlowOutcome], *, force: bool
+    context: UpdateContext,
+    stage: RefreshStage,
+    pool: ThreadPoolExecutor,
+    outcomes: dict[str, FlowOutcome],
+    *,
+    force: bool,
 ) -> dict[Future[None], FlowOutcome]:
     dataset = context.pipeline.dataset(stage.dataset)
 
@@ -107,7 +114,9 @@ def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:
 def _leave_out(context: UpdateContext, outcome: FlowOutcome, broken: list[str]) -> None:
     if broken:
         outcome.status = FlowStatus.SKIPPED
-        outcome.error = UpdateFailed(f"{outcome.dataset} was skipped: {', '.join(broken)}, which it reads, was not completed.")
+        outcome.error = UpdateFailed(
+            f"{outcome.dataset} was skipped: {', '.join(broken)}, which it reads, was not completed."
+        )
     else:
         outcome.status = FlowStatus.STOPPED
     record_end(context, outcome)

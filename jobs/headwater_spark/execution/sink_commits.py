@@ -68,4 +68,6 @@ def latest_version(table: Path) -> int:
     log = table / "_delta_log"
     if not log.is_dir():
         return -1
-    return max((int(p.name[:20]) for p in log.iterdir() if p.suffix == ".json" and p.name[:20].isdigit()), default=-1)
+    return max(
+        (int(p.name[:20]) for p in log.iterdir() if p.suffix == ".json" and p.name[:20].isdigit()), default=-1
+    )

@@ -79,7 +79,8 @@ def _start(
 
 def _await(context: UpdateContext, query: StreamingQuery, ended: threading.Event) -> None:
     try:
-        while not query.awaitTermination(0.5):
+        # Half seconds work; the annotation knows whole ones only.
+        while not query.awaitTermination(0.5):  # type: ignore[arg-type]
             if context.stop_requested.is_set():
                 # A batch in flight is given up and repeated by the next update: nothing is lost or doubled.
                 query.stop()
@@ -144,7 +145,12 @@ class _BatchRecords:
                 self._record(batch_id, None, None, None, None)
 
     def _record(
-        self, batch_id: int, input_rows: int | None, quality: Quality | None, end_offsets: Any, duration: int | None
+        self,
+        batch_id: int,
+        input_rows: int | None,
+        quality: Quality | None,
+        end_offsets: Any,
+        duration: int | None,
     ) -> None:
         self._started.wait(60)
         commit = self._commits.find(batch_id) if self._commits else None
@@ -156,10 +162,17 @@ class _BatchRecords:
                 input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped, version=version
             )  # fmt: skip
         rules = [
-            {"name": r.name, "dataset": self._dataset.name, "passed_records": r.passed, "failed_records": r.failed}
+            {
+                "name": r.name,
+                "dataset": self._dataset.name,
+                "passed_records": r.passed,
+                "failed_records": r.failed,
+            }
             for r in (quality.rules if quality else ())
         ]
-        told = "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
+        told = (
+            "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
+        )
         self._context.events.emit(
             "flow_progress",
             f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{told}.",
@@ -170,7 +183,11 @@ class _BatchRecords:
             epoch=self._epoch,
             details=flow_progress(
                 FlowStatus.RUNNING,
-                metrics={"num_input_rows": input_rows, "num_output_rows": output, "executor_time_ms": duration},
+                metrics={
+                    "num_input_rows": input_rows,
+                    "num_output_rows": output,
+                    "executor_time_ms": duration,
+                },
                 dropped=dropped,
                 expectations=rules,
                 version=version,

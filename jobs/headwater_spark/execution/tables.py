@@ -54,7 +54,9 @@ def keep_up(spark: SparkSession, dataset: Dataset, path: Path) -> None:
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS '{_quoted(dataset.comment)}'")
 
 
-def empty_table(spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str) -> None:
+def empty_table(
+    spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
+) -> None:
     """Take all rows out in one commit, and give the table the schema of the declaration."""
     if not (path / "_delta_log").is_dir():
         return

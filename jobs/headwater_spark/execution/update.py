@@ -119,7 +119,11 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
 
 
 def _more_rounds(
-    context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome], trigger: ProcessingTime, started: float
+    context: UpdateContext,
+    plan: UpdatePlan,
+    outcomes: dict[str, FlowOutcome],
+    trigger: ProcessingTime,
+    started: float,
 ) -> None:
     """Look again every interval until the time is up or a stop is asked for: always between batches, never in one."""
     again = UpdatePlan((), plan.refreshes, plan.excluded)
@@ -148,7 +152,9 @@ def _announce(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) 
             started_at=datetime.now(UTC).isoformat(),
         ),
     )
-    context.events.emit("update_progress", "The graph is resolved.", details=update_progress(UpdateState.INITIALIZING))
+    context.events.emit(
+        "update_progress", "The graph is resolved.", details=update_progress(UpdateState.INITIALIZING)
+    )
     _describe_flows(context.pipeline, context)
     for stage in plan.refreshes:
         for flow in stage.flows:

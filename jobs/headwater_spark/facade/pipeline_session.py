@@ -55,7 +55,7 @@ class PipelineSession(SparkSession):
         """Same as ``read.table``."""
         return self.read.table(tableName)
 
-    def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # type: ignore[override]  # noqa: N803
+    def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
         """Run a query in which names of the pipeline's datasets stand for them (``STREAM t`` for a stream)."""
         if self.resolution is None:
             return super().sql(sqlQuery, args, **kwargs)
@@ -74,7 +74,9 @@ class _KnowsFormats:
     options_given: dict[str, str]
 
     def _note(self, options: dict[str, Any]) -> None:
-        self.options_given.update({key.lower(): str(value) for key, value in options.items() if value is not None})
+        self.options_given.update(
+            {key.lower(): str(value) for key, value in options.items() if value is not None}
+        )
 
     @staticmethod
     def _check(source: str | None) -> None:
@@ -108,7 +110,13 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):
         super().options(**options)
         return self
 
-    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - the name is Spark's
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
         """As Spark's; refuses formats that are not there."""
         self._check(format)
         return super().load(path, format, schema, **options)
@@ -154,7 +162,13 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
         super().options(**options)
         return self
 
-    def load(self, path: str | None = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+    def load(
+        self,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 - the name is Spark's
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
         """As Spark's; refuses formats that are not there."""
         self._check(format)
         return super().load(path, format, schema, **options)

@@ -8,12 +8,24 @@ from typing import Any
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that hold a plan of their own (``InSubquery`` holds a ``ListQuery``).
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
-_CURRENT_TIME = {"CurrentDate", "CurrentTimestamp", "CurrentTimestampLike", "Now", "LocalTimestamp", "CurrentTime"}
+_CURRENT_TIME = {
+    "CurrentDate",
+    "CurrentTimestamp",
+    "CurrentTimestampLike",
+    "Now",
+    "LocalTimestamp",
+    "CurrentTime",
+}
 
 
 def items(sequence: Any) -> list[Any]:
     """A Scala sequence as a list."""
     return [sequence.apply(index) for index in range(sequence.length())]
+
+
+def pair_of(pair: Any) -> tuple[str, str]:
+    """A Scala pair as two texts."""
+    return str(pair._1()), str(pair._2())  # noqa: SLF001 - the names of a Scala pair's parts
 
 
 def class_name(node: Any) -> str:
@@ -54,7 +66,12 @@ def unresolved_relations(plan: Any) -> Iterator[tuple[list[str], bool, int, int]
         origin = node.origin()
         start, stop = origin.startIndex(), origin.stopIndex()
         if start.isDefined() and stop.isDefined():
-            yield [str(p) for p in items(node.multipartIdentifier())], bool(node.isStreaming()), start.get(), stop.get()
+            yield (
+                [str(p) for p in items(node.multipartIdentifier())],
+                bool(node.isStreaming()),
+                start.get(),
+                stop.get(),
+            )
 
 
 def reads_the_clock(plan: Any) -> bool:
@@ -63,6 +80,8 @@ def reads_the_clock(plan: Any) -> bool:
         for expression in items(node.expressions().toSeq()):
             if not expression.deterministic():
                 return True
-            if any(class_name(part).rpartition(".")[2] in _CURRENT_TIME for part in expression_nodes(expression)):
+            if any(
+                class_name(part).rpartition(".")[2] in _CURRENT_TIME for part in expression_nodes(expression)
+            ):
                 return True
     return False

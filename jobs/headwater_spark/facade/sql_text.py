@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import ParseException
 
 from headwater.errors import ActionInDefinition
-from headwater_spark.facade.plan_walk import class_name, items, plan_nodes, unresolved_relations
+from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_nodes, unresolved_relations
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
@@ -39,8 +39,12 @@ class SqlText:
             return text  # Spark's own call raises it again, with its context
         self._refuse_commands(plan, text)
         withs = [node for node in plan_nodes(plan) if class_name(node).endswith(".UnresolvedWith")]
-        ctes = {str(relation._1()) for node in withs for relation in items(node.cteRelations())}
-        found = [relation for relation in unresolved_relations(plan) if not (len(relation[0]) == 1 and relation[0][0] in ctes)]
+        ctes = {pair_of(relation)[0] for node in withs for relation in items(node.cteRelations())}
+        found = [
+            relation
+            for relation in unresolved_relations(plan)
+            if not (len(relation[0]) == 1 and relation[0][0] in ctes)
+        ]
         for parts, streaming, start, stop in sorted(found, key=lambda relation: -relation[2]):
             if is_known(parts):
                 view = self._view(".".join(parts), streaming)

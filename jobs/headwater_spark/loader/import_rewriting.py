@@ -26,7 +26,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self) -> None:
         self._attribute_of_pyspark = False
 
-    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:  # noqa: N802 - the visitor's protocol
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         kept = [name for name in node.names if name.name not in _ALIASES]
         statements: list[ast.stmt] = [ast.copy_location(ast.Import([name]), node) for name in kept]
         for name in node.names:
@@ -42,7 +42,7 @@ class _Rewriter(ast.NodeTransformer):
                     statements.append(ast.copy_location(ast.Import([ast.alias("pyspark")]), node))
         return statements
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
         if node.level == 0 and node.module in _ALIASES:
             return ast.copy_location(ast.ImportFrom(FACE, node.names, 0), node)
         if node.level == 0 and node.module in ("pyspark", "databricks"):
@@ -54,7 +54,7 @@ class _Rewriter(ast.NodeTransformer):
             return statements
         return node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
         if (
             self._attribute_of_pyspark

@@ -46,7 +46,12 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
             where=project.spec_file,
             remedy="Put .py files into transformations/, or name yours under `libraries`.",
         )
-    names = {"spark": spark, "dbutils": DbUtils(project.configuration), "display": display, "displayHTML": display}
+    names = {
+        "spark": spark,
+        "dbutils": DbUtils(project.configuration),
+        "display": display,
+        "displayHTML": display,
+    }
     folders = list(dict.fromkeys([project.folder, *(path.parent for path in files)]))
     labels = {str(path) for path in project.folder.rglob("*.py")}
     with pipeline_modules(folders, names), registering(registry):
@@ -63,14 +68,16 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
         yield LoadedSources(frozenset(labels))
 
 
-def _run(folder: Path, path: Path, units: list[SourceText], names: Mapping[str, Any], labels: set[str]) -> None:
+def _run(
+    folder: Path, path: Path, units: list[SourceText], names: Mapping[str, Any], labels: set[str]
+) -> None:
     dotted = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
     module = ModuleType(f"headwater_sources.{dotted}")
     module.__file__ = str(path)
     vars(module).update(names)
     # Registered, because dataclasses look their module up; by value, because workers can't import it.
     sys.modules[module.__name__] = module
-    cloudpickle.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         for unit in units:
             exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work

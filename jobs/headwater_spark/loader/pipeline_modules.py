@@ -26,7 +26,7 @@ class _PipelineLoader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         vars(module).update(self._names)
         # Workers can't import it: its functions travel with the query instead.
-        cloudpickle.register_pickle_by_value(module)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         unit = SourceText(self._path, str(self._path), self._path.read_text(encoding="utf-8"))
         exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
 
@@ -40,7 +40,10 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
         self.loaded: list[str] = []
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,  # noqa: ARG002 - the protocol's
     ) -> importlib.machinery.ModuleSpec | None:
         """Find ``fullname`` as a file or package of the pipeline."""
         folders = [Path(entry) for entry in path] if path is not None else self._folders

@@ -33,7 +33,9 @@ class Secrets:
         name = "HEADWATER_SECRET_" + re.sub(r"\W", "_", f"{scope}_{key}").upper()
         value = os.environ.get(name)
         if value is None:
-            raise UsageError(f"The secret {scope}/{key} is not set.", remedy=f"Set the environment variable {name}.")
+            raise UsageError(
+                f"The secret {scope}/{key} is not set.", remedy=f"Set the environment variable {name}."
+            )
         return value
 
 

@@ -52,7 +52,9 @@ def refresh_view(
         version=latest_version(path),
     )
     _record(context, dataset, flow, outcome, quality)
-    checkpoint.update_state(sink_id=table_id(path), completed=True, definition_hash=definition, input_versions=now or {})
+    checkpoint.update_state(
+        sink_id=table_id(path), completed=True, definition_hash=definition, input_versions=now or {}
+    )
     outcome.status = FlowStatus.COMPLETED
 
 
@@ -63,7 +65,11 @@ def _write(context: UpdateContext, dataset: Dataset, flow: Flow) -> Quality:
         if field.metadata != plain.metadata:
             frame = frame.withMetadata(field.name, plain.metadata)
     checked = apply_expectations(frame, dataset.expectations, observation)
-    metadata = {"pipeline": context.pipeline.project.pipeline_id, "flow": flow.name, "update": context.update_id}
+    metadata = {
+        "pipeline": context.pipeline.project.pipeline_id,
+        "flow": flow.name,
+        "update": context.update_id,
+    }
     writer = (
         checked.write.format("delta")
         .mode("overwrite")
@@ -86,7 +92,9 @@ def _fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | 
     return found
 
 
-def _record(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome, quality: Quality) -> None:
+def _record(
+    context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome, quality: Quality
+) -> None:
     context.events.emit(
         "flow_progress",
         f"{dataset.name} was recomputed: {outcome.output_rows} rows, {outcome.dropped_rows} dropped.",
@@ -98,7 +106,12 @@ def _record(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowO
             metrics={"num_input_rows": outcome.input_rows, "num_output_rows": outcome.output_rows},
             dropped=outcome.dropped_rows,
             expectations=[
-                {"name": r.name, "dataset": dataset.name, "passed_records": r.passed, "failed_records": r.failed}
+                {
+                    "name": r.name,
+                    "dataset": dataset.name,
+                    "passed_records": r.passed,
+                    "failed_records": r.failed,
+                }
                 for r in quality.rules
             ],
             version=outcome.version,

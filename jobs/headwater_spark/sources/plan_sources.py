@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
-from headwater_spark.facade.plan_walk import class_name, items, plan_nodes
+from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_nodes
 
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
@@ -41,13 +41,29 @@ class TableNames:
         folder = Path(_local(path))
         if folder.is_relative_to(self.stubs):
             name = folder.name
-            location = next((loc for loc, dataset in self.datasets_by_location.items() if dataset == name), None)
-            return SourceEntry(kind=SourceKind.DATASET, streaming=streaming, name=name, location=location, format="delta", options=dict(options))
+            location = next(
+                (loc for loc, dataset in self.datasets_by_location.items() if dataset == name), None
+            )
+            return SourceEntry(
+                kind=SourceKind.DATASET,
+                streaming=streaming,
+                name=name,
+                location=location,
+                format="delta",
+                options=dict(options),
+            )
         inside = folder.is_relative_to(self.warehouse)
         location = folder.relative_to(self.warehouse).as_posix() if inside else str(folder)
         name = self.datasets_by_location.get(location, "")
         kind = SourceKind.DATASET if name else SourceKind.DELTA
-        return SourceEntry(kind=kind, streaming=streaming, name=name, location=location, format="delta", options=dict(options))
+        return SourceEntry(
+            kind=kind,
+            streaming=streaming,
+            name=name,
+            location=location,
+            format="delta",
+            options=dict(options),
+        )
 
 
 def plan_sources(frame: DataFrame, names: TableNames) -> tuple[SourceEntry, ...]:
@@ -78,7 +94,11 @@ def _entries(node: Any, names: TableNames) -> list[SourceEntry]:
 
 def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     if class_name(relation).rpartition(".")[2] != "HadoopFsRelation":
-        return [SourceEntry(kind=SourceKind.OTHER, streaming=False, format=class_name(relation).rpartition(".")[2])]
+        return [
+            SourceEntry(
+                kind=SourceKind.OTHER, streaming=False, format=class_name(relation).rpartition(".")[2]
+            )
+        ]
     options = {key: value for key, value in _scala_map(relation.options()).items() if key.lower() in _KEPT}
     paths = [str(path.toString()) for path in items(relation.location().rootPaths())]
     source_format = str(relation.fileFormat().toString()).lower()
@@ -86,12 +106,16 @@ def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     if is_stub or "delta" in source_format:
         return [names.entry(path, streaming=False, options={}) for path in paths]
     return [
-        SourceEntry(kind=SourceKind.FILES, streaming=False, path=_local(path), format=source_format, options=options)
+        SourceEntry(
+            kind=SourceKind.FILES, streaming=False, path=_local(path), format=source_format, options=options
+        )
         for path in paths
     ]
 
 
-def _entry(source_format: str, given: Mapping[str, str], names: TableNames, *, streaming: bool) -> SourceEntry:
+def _entry(
+    source_format: str, given: Mapping[str, str], names: TableNames, *, streaming: bool
+) -> SourceEntry:
     options = {_SPELLING.get(k.lower(), k): v for k, v in given.items() if k.lower() in _KEPT}
     path = next((value for key, value in given.items() if key.lower() == "path"), None)
     lowered = source_format.lower()
@@ -100,15 +124,25 @@ def _entry(source_format: str, given: Mapping[str, str], names: TableNames, *, s
     if "delta" in lowered and path is not None:
         return names.entry(path, streaming=streaming, options=options)
     if "kafka" in lowered:
-        return SourceEntry(kind=SourceKind.KAFKA, streaming=streaming, name=options.get("subscribe", ""), format="kafka", options=options)
+        return SourceEntry(
+            kind=SourceKind.KAFKA,
+            streaming=streaming,
+            name=options.get("subscribe", ""),
+            format="kafka",
+            options=options,
+        )
     short = lowered.rpartition(".")[2].removesuffix("fileformat")
     if path is not None and short in _FILE_FORMATS:
-        return SourceEntry(kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=short, options=options)
-    return SourceEntry(kind=SourceKind.OTHER, streaming=streaming, path=path, format=source_format, options=options)
+        return SourceEntry(
+            kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=short, options=options
+        )
+    return SourceEntry(
+        kind=SourceKind.OTHER, streaming=streaming, path=path, format=source_format, options=options
+    )
 
 
 def _scala_map(mapping: Any) -> dict[str, str]:
-    return {str(pair._1()): str(pair._2()) for pair in items(mapping.toSeq())}  # noqa: SLF001 - a Scala pair
+    return dict(pair_of(pair) for pair in items(mapping.toSeq()))
 
 
 def _local(path: str) -> str:
