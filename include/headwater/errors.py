@@ -2,7 +2,7 @@
 
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
-│   ├── JavaNotFound, JarChecksumMismatch, JarsUnavailable, PortTaken, PipelineNotFound
+│   ├── JavaNotFound, JarChecksumMismatch, JarsUnavailable, PortTaken, PipelineNotFound, ManifestNotFound
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
@@ -91,6 +91,12 @@ class PipelineNotFound(UsageError):
     """The folder holds no pipeline."""
 
     condition = "PIPELINE_NOT_FOUND"
+
+
+class ManifestNotFound(UsageError):
+    """The pipeline's graph has not been resolved yet, and the verb does not resolve it."""
+
+    condition = "NO_MANIFEST"
 
 
 class InvalidPipeline(HeadwaterError):

@@ -1,0 +1,106 @@
+"""The checkpoints of a pipeline as they lie in storage, whether its definition still has the flows or not."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.checkpoints.offsets import BatchOffsets, committed_offsets
+from headwater.errors import CheckpointUnreadable
+
+_SHOWN = 160
+
+
+@dataclass(frozen=True)
+class CheckpointEntry:
+    """One epoch of a flow. ``age``: seconds since its last committed batch; ``size``: bytes on disk.
+
+    ``offsets``: each source's position, shortened. ``problem``: why it can't be read, where it can't.
+    """
+
+    dataset: str
+    flow: str
+    epoch: int
+    live: bool
+    last_batch: int | None
+    age: float | None
+    offsets: tuple[str, ...]
+    size: int
+    folder: str
+    problem: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as JSON values."""
+        return asdict(self)
+
+
+def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
+    """Every epoch of every flow below a pipeline's folder in storage, by dataset, flow and epoch."""
+    root = state_folder / "checkpoints"
+    flows = sorted(path for path in root.glob("*/*") if path.is_dir()) if root.is_dir() else []
+    found: list[CheckpointEntry] = []
+    for path in flows:
+        checkpoint = FlowCheckpoint(path)
+        live = checkpoint.live_folder().name
+        found.extend(_entry(checkpoint, epoch, live=str(epoch) == live) for epoch in checkpoint.epochs())
+    return found
+
+
+def _entry(checkpoint: FlowCheckpoint, epoch: int, *, live: bool) -> CheckpointEntry:
+    folder = checkpoint.epoch_folder(epoch)
+    offsets: BatchOffsets | None = None
+    problem = None
+    try:
+        offsets = committed_offsets(folder)
+    except CheckpointUnreadable as error:
+        problem = f"{error.what} ({error.where})"
+    age = None
+    if offsets is not None:
+        committed = folder / "commits" / str(offsets.batch_id)
+        age = max(0.0, time.time() - committed.stat().st_mtime)
+    return CheckpointEntry(
+        dataset=checkpoint.folder.parent.name,
+        flow=checkpoint.folder.name,
+        epoch=epoch,
+        live=live,
+        last_batch=offsets.batch_id if offsets else None,
+        age=age,
+        offsets=tuple(_summary(text) for text in offsets.sources) if offsets else (),
+        size=_size(folder),
+        folder=str(folder),
+        problem=problem,
+    )
+
+
+def _summary(text: str | None) -> str:
+    """A Delta offset as its version, others as they are, shortened."""
+    if text is None:
+        return "-"
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return "damaged"
+    if isinstance(value, dict) and "reservoirVersion" in value:
+        index = value.get("index", -1)
+        return f"version {value['reservoirVersion']}" + (f", file {index}" if index >= 0 else "")
+    if isinstance(value, dict) and set(value) == {"logOffset"}:
+        return f"files up to {value['logOffset']}"
+    shown = json.dumps(value, separators=(",", ":"))
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += (Path(parent) / name).stat().st_size
+            except FileNotFoundError:
+                # A running update cleans up after itself while we look.
+                continue
+    return total

@@ -1,0 +1,161 @@
+"""What the verbs take. ``jobs/run_update.py`` reads the same arguments, so they are defined once, here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from headwater.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others, so that ``--json`` holds for them too."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError with the usage line as its remedy."""
+        usage = " ".join(self.format_usage().split())
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", remedy=usage)
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """The arguments of ``run`` and ``validate``.
+
+    ``attempt`` and ``max_attempts``: which try of a request this is, from 1 (Airflow's retries).
+    ``validate``: resolve the graph and write the manifest, run nothing.
+    """
+
+    pipeline: str
+    storage: str | None = None
+    warehouse: str | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+    as_json: bool = False
+    tables: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    full_refresh_all: bool = False
+    reset_checkpoint: tuple[str, ...] = ()
+    dry_run: bool = False
+    request_id: str | None = None
+    attempt: int = 1
+    max_attempts: int = 1
+    no_skip: bool = False
+    validate: bool = False
+
+    @property
+    def selective(self) -> bool:
+        """Whether more, less or something else is asked for than taking in what is new."""
+        chosen = (self.tables, self.full_refresh, self.reset_checkpoint)
+        return any(chosen) or self.full_refresh_all or self.dry_run or self.validate
+
+    def to_argv(self) -> list[str]:
+        """The arguments as a command line that parses to the same."""
+        argv = [self.pipeline]
+        for flag, value in (
+            ("--storage", self.storage),
+            ("--warehouse", self.warehouse),
+            ("--tables", ",".join(self.tables)),
+            ("--full-refresh", ",".join(self.full_refresh)),
+            ("--reset-checkpoint", ",".join(self.reset_checkpoint)),
+            ("--request-id", self.request_id),
+        ):
+            if value:
+                argv.append(f"{flag}={value}")
+        argv += [f"--param={key}={value}" for key, value in self.parameters.items()]
+        if (self.attempt, self.max_attempts) != (1, 1):
+            argv += [f"--attempt={self.attempt}", f"--max-attempts={self.max_attempts}"]
+        switches = {
+            "--full-refresh-all": self.full_refresh_all,
+            "--dry-run": self.dry_run,
+            "--no-skip": self.no_skip,
+            "--validate": self.validate,
+            "--json": self.as_json,
+        }
+        return argv + [flag for flag, given in switches.items() if given]
+
+
+def parse_run_arguments(argv: Sequence[str]) -> RunArguments:
+    """Read the arguments of an update; raises UsageError (exit code 2) where they are wrong."""
+    parser = Parser(prog="headwater run", allow_abbrev=False)
+    add_run_arguments(parser)
+    parser.add_argument("--validate", action="store_true", help=argparse.SUPPRESS)
+    return run_arguments(parser.parse_args(list(argv)))
+
+
+def run_arguments(parsed: argparse.Namespace) -> RunArguments:
+    """The arguments of a parsed command line; raises UsageError where they contradict each other."""
+    values = vars(parsed)
+    if values.get("full_refresh") and values.get("full_refresh_all"):
+        raise UsageError(
+            "--full-refresh and --full-refresh-all exclude each other.", remedy="Give one of them."
+        )
+    known = {name: values[name] for name in RunArguments.__dataclass_fields__ if name in values}
+    arguments = RunArguments(**{**known, "parameters": dict(values["parameters"])})
+    if not 1 <= arguments.attempt <= max(arguments.max_attempts, arguments.attempt):
+        raise UsageError(f"--attempt must be 1 or more, not {arguments.attempt}.")
+    return arguments
+
+
+def add_project_arguments(parser: argparse.ArgumentParser) -> None:
+    """The pipeline's folder, the roots, and ``--json``: what every verb takes."""
+    parser.add_argument("pipeline", metavar="PIPELINE_DIR", help="the folder that holds pipeline.yml")
+    parser.add_argument(
+        "--storage", metavar="DIR", help="checkpoints, event log and manifest (else HEADWATER_STORAGE)"
+    )
+    parser.add_argument("--warehouse", metavar="DIR", help="tables (else HEADWATER_WAREHOUSE)")
+    parser.add_argument(
+        "--param",
+        dest="parameters",
+        metavar="K=V",
+        type=_parameter,
+        action="append",
+        default=[],
+        help="a value for spark.conf.get and ${...}, over the spec's configuration; may be repeated",
+    )
+    parser.add_argument(
+        "--json",
+        dest="as_json",
+        action="store_true",
+        help="one JSON object as the last line of standard output",
+    )
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ``run`` takes."""
+    add_project_arguments(parser)
+    lists: dict[str, Any] = {"type": _names, "action": "extend", "default": []}
+    parser.add_argument("--tables", metavar="A,B", help="refresh only these tables", **lists)
+    parser.add_argument(
+        "--full-refresh", metavar="A,B", help="empty these tables and fill them anew", **lists
+    )
+    parser.add_argument("--full-refresh-all", action="store_true", help="empty every table and fill it anew")
+    parser.add_argument(
+        "--reset-checkpoint",
+        metavar="FLOW",
+        help="begin a new epoch of this flow; its table keeps its rows",
+        **lists,
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and write nothing")
+    parser.add_argument("--no-skip", action="store_true", help="start Spark though no source has moved")
+    parser.add_argument(
+        "--request-id", metavar="ID", help="joins the attempts of one request in the event log"
+    )
+    parser.add_argument(
+        "--attempt", type=int, default=1, metavar="N", help="which attempt of the request, from 1"
+    )
+    parser.add_argument("--max-attempts", type=int, default=1, metavar="N", help="how many the request has")
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("give at least one name")
+    return names
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form key=value")
+    return key.strip(), value

@@ -1,0 +1,135 @@
+"""The verbs, and which function answers each."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from headwater import __version__
+from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments
+from headwater.commands.failure_report import run_and_report
+from headwater.graph.pipeline_project import PipelineProject, open_project
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb and return the exit code: 0 fine, 1 failed, 2 wrong use or invalid pipeline, 3 refused."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    return run_and_report(lambda: _dispatch(given), as_json="--json" in given)
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    parsed = _parser().parse_args(argv)
+    code: int = parsed.answer(parsed)
+    return code
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="headwater", description="Streaming tables on Spark and Delta Lake.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"headwater {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+    def verb(name: str, purpose: str) -> Parser:
+        made: Parser = verbs.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
+        return made
+
+    init = verb("init", "Write a small pipeline that runs at once.")
+    init.add_argument("folder", metavar="DIR", help="a new or empty folder")
+    init.add_argument("--name", help="the pipeline's name (else the folder's)")
+    init.add_argument("--json", dest="as_json", action="store_true", help="one JSON object as the last line")
+    init.set_defaults(answer=_init)
+
+    run = verb("run", "Take in what is new: one update of the pipeline.")
+    add_run_arguments(run)
+    run.set_defaults(answer=_run)
+
+    validate = verb("validate", "Resolve the graph, check it, and write manifest.json beside pipeline.yml.")
+    add_project_arguments(validate)
+    validate.set_defaults(answer=_run, validate=True)
+
+    graph = verb("graph", "Show the graph of the manifest.")
+    add_project_arguments(graph)
+    graph.add_argument("--format", choices=("mermaid", "json"), default="mermaid")
+    graph.set_defaults(answer=_graph)
+
+    for name, purpose, answer in (
+        ("status", "The last update, flow by flow, and how fresh the tables are.", _status),
+        ("lag", "How far each flow is behind its sources.", _lag),
+        ("checkpoints", "The checkpoints: epochs, batches, offsets, sizes.", _checkpoints),
+    ):
+        shown = verb(name, purpose)
+        add_project_arguments(shown)
+        shown.set_defaults(answer=answer)
+    _add_events(verb("events", "What the event log says, newest last."))
+    return parser
+
+
+def _add_events(parser: Parser) -> None:
+    add_project_arguments(parser)
+    parser.add_argument("--update-id", metavar="ID")
+    parser.add_argument("--request-id", metavar="ID")
+    parser.add_argument("--flow")
+    parser.add_argument("--dataset")
+    parser.add_argument("--type", dest="event_type", help="flow_progress, update_progress, ...")
+    parser.add_argument("--level", choices=("INFO", "WARN", "ERROR", "METRICS"))
+    parser.add_argument("--limit", type=int, default=50, metavar="N")
+    parser.set_defaults(answer=_events)
+
+
+# Each verb's module is loaded when it is asked for: `run` with nothing new should not pay for the others.
+
+
+def _init(parsed: argparse.Namespace) -> int:
+    from headwater.commands.init import init
+
+    return init(parsed.folder, parsed.name, as_json=parsed.as_json)
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from headwater.commands.arguments import run_arguments
+    from headwater.commands.run import run
+
+    return run(run_arguments(parsed))
+
+
+def _graph(parsed: argparse.Namespace) -> int:
+    from headwater.commands.graph import show_graph
+
+    return show_graph(_project(parsed), as_json=parsed.as_json or parsed.format == "json")
+
+
+def _status(parsed: argparse.Namespace) -> int:
+    from headwater.commands.status import show_status
+
+    return show_status(_project(parsed), as_json=parsed.as_json)
+
+
+def _lag(parsed: argparse.Namespace) -> int:
+    from headwater.commands.lag import show_lag
+
+    return show_lag(_project(parsed), as_json=parsed.as_json)
+
+
+def _checkpoints(parsed: argparse.Namespace) -> int:
+    from headwater.commands.checkpoints import show_checkpoints
+
+    return show_checkpoints(_project(parsed), as_json=parsed.as_json)
+
+
+def _events(parsed: argparse.Namespace) -> int:
+    from headwater.commands.events import show_events
+
+    names = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "limit")
+    filters = {name: getattr(parsed, name) for name in names}
+    return show_events(_project(parsed), filters, as_json=parsed.as_json)
+
+
+def _project(parsed: argparse.Namespace) -> PipelineProject:
+    return open_project(
+        parsed.pipeline,
+        storage=parsed.storage,
+        warehouse=parsed.warehouse,
+        parameters=dict(parsed.parameters),
+    )

@@ -1,0 +1,70 @@
+"""Tables for people, JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one line of JSON, the last of standard output."""
+    print(json.dumps(value, ensure_ascii=False, default=_plain), flush=True)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, row_styles: Sequence[str] = ()
+) -> None:
+    """Print a table; numbers stand to the right, None is left empty."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", row_styles=None)
+    for index, name in enumerate(columns):
+        numeric = any(isinstance(row[index], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for number, row in enumerate(rows):
+        style = row_styles[number] if number < len(row_styles) else ""
+        # Text, not markup: square brackets in names and messages are meant as they are.
+        table.add_row(*(Text(_shown(value)) for value in row), style=style)
+    Console(width=None if _on_terminal() else 200).print(table)
+
+
+def age(seconds: float | None) -> str:
+    """A duration in the unit that reads best: ``42 s``, ``7 min``, ``3.5 h``, ``2.0 d``."""
+    if seconds is None:
+        return ""
+    for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / divisor:.1f} {unit}" if unit == "h" else f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86400:.1f} d"
+
+
+def size(count: int | None) -> str:
+    """Bytes in the unit that reads best."""
+    if count is None:
+        return ""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"
+
+
+def _on_terminal() -> bool:
+    import sys
+
+    return sys.stdout.isatty()
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

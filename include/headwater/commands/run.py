@@ -1,0 +1,76 @@
+"""``run`` and ``validate``: decide whether there is anything to do, then hand over to Spark's process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import headwater
+from headwater.commands.arguments import RunArguments
+from headwater.commands.quiet_update import record_quiet_update
+from headwater.definitions.trigger import AvailableNow
+from headwater.errors import UsageError
+from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.metrics.news import NewsVerdict, has_news
+from headwater.runtime.java import java_environment
+
+_JOB = "run_update.py"
+
+
+def run(arguments: RunArguments) -> int:
+    """Run an update. Where nothing has moved it is recorded and reported here, without a JVM.
+
+    Otherwise this process becomes the Spark job's, which parses the same arguments.
+    """
+    started = time.monotonic()
+    project = open_project(
+        arguments.pipeline,
+        storage=arguments.storage,
+        warehouse=arguments.warehouse,
+        parameters=arguments.parameters,
+    )
+    verdict = news_for(project, arguments)
+    if verdict is not None and not verdict.moved and verdict.manifest is not None:
+        report = record_quiet_update(project, verdict.manifest, arguments, started)
+        report.show(as_json=arguments.as_json)
+        return report.exit_code
+    if verdict is not None and os.environ.get("HEADWATER_DEBUG"):
+        print(f"Starting Spark: {'; '.join(verdict.reasons)}.", file=sys.stderr)
+    become_job(arguments)
+    return 1
+
+
+def news_for(project: PipelineProject, arguments: RunArguments) -> NewsVerdict | None:
+    """Whether the update would find anything; None where it has to run in any case."""
+    # A long-running update is started to wait for what is to come.
+    waits = not isinstance(project.spec.trigger, AvailableNow)
+    if arguments.selective or arguments.no_skip or waits:
+        return None
+    return has_news(project)
+
+
+def job_file(name: str = _JOB) -> Path:
+    """A program under ``jobs/``: of HEADWATER_HOME, else of the checkout that this package lies in."""
+    home = os.environ.get("HEADWATER_HOME")
+    root = Path(home) if home else Path(headwater.__file__).resolve().parents[2]
+    job = root / "jobs" / name
+    if not job.is_file():
+        raise UsageError(
+            f"There is no {name} to start Spark with.",
+            where=job,
+            remedy="Set HEADWATER_HOME to the checkout of Headwater.",
+        )
+    return job
+
+
+def become_job(arguments: RunArguments) -> None:
+    """Replace this process by the Spark job; raises JavaNotFound before that where there is no Java."""
+    job = job_file()
+    ground = str(Path(headwater.__file__).resolve().parents[1])
+    paths = [ground, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, **java_environment(), "PYTHONPATH": os.pathsep.join(paths)}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, str(job), *arguments.to_argv()], environment)  # noqa: S606 - our own program

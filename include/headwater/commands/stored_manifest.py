@@ -1,0 +1,30 @@
+"""Which manifest the reading verbs go by."""
+
+from __future__ import annotations
+
+import sys
+
+from headwater.errors import ManifestNotFound
+from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def stored_manifest(project: PipelineProject) -> Manifest:
+    """The manifest of the last update, else the committed one; a fitting one before a stale one.
+
+    Raises:
+        ManifestNotFound: where there is neither.
+    """
+    paths = (project.state_folder / FILE_NAME, project.folder / FILE_NAME)
+    found = [manifest for manifest in map(read_manifest, paths) if manifest is not None]
+    if not found:
+        raise ManifestNotFound(
+            "The graph of this pipeline has not been resolved yet.",
+            where=project.folder,
+            remedy=f"Run `python -m headwater validate {project.folder.name}`, or an update.",
+        )
+    current = project.source_hash()
+    fitting = [manifest for manifest in found if manifest.source_hash == current]
+    if not fitting:
+        print("The sources have changed since the manifest was written; run `validate`.", file=sys.stderr)
+    return (fitting or found)[0]
