@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-import pytest
+import json
+import sys
 
+import pytest
 import tests.dags.airflow_home as airflow_home  # before Airflow
 from tests.dags.pipeline_folder import write_pipeline
 
@@ -28,3 +30,38 @@ def medallion(roots):
     """A pipeline of three tables, one reading the other, and its folder of state."""
     write_pipeline(roots / "pipelines" / "medallion")
     return roots / "storage" / "pipelines" / "medallion"
+
+
+class FakeDriver:
+    """Says what the driver of each attempt will do, and hears how it was called."""
+
+    def __init__(self, folder) -> None:
+        self.file = folder / "driver.json"
+
+    def will(self, *attempts):
+        """What each attempt does: flows, exit, report, killed."""
+        self.file.write_text(json.dumps(attempts))
+
+    @property
+    def calls(self):
+        """What each attempt was given."""
+        calls = self.file.with_suffix(".calls")
+        return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+
+
+@pytest.fixture
+def driver(roots, monkeypatch):
+    """In place of `spark-submit` and Spark: a program that writes real events. No Java, no jars."""
+    program = roots / "spark-submit"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.dags.fake_spark_submit "$@"\n')
+    program.chmod(0o755)
+    fake = FakeDriver(roots)
+    monkeypatch.setenv("FAKE_DRIVER", str(fake.file))
+    monkeypatch.setenv("PYTHONPATH", str(airflow_home.CHECKOUT))
+    monkeypatch.setattr("headwater_airflow.submission.spark_submit", lambda: str(program))
+    monkeypatch.setattr("headwater_airflow.submission.java_environment", dict)
+    monkeypatch.setattr(
+        "headwater_airflow.submission.submit_conf",
+        lambda conf, local: {"spark.test.local": str(local), **conf},
+    )
+    return fake

@@ -61,7 +61,9 @@ class UpdateLog:
     def __init__(self, state_folder: Path, request: str, update_id: str = "update-1") -> None:
         self.writer = EventLogWriter(state_folder, state_folder.name, state_folder.name, update_id, request)
 
-    def flow(self, name: str, status: FlowStatus, *, error: BaseException | None = None, **details: Any) -> None:
+    def flow(
+        self, name: str, status: FlowStatus, *, error: BaseException | None = None, **details: Any
+    ) -> None:
         """A flow, named as its dataset, reached a state."""
         self.writer.emit(
             "flow_progress",

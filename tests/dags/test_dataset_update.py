@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent
+from tests.dags.pipeline_folder import UpdateLog
 
 from headwater.errors import ExpectationViolated, FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState
@@ -23,7 +24,6 @@ from headwater_airflow.dag import PipelineDag
 from headwater_airflow.dataset_verdict import UpdateOutcome
 from headwater_airflow.request import request_id
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger
-from tests.dags.pipeline_folder import UpdateLog
 
 RUN = "scheduled__1"
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.errors import FlowInterrupted
 from headwater.metrics.backlog import Backlog
@@ -15,7 +16,6 @@ from headwater_airflow.dag import PipelineCheckDag
 from headwater_airflow.operators.lag_check import LagCheckOperator
 from headwater_airflow.sensors.lag import LagSensor
 from headwater_airflow.triggers.lag import LagTrigger
-from tests.dags.pipeline_folder import write_pipeline
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-
 from tests.dags.airflow_home import CHECKOUT
 from tests.dags.pipeline_folder import write_pipeline
 

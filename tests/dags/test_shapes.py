@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.errors import HeadwaterError, InvalidName

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.event_log.flow_result import FlowResult
 from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict, WatchedDataset, decide
-from tests.dags.pipeline_folder import write_pipeline
 
 OPEN, DONE, BROKEN = UpdateOutcome.UNFINISHED, UpdateOutcome.SUCCEEDED, UpdateOutcome.FAILED
 SILVER = WatchedDataset("silver", ("silver",), always_rewritten=False, ancestors=frozenset({"bronze"}))
@@ -30,7 +30,10 @@ def test_a_table_that_got_rows_is_updated():
     """Rows, version and update are told as soon as the flow is done, though the update goes on."""
     found = decide(
         SILVER,
-        [flow("COMPLETED", input_rows=5, output_rows=3, dropped_rows=2, version=7), flow("RUNNING", dataset="gold")],
+        [
+            flow("COMPLETED", input_rows=5, output_rows=3, dropped_rows=2, version=7),
+            flow("RUNNING", dataset="gold"),
+        ],
         OPEN,
     )
     assert found.ending is Ending.UPDATED
@@ -147,7 +150,9 @@ def test_a_watched_dataset_knows_all_that_it_depends_on(tmp_path):
     """Ancestors reach through views, and flows are those of the manifest."""
     from headwater.graph.manifest import read_manifest
 
-    folder = write_pipeline(tmp_path / "p", {"a": (), "v": ("a",), "b": ("v",)}, kinds={"v": "temporary_view"})
+    folder = write_pipeline(
+        tmp_path / "p", {"a": (), "v": ("a",), "b": ("v",)}, kinds={"v": "temporary_view"}
+    )
     watched = WatchedDataset.of(read_manifest(folder / "manifest.json"), "b")
     assert watched == WatchedDataset("b", ("b",), always_rewritten=False, ancestors=frozenset({"a"}))
     with pytest.raises(KeyError):

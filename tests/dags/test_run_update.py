@@ -1,0 +1,164 @@
+"""The task that submits an update: what it passes on, and what it makes of each end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from tests.dags.airflow_home import CHECKOUT
+from tests.dags.pipeline_folder import write_pipeline
+
+from headwater.event_log.reader import updates
+from headwater_airflow.dag import PipelineDag
+from headwater_airflow.request import request_id
+
+RUN = "scheduled__1"
+FINE = {"flows": {"bronze": 3, "silver": 3, "gold": 3}, "report": {"state": "COMPLETED", "flows": []}}
+REQUEST = request_id("medallion", RUN)
+
+
+@pytest.fixture
+def run(medallion, driver):
+    """Run an attempt of the task `update`."""
+
+    def attempt(number=1, retries=2, task_id="update", **params):
+        task = PipelineDag("medallion").get_task(task_id)
+        instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=number, max_tries=retries)
+        return task.execute({"ti": instance, "params": params})
+
+    return attempt
+
+
+def failed(run, **named):
+    with pytest.raises(AirflowException) as caught:
+        run(**named)
+    return caught.value
+
+
+def test_the_driver_gets_what_the_command_line_promises(run, driver, roots):
+    """Folder, roots, request, attempt and selection are arguments; the driver leads its own session in the checkout."""
+    driver.will(FINE)
+    assert run(tables=["silver"], full_refresh=["silver"]) == FINE["report"]
+    (call,) = driver.calls
+    assert (call["folder"], call["storage"], call["warehouse"]) == (
+        str(roots / "pipelines" / "medallion"),
+        str(roots / "storage"),
+        str(roots / "warehouse"),
+    )
+    assert (call["request_id"], call["attempt"], call["max_attempts"]) == (REQUEST, "1", "3")
+    assert (call["tables"], call["full_refresh"], call["json"]) == ("silver", "silver", True)
+    assert (call["cwd"], call["sid"]) == (str(CHECKOUT), True)
+    assert "spark.test.local=True" in call["conf"]
+
+
+def test_every_attempt_of_a_run_has_the_same_request(run, driver):
+    """A retry passes the request of the first attempt, so that only what is not done is done."""
+    driver.will({"exit": 1, "flows": {"bronze": "transient"}}, FINE)
+    failed(run)
+    run(number=2)
+    assert [call["request_id"] for call in driver.calls] == [REQUEST, REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (
+            {"exit": 2, "report": {"error": {"condition": "X", "message": "No.", "transient": False}}},
+            "[X] No.",
+        ),
+        ({"exit": 3}, "refused"),
+        ({"exit": 1, "flows": {"bronze": 1, "silver": "terminal"}}, "silver: [FLOW_FAILED] Bad cast."),
+    ],
+    ids=["invalid", "refused", "a flow that failed for good"],
+)
+def test_what_a_retry_meets_again_fails_at_once(run, driver, attempt, words):
+    """Terminal errors skip Airflow's retries, with the reason as the task's error."""
+    driver.will(attempt)
+    error = failed(run)
+    assert isinstance(error, AirflowFailException)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        {"exit": 1, "flows": {"bronze": "transient"}},
+        {
+            "exit": 3,
+            "report": {"error": {"condition": "UPDATE_IN_PROGRESS", "message": "Busy.", "transient": True}},
+        },
+        {"killed": True, "flows": {"bronze": 3}},
+    ],
+    ids=["a flow that was interrupted", "another update at work", "killed"],
+)
+def test_what_a_retry_can_help_is_tried_again(run, driver, attempt):
+    """Transient errors are left to Airflow's retries."""
+    driver.will(attempt)
+    assert not isinstance(failed(run), AirflowFailException)
+
+
+def test_a_killed_driver_leaves_an_end_in_the_event_log(run, driver, medallion):
+    """The operator writes the end that the driver could not, under the update that it had begun."""
+    driver.will({"killed": True}, {"killed": True})
+    failed(run, retries=1)
+    failed(run, number=2, retries=1)
+    found = updates(medallion)
+    assert [(update.update_id, update.state) for update in found] == [
+        ("update-1", "FAILED"),
+        ("update-2", "FAILED"),
+    ]
+    assert "killed by signal 9" in found[-1].message
+
+
+def test_a_driver_that_is_gone_before_its_first_word_is_recorded_too(run, driver, medallion, monkeypatch):
+    """Without any event of the request, the end is recorded under a new update."""
+    monkeypatch.setattr("headwater_airflow.submission.spark_submit", lambda: "/bin/false")
+    failed(run)
+    (update,) = updates(medallion)
+    assert (update.request_id, update.state) == (REQUEST, "FAILED")
+
+
+@pytest.mark.parametrize("tables", [["--full-refresh-all"], ["a,b"], "silver", [{"x": 1}]])
+def test_a_hostile_form_never_reaches_the_driver(run, driver, tables):
+    """Whatever a run was triggered with is checked before anything is started."""
+    driver.will(FINE)
+    assert isinstance(failed(run, tables=tables), AirflowFailException)
+    assert driver.calls == []
+
+
+def test_a_missing_connection_is_told_instead_of_taking_yarn(run, driver, monkeypatch):
+    """The provider would submit to YARN; the error says how to make the connection."""
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    def missing(*_):
+        raise AirflowNotFoundException
+
+    monkeypatch.setattr("airflow.sdk.BaseHook.get_connection", missing)
+    error = failed(run)
+    assert isinstance(error, AirflowFailException)
+    assert "AIRFLOW_CONN_SPARK_DEFAULT" in str(error)
+
+
+def test_nothing_new_means_no_driver(run, driver, monkeypatch):
+    """Where no source has moved, nothing is started, unless somebody asked for something."""
+    driver.will(FINE)
+    monkeypatch.setattr("headwater_airflow.no_news.has_news", lambda project: SimpleNamespace(moved=False))
+    assert run()["flows"] == []
+    assert driver.calls == []
+    run(full_refresh_all=True)
+    assert len(driver.calls) == 1
+
+
+def test_one_submit_per_table_tells_of_its_table_only(run, driver, roots):
+    """With `per_table` each task passes its table, and is skipped where the form asks for others."""
+    write_pipeline(roots / "pipelines" / "medallion", airflow="{tasks: per_table}")
+    driver.will({"flows": {"silver": 3}})
+    task = PipelineDag("medallion").get_task("silver")
+    events = {task.outlets[0]: SimpleNamespace(extra={})}
+    instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=1, max_tries=0)
+    task.execute({"ti": instance, "params": {}, "outlet_events": events})
+    assert driver.calls[0]["tables"] == "silver"
+    assert events[task.outlets[0]].extra["rows"] == 3
+    with pytest.raises(AirflowSkipException):
+        run(task_id="silver", tables=["gold"])
