@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from headwater.errors import JarsUnavailable, UsageError
 from headwater.runtime.java import java_environment
+from headwater.runtime.trust_store import trust_options
 
 # The folders carry the coordinates, so that a resolved set can be pinned from what was retrieved.
 _PATTERN = "[organisation]/[module]/[revision]/[artifact]-[revision].[ext]"
@@ -47,7 +48,8 @@ def retrieve(coordinates: Iterable[Coordinate], into: Path, ivy_cache: Path) -> 
     request = into / "ivy.xml"
     request.write_text(_ivy_xml(coordinates))
     java = java_environment()
-    command = [f"{java['JAVA_HOME']}/bin/java", "-jar", str(_ivy_jar())]
+    trust = trust_options(into / "authorities.p12") if "REAL_JAVA_HOME" in java else []
+    command = [f"{java['JAVA_HOME']}/bin/java", *trust, "-jar", str(_ivy_jar())]
     if settings := os.environ.get("HEADWATER_IVY_SETTINGS"):
         command += ["-settings", settings]
     command += ["-cache", str(ivy_cache), "-ivy", str(request), "-types", "jar", "bundle"]
