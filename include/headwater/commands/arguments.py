@@ -91,8 +91,9 @@ def run_arguments(parsed: argparse.Namespace) -> RunArguments:
             "--full-refresh and --full-refresh-all exclude each other.", remedy="Give one of them."
         )
     known = {name: values[name] for name in RunArguments.__dataclass_fields__ if name in values}
-    arguments = RunArguments(**{**known, "parameters": dict(values["parameters"])})
-    if not 1 <= arguments.attempt <= max(arguments.max_attempts, arguments.attempt):
+    lists = {name: tuple(known.get(name, ())) for name in ("tables", "full_refresh", "reset_checkpoint")}
+    arguments = RunArguments(**{**known, **lists, "parameters": dict(values["parameters"])})
+    if arguments.attempt < 1:
         raise UsageError(f"--attempt must be 1 or more, not {arguments.attempt}.")
     return arguments
 

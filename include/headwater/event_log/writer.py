@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -81,6 +82,16 @@ class EventLogWriter:
         """
         status = (details or {}).get("flow_progress", {}).get("status")
         batch = (flow or "", epoch or 0, batch_id) if batch_id is not None and status == "RUNNING" else None
+        about = replace(
+            self._origin,
+            flow_id=flow_id(self._origin.pipeline_id, flow, epoch or 0) if flow else None,
+            flow_name=flow,
+            dataset_name=dataset,
+            sink_name=sink,
+            batch_id=batch_id,
+            epoch=epoch,
+        )
+        identity = batch_event_id(about.pipeline_id, *batch) if batch else str(uuid.uuid4())
         text, data = bounded(redact_text(message)), details_json(details)
         failure = error_column(error) if error is not None else None
         with self._lock:
@@ -90,40 +101,17 @@ class EventLogWriter:
                 if batch[2] <= self._known_batches.get(batch[:2], -1):
                     return False
                 self._known_batches[batch[:2]] = batch[2]
-            origin = Origin(
-                self._origin.pipeline_id,
-                self._origin.pipeline_name,
-                self._origin.update_id,
-                self._origin.request_id,
-                flow_id(self._origin.pipeline_id, flow, epoch or 0) if flow else None,
-                flow,
-                dataset,
-                sink,
-                batch_id,
-                epoch,
-                self._origin.host,
-            )
-            identity = batch_event_id(origin.pipeline_id, *batch) if batch else str(uuid.uuid4())
-            # Microseconds since 1970, made strictly ascending: orders the records of successive writers too.
-            self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
-            when = datetime.fromtimestamp(self._sequence // 1_000_000, UTC).replace(
-                microsecond=self._sequence % 1_000_000
-            )
+            number, when = self._next_moment()
             self._buffer.append(
-                Event(
-                    identity,
-                    self._instance,
-                    self._sequence,
-                    origin,
-                    when,
-                    text,
-                    level,
-                    event_type,
-                    data,
-                    failure,
-                )
+                Event(identity, self._instance, number, about, when, text, level, event_type, data, failure)
             )
         return True
+
+    def _next_moment(self) -> tuple[int, datetime]:
+        # Microseconds since 1970, made strictly ascending: orders the records of successive writers too.
+        self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
+        seconds, micros = divmod(self._sequence, 1_000_000)
+        return self._sequence, datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
 
     def flush(self) -> None:
         """Write what is buffered now; raises EventLogNotWritten if that fails (the events are kept)."""

@@ -1,0 +1,64 @@
+"""The arguments of an update, which both the command line and the Spark job read."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.commands.arguments import RunArguments, parse_run_arguments
+from headwater.errors import UsageError
+
+FULL = RunArguments(
+    pipeline="pipelines/orders",
+    storage="/s p",
+    warehouse="w",
+    parameters={"landing": "a=b,c", "empty": ""},
+    as_json=True,
+    tables=("a", "b"),
+    full_refresh=("c",),
+    reset_checkpoint=("flow",),
+    dry_run=True,
+    request_id="manual__2026-01-01T00:00:00+00:00",
+    attempt=2,
+    max_attempts=3,
+    no_skip=True,
+    validate=True,
+)
+
+
+@pytest.mark.parametrize("arguments", [FULL, RunArguments("p"), RunArguments("p", full_refresh_all=True)])
+def test_there_and_back(arguments):
+    """What is written as a command line is read as the same arguments."""
+    assert parse_run_arguments(arguments.to_argv()) == arguments
+
+
+def test_lists_by_comma_and_by_repetition():
+    """Names may stand in one list or in several flags, with blanks around them."""
+    assert parse_run_arguments(["p", "--tables", "a, b", "--tables=c"]).tables == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["p", "--unknown"],
+        ["p", "--param", "no_sign"],
+        ["p", "--param", "=value"],
+        ["p", "--tables", ","],
+        ["p", "--full-refresh", "a", "--full-refresh-all"],
+        ["p", "--attempt", "x"],
+        ["p", "--attempt", "0"],
+        ["p", "--table", "abbreviated"],
+    ],
+)
+def test_wrong_use(argv):
+    """Wrong arguments are a UsageError, which ends with code 2 and says how it should be."""
+    with pytest.raises(UsageError) as caught:
+        parse_run_arguments(argv)
+    assert caught.value.exit_code == 2
+
+
+def test_selective():
+    """Only a plain update may be skipped for lack of news."""
+    assert not RunArguments("p", as_json=True, no_skip=True, request_id="r").selective
+    for changed in ({"tables": ("a",)}, {"full_refresh_all": True}, {"dry_run": True}, {"validate": True}):
+        assert RunArguments("p", **changed).selective

@@ -1,0 +1,140 @@
+"""``run``: nothing new ends here, all else becomes the Spark job."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from headwater.commands.arguments import parse_run_arguments
+from headwater.commands.command_line import main
+from headwater.event_log import reader
+
+
+class Became(BaseException):
+    """Stands for the process that execve would have made of this one; no handler of errors holds it up."""
+
+
+@pytest.fixture
+def became(monkeypatch, tmp_path):
+    """Catch the hand-over; a job file and a Java are taken as given."""
+
+    def execve(path, argv, environment):
+        raise Became(path, argv, environment)
+
+    (tmp_path / "home" / "jobs").mkdir(parents=True)
+    (tmp_path / "home" / "jobs" / "run_update.py").write_text("")
+    monkeypatch.setenv("HEADWATER_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("headwater.commands.run.java_environment", lambda: {"JAVA_HOME": "/java"})
+    monkeypatch.setattr(os, "execve", execve)
+
+
+def arguments(done, *more):
+    project = done.project
+    return [
+        str(project.folder),
+        "--storage",
+        str(project.storage),
+        "--warehouse",
+        str(project.warehouse),
+        *more,
+    ]
+
+
+def test_nothing_new_is_recorded_and_reported(done, capsys):
+    """An update without news ends with a report and events like any other, and starts nothing."""
+    assert main(["run", *arguments(done, "--json", "--request-id", "r7")]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["state"] == "COMPLETED"
+    assert {
+        (flow["flow"], flow["state"], flow["batches"], flow["input_rows"]) for flow in report["flows"]
+    } == {
+        ("bronze", "COMPLETED", 0, 0),
+        ("silver", "COMPLETED", 0, 0),
+        ("gold", "COMPLETED", 0, 0),
+    }
+    latest = reader.latest_update(done.project.state_folder)
+    assert latest is not None
+    assert (latest.update_id, latest.request_id, latest.state) == (report["update_id"], "r7", "COMPLETED")
+    results = reader.flow_results(done.project.state_folder, request_id="r7")
+    assert [(result.flow, result.state, result.output_rows) for result in results] == [
+        ("bronze", "COMPLETED", 0),
+        ("silver", "COMPLETED", 0),
+        ("gold", "COMPLETED", 0),
+    ]
+
+
+def test_nothing_new_is_quick(done):
+    """The whole process, imports and events included, takes less than two seconds (five on a busy machine)."""
+    start = time.monotonic()
+    command = [sys.executable, "-m", "headwater", "run", *arguments(done)]
+    shown = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout
+    assert time.monotonic() - start < 5
+    assert "no source has moved" in shown
+
+
+@pytest.mark.parametrize(
+    "more",
+    [["--no-skip"], ["--tables=gold"], ["--full-refresh-all"], ["--reset-checkpoint=silver"], ["--dry-run"]],
+    ids=lambda more: more[0],
+)
+def test_asked_for_more(done, became, more):
+    """A selective or forced update runs although nothing has moved."""
+    with pytest.raises(Became):
+        main(["run", *arguments(done, *more)])
+
+
+def test_long_updates_are_never_skipped(done, became):
+    """An update with a processing-time trigger waits for what is to come."""
+    spec = done.project.spec_file
+    spec.write_text(spec.read_text() + "trigger: {processing_time: 1 second, run_for: 1 minute}\n")
+    with pytest.raises(Became):
+        main(["run", *arguments(done)])
+
+
+def test_the_job_gets_the_same_arguments(pipeline, became):
+    """The Spark job is this Python with the same arguments, and with the Java that was found."""
+    given = arguments(pipeline, "--param", "a=b", "--json", "--attempt=2", "--max-attempts=3")
+    with pytest.raises(Became) as caught:
+        main(["run", *given])
+    path, argv, environment = caught.value.args
+    assert path == argv[0] == sys.executable
+    assert argv[1].endswith("jobs/run_update.py")
+    assert parse_run_arguments(argv[2:]) == parse_run_arguments(given)
+    assert environment["JAVA_HOME"] == "/java"
+    assert environment["PYTHONPATH"].split(os.pathsep)[0].endswith("include")
+
+
+def test_validate_is_the_same_job(pipeline, became):
+    """``validate`` hands over with its mark."""
+    with pytest.raises(Became) as caught:
+        main(["validate", *arguments(pipeline)])
+    assert "--validate" in caught.value.args[1]
+
+
+def test_no_job_and_no_pipeline(pipeline, tmp_path, monkeypatch, capsys):
+    """A missing job file and a missing pipeline are wrong use, with a sentence, and nothing is written."""
+    monkeypatch.setenv("HEADWATER_HOME", str(tmp_path / "nowhere"))
+    assert main(["run", *arguments(pipeline)]) == 2
+    assert "HEADWATER_HOME" in capsys.readouterr().err
+    assert main(["run", str(tmp_path / "nothing"), "--json"]) == 2
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (told["state"], told["error"]["condition"]) == ("INVALID", "PIPELINE_NOT_FOUND")
+    assert not pipeline.project.storage.exists()
+
+
+def test_no_java(pipeline, became, monkeypatch, capsys):
+    """Without a Java the run is refused as wrong use, before anything is written."""
+    from headwater.errors import JavaNotFound
+
+    def none():
+        raise JavaNotFound("no Java 17 or newer was found")
+
+    monkeypatch.setattr("headwater.commands.run.java_environment", none)
+    assert main(["run", *arguments(pipeline, "--json")]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["condition"] == "NO_JAVA"
+    assert not pipeline.project.storage.exists()
