@@ -77,11 +77,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class WatchedDataset:
-    """What to look for: the flows that fill a dataset, and every dataset it depends on."""
+    """What to look for: the flows that fill a dataset, and every dataset it depends on.
+
+    ``recomputed``: whether an update writes it whole.
+    """
 
     name: str
     flows: tuple[str, ...]
-    always_rewritten: bool
+    recomputed: bool
     ancestors: frozenset[str]
 
     @classmethod
@@ -97,8 +100,8 @@ class WatchedDataset:
             if (nearest := waiting.pop()) not in ancestors:
                 ancestors.add(nearest)
                 waiting += manifest.upstream(nearest)
-        rewritten = any(not flow.streaming for flow in flows)
-        return cls(name, tuple(flow.name for flow in flows), rewritten, frozenset(ancestors - {name}))
+        recomputed = any(not flow.streaming for flow in flows)
+        return cls(name, tuple(flow.name for flow in flows), recomputed, frozenset(ancestors - {name}))
 
 
 def decide(
@@ -139,8 +142,8 @@ def decide(
 def _ended(dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequence[FlowResult]) -> Verdict:
     states = {result.state for result in mine}
     if states & {FlowStatus.COMPLETED, FlowStatus.STOPPED}:
-        moved = dataset.always_rewritten or any(result.input_rows or result.output_rows for result in mine)
-        if moved:
+        # A recomputed view may have lost its last row: that it was computed is what counts.
+        if any(r.input_rows or r.output_rows or (dataset.recomputed and r.batches) for r in mine):
             return _verdict(Ending.UPDATED, "The table is up to date.", mine)
         return _verdict(Ending.UNCHANGED, "There was nothing new.", mine)
     failed = sorted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater.commands.graph import mermaid
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater_airflow.entities import PipelineTask
 
@@ -41,25 +42,6 @@ def check_doc(task: PipelineTask) -> str:
         f"# Checks of {task.name}\n\nThe task is red while a limit is broken, and its log has a table of every flow. "
         f"Limits, from `airflow.alerts` in `pipeline.yml`:\n\n{text}"
     )
-
-
-def mermaid(manifest: Manifest) -> str:
-    """The graph of all datasets, views included: an arrow leads from what is read to who reads it."""
-    numbers = {entry.name: f"d{number}" for number, entry in enumerate(manifest.datasets)}
-    lines = ["flowchart LR"]
-    lines += [f'    {numbers[entry.name]}["{entry.name}"]' for entry in manifest.datasets]
-    edges = {
-        (numbers[name], numbers[flow.target])
-        for flow in manifest.flows
-        for name in flow.inputs
-        if name in numbers and flow.target in numbers
-    }
-    lines += [f"    {source} --> {target}" for source, target in sorted(edges, key=_numeric)]
-    return "\n".join(lines)
-
-
-def _numeric(edge: tuple[str, str]) -> tuple[int, int]:
-    return int(edge[0][1:]), int(edge[1][1:])
 
 
 def _table(manifest: Manifest) -> str:

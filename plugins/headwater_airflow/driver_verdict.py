@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import InvalidPipeline, RefusedForSafety
+from headwater.event_log.details import UpdateState
 
 _TERMINAL_CODES = (InvalidPipeline.exit_code, RefusedForSafety.exit_code)
 
@@ -43,6 +44,8 @@ def judge(
         return Failure("\n".join(message for message, _ in told), all(transient for _, transient in told))
     if report is None:
         return Failure(f"The driver ended without a word ({_ending(code)}).", transient=True, silent=True)
+    if report.get("state") == UpdateState.CANCELED:
+        return Failure("The update was stopped at a batch boundary; it goes on from there.", transient=True)
     return Failure(str(error or f"The update failed ({_ending(code)})."), transient=False)
 
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from headwater.commands.arguments import RunArguments
+from headwater.commands.quiet_update import record_quiet_update
+from headwater.commands.run import news_for
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.metrics.news import has_news
+from headwater_airflow.selection import Selection
 
 
-def report_without_news(project: PipelineProject, request: str) -> dict[str, Any] | None:
-    """Record and return the report of an update that had nothing to do; None where it has to be run."""
-    verdict = has_news(project)
-    if verdict.moved:
+def report_without_news(
+    project: PipelineProject, selection: Selection, request: str
+) -> dict[str, Any] | None:
+    """Record and return the report of an update that had nothing to do; None where it has to be run.
+
+    ``selection``: what somebody asked for; it is run whatever has moved.
+    """
+    started = time.monotonic()
+    arguments = RunArguments(
+        str(project.folder),
+        tables=selection.tables,
+        full_refresh=selection.full_refresh,
+        full_refresh_all=selection.full_refresh_all,
+        request_id=request,
+    )
+    verdict = news_for(project, arguments)
+    if verdict is None or verdict.moved or verdict.manifest is None:
         return None
-    return {"update_id": None, "state": "COMPLETED", "flows": [], "request_id": request}
+    return record_quiet_update(project, verdict.manifest, arguments, started).as_dict()

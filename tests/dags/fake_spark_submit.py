@@ -29,7 +29,12 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments[script + 1 :])
     file = Path(os.environ["FAKE_DRIVER"])
-    call = {**vars(given), "conf": arguments[:script], "cwd": os.getcwd(), "sid": os.getsid(0) == os.getpid()}
+    call = {
+        **vars(given),
+        "conf": arguments[:script],
+        "cwd": str(Path.cwd()),
+        "sid": os.getsid(0) == os.getpid(),
+    }
     with file.with_suffix(".calls").open("a") as calls:
         calls.write(json.dumps(call, default=str) + "\n")
     steps = json.loads(file.read_text())[int(given.attempt) - 1]

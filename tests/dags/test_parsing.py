@@ -11,7 +11,6 @@ import pytest
 from tests.dags.airflow_home import CHECKOUT
 from tests.dags.pipeline_folder import write_pipeline
 
-HEAVY = ("pyspark", "deltalake", "pandas", "pyarrow", "confluent_kafka", "delta")
 PROBE = """
 import json, sys, time
 from airflow.dag_processing.dagbag import DagBag
@@ -31,9 +30,9 @@ print(json.dumps({
     "fileloc": {name: dag.fileloc for bag in bags for name, dag in bag.dags.items()},
     "serialized": [{n: DagSerialization.to_dict(d) for n, d in bag.dags.items()} for bag in bags],
     "seconds": seconds,
-    "heavy": [name for name in %r if name in sys.modules],
+    "heavy": sorted({"pyspark", "deltalake", "pandas", "pyarrow", "confluent_kafka", "delta"} & set(sys.modules)),
 }, default=str, sort_keys=True))
-""" % (HEAVY,)
+"""
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from tests.dags.airflow_home import CHECKOUT
 from tests.dags.pipeline_folder import write_pipeline
 
-from headwater.event_log.reader import updates
+from headwater.event_log.reader import flow_results, updates
+from headwater.graph.manifest import read_manifest
+from headwater.metrics.news import NewsVerdict
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.request import request_id
 
@@ -140,11 +142,18 @@ def test_a_missing_connection_is_told_instead_of_taking_yarn(run, driver, monkey
     assert "AIRFLOW_CONN_SPARK_DEFAULT" in str(error)
 
 
-def test_nothing_new_means_no_driver(run, driver, monkeypatch):
-    """Where no source has moved, nothing is started, unless somebody asked for something."""
+def test_nothing_new_means_no_driver(run, driver, roots, medallion, monkeypatch):
+    """Where no source has moved, nothing is started, and the log says so, unless somebody asked for something."""
     driver.will(FINE)
-    monkeypatch.setattr("headwater_airflow.no_news.has_news", lambda project: SimpleNamespace(moved=False))
-    assert run()["flows"] == []
+    manifest = read_manifest(roots / "pipelines" / "medallion" / "manifest.json")
+    verdict = NewsVerdict(moved=False, manifest=manifest)
+    monkeypatch.setattr("headwater.commands.run.has_news", lambda project: verdict)
+    assert {flow["state"] for flow in run()["flows"]} == {"COMPLETED"}
+    assert {result.flow for result in flow_results(medallion, request_id=REQUEST)} == {
+        "bronze",
+        "silver",
+        "gold",
+    }
     assert driver.calls == []
     run(full_refresh_all=True)
     assert len(driver.calls) == 1

@@ -63,9 +63,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         try:
             project = pipeline_project(self.pipeline)
             selection = self._selection(context["params"])
-            # What somebody asked for is run, whatever has moved.
-            asked = bool(read_selection(context["params"]))
-            report = None if asked else report_without_news(project, request)
+            report = report_without_news(project, read_selection(context["params"]), request)
             if report is not None:
                 self.log.info(
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id

@@ -11,8 +11,8 @@ from headwater.event_log.flow_result import FlowResult
 from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict, WatchedDataset, decide
 
 OPEN, DONE, BROKEN = UpdateOutcome.UNFINISHED, UpdateOutcome.SUCCEEDED, UpdateOutcome.FAILED
-SILVER = WatchedDataset("silver", ("silver",), always_rewritten=False, ancestors=frozenset({"bronze"}))
-TWO_FLOWS = WatchedDataset("silver", ("one", "two"), always_rewritten=False, ancestors=frozenset())
+SILVER = WatchedDataset("silver", ("silver",), recomputed=False, ancestors=frozenset({"bronze"}))
+TWO_FLOWS = WatchedDataset("silver", ("one", "two"), recomputed=False, ancestors=frozenset())
 
 
 def flow(state, *, name="silver", dataset="silver", update="u1", **values):
@@ -53,10 +53,11 @@ def test_a_verdict_survives_the_way_through_a_trigger():
 
 
 def test_a_completed_stream_without_rows_changed_nothing():
-    """A stream that found nothing wakes nobody; a table that is always rewritten did change."""
+    """A stream that found nothing wakes nobody; a view that was recomputed to no rows did change."""
     assert decide(SILVER, [flow("COMPLETED")], OPEN).ending is Ending.UNCHANGED
-    view = WatchedDataset("silver", ("silver",), always_rewritten=True, ancestors=frozenset())
-    assert decide(view, [flow("COMPLETED")], OPEN).ending is Ending.UPDATED
+    view = WatchedDataset("silver", ("silver",), recomputed=True, ancestors=frozenset())
+    assert decide(view, [flow("COMPLETED", version=3)], OPEN).ending is Ending.UNCHANGED
+    assert decide(view, [flow("COMPLETED", batches=1)], OPEN).ending is Ending.UPDATED
 
 
 def test_every_flow_of_a_table_counts():
@@ -154,6 +155,6 @@ def test_a_watched_dataset_knows_all_that_it_depends_on(tmp_path):
         tmp_path / "p", {"a": (), "v": ("a",), "b": ("v",)}, kinds={"v": "temporary_view"}
     )
     watched = WatchedDataset.of(read_manifest(folder / "manifest.json"), "b")
-    assert watched == WatchedDataset("b", ("b",), always_rewritten=False, ancestors=frozenset({"a"}))
+    assert watched == WatchedDataset("b", ("b",), recomputed=False, ancestors=frozenset({"a"}))
     with pytest.raises(KeyError):
         WatchedDataset.of(SimpleNamespace(tables=[]), "b")

@@ -69,6 +69,11 @@ def test_flows_in_the_report_decide_before_the_log():
     assert found.message.startswith("a: [X] It broke.")
 
 
+def test_a_stopped_update_is_tried_again():
+    """A worker that is shut down stops its driver; nothing is wrong with the pipeline."""
+    assert judge(1, {"state": "CANCELED", "flows": [{"flow": "a", "error": "stopped"}]}, []).transient
+
+
 def test_a_report_of_failure_without_reasons_is_final():
     """A driver that ended orderly and gave no reason is not tried again."""
     assert not judge(1, {"state": "FAILED", "flows": []}, []).transient
