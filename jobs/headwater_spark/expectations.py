@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType
 
 from headwater.definitions.expectation import Expectation, ViolationAction

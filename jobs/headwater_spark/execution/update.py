@@ -7,8 +7,9 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.lease import update_lease
@@ -76,7 +77,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
     spark = start_session(project.pipeline_id, project.spec.spark)
     update_id = str(uuid.uuid4())
     stop = _stop_on_signals()
-    with resolved_pipeline(project, spark) as pipeline, update_lease(project.state_folder, update_id):
+    with resolved_pipeline(project, spark) as pipeline, _lease(project, request, update_id):
         done = _done_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, done)
         write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
@@ -194,6 +195,13 @@ def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Man
         entry.name for entry in manifest.tables
         if (flows := manifest.flows_into(entry.name)) and all(flow.name in completed for flow in flows)
     ]  # fmt: skip
+
+
+def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[None]:
+    # Who was sent by a scheduler waits its turn: tasks of one pipeline may come side by side, and a retry may meet
+    # the driver that its predecessor left behind. Who typed the command hears at once.
+    wait = timedelta(minutes=10) if request.request_id is not None else timedelta(0)
+    return update_lease(project.state_folder, update_id, wait=wait)
 
 
 def _stop_on_signals() -> threading.Event:
