@@ -8,7 +8,7 @@ from headwater.checkpoints.layout import write_atomically
 from headwater.commands.arguments import RunArguments
 from headwater.commands.printing import print_json
 from headwater.commands.report import FlowReport, RunReport
-from headwater.graph.manifest import FILE_NAME
+from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution.outcome import FlowOutcome
@@ -43,7 +43,7 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
 def _validate(project: PipelineProject, *, as_json: bool) -> int:
     manifest = resolve_only(project)
     path = project.folder / FILE_NAME
-    write_atomically(path, manifest.to_json())
+    write_atomically(path, portable(manifest, project.configuration).to_json())
     if as_json:
         datasets = [{"name": entry.name, "kind": entry.kind} for entry in manifest.datasets]
         print_json(

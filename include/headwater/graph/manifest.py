@@ -8,6 +8,7 @@ are). Paths of tables are kept from the warehouse, files of sources from the pip
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,30 @@ class Manifest(_Entry):
         """The text of the file: stable, one line a field, so that a change reads well in a review."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=False)
         return json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
+
+
+def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
+    """The manifest as it is committed: values of the configuration in sources are spelled ``${key}`` again.
+
+    They differ from machine to machine (folders, brokers), and the file must not.
+    """
+    values = sorted(
+        ((v, k) for k, v in configuration.items() if len(v) > 3), key=lambda pair: (-len(pair[0]), pair[1])
+    )
+
+    def spelled(text: str) -> str:
+        for value, key in values:
+            text = text.replace(value, f"${{{key}}}")
+        return text
+
+    def source(entry: SourceEntry) -> SourceEntry:
+        options = {key: spelled(value) for key, value in entry.options.items()}
+        return entry.model_copy(
+            update={"path": spelled(entry.path) if entry.path else entry.path, "options": options}
+        )
+
+    flows = (flow.model_copy(update={"sources": tuple(map(source, flow.sources))}) for flow in manifest.flows)
+    return manifest.model_copy(update={"flows": tuple(flows)})
 
 
 def read_manifest(path: Path) -> Manifest | None:
