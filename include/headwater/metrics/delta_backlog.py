@@ -78,17 +78,15 @@ def _of_commits(
     # A version of which every file was read is no news.
     counted = [c for c in news if _unread(c, start, skip) or (changes and c.removes_data)]
     files = [*first, *files]
-    ages = [max(0.0, time.time() - commit.timestamp) for commit in counted[:1]]
-    if first and not ages:
-        whole = read_commit(table, start - 1)
-        ages = [max(0.0, time.time() - whole.timestamp)] if whole else [0.0]
+    # The rest of a first snapshot is older than any commit after it.
+    oldest = read_commit(table, start - 1) if first else (counted[0] if counted else None)
     exact = not changes or not any(commit.removes_data for commit in counted)
     return Backlog(
         _records(files) if exact else None,
         sum(file.bytes for file in files),
         len(files),
         len(counted),
-        ages[0] if ages else 0.0,
+        max(0.0, time.time() - oldest.timestamp) if oldest else 0.0,
         moved=bool(files or counted),
     )
 

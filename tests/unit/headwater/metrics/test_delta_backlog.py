@@ -50,8 +50,13 @@ def test_within_a_version(table):
 def test_within_the_first_snapshot(table):
     """A stream that is still in its first snapshot has the rest of it and all later versions before it."""
     offset = delta_offset(table, 1, 0, starting=True)
-    assert delta_backlog(table, offset, {}).records == 3
-    assert delta_backlog(table, delta_offset(table, 2, 2, starting=True), {}).moved is False
+    time.sleep(0.05)
+    write_rows(table, 7)
+    found = delta_backlog(table, offset, {})
+    assert found.records == 4
+    assert found.seconds is not None
+    assert found.seconds > 0.04
+    assert delta_backlog(table, delta_offset(table, 3, 3, starting=True), {}).moved is False
 
 
 def test_before_the_first_run(table):
