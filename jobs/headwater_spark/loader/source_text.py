@@ -12,6 +12,8 @@ from headwater.errors import SourceFileFailed
 _MAGIC = re.compile(r"^#\s*MAGIC\s+%(\w+)", re.MULTILINE)
 # Cells of these kinds hold no code of the pipeline; others would be skipped without a word.
 _HARMLESS_MAGICS = {"md", "pip", "python", "html"}
+# A command of the notebook on a line of its own; a lone % is an operator that continues the line before.
+_COMMAND_LINE = re.compile(r"(\s*)(?:%(?=[A-Za-z])|!)(\w*)")
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,18 @@ def _notebook_cells(path: Path, text: str) -> list[SourceText]:
             if kind != "python":
                 continue
         # A line of the notebook's own commands becomes nothing, and the lines after it keep their numbers.
-        kept = [_without_magic(line) for line in lines]
+        kept = [_without_command(line, label) for line in lines]
         units.append(SourceText(path, label, "\n".join(kept) + "\n"))
     return units
 
 
-def _without_magic(line: str) -> str:
-    stripped = line.lstrip()
-    return line[: len(line) - len(stripped)] + "pass" if stripped.startswith(("%", "!")) else line
+def _without_command(line: str, label: str) -> str:
+    command = _COMMAND_LINE.match(line)
+    if command is None:
+        return line
+    if command[2] == "run" and not line.lstrip().startswith("!"):
+        _refuse_magic("run", label)
+    return command[1] + "pass"
 
 
 def _refuse_magic(kind: str, where: str) -> None:
