@@ -1,0 +1,164 @@
+"""A pipeline on disk for a test: written from source texts, updated in this process, its tables read without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.event_log.reader import events
+from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.graph.update_plan import Selection
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.update import UpdateRequest, UpdateResult, run_update
+from headwater_spark.graph_resolution import ResolvedPipeline, resolved_pipeline
+from headwater_spark.session import start_session
+
+# One line, so that line numbers in a test's text are those of the file, less one.
+PRELUDE = (
+    "from pyspark.sql import functions as F; from headwater import pipelines as dp; LANDING = spark.conf.get('landing')\n"
+)
+# The same session for every pipeline of a process: tests are too small to gain from more.
+SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+
+
+@dataclass
+class PipelineCase:
+    """A pipeline's folder and its roots below ``root``. ``source``: the text of its one source, after the prelude."""
+
+    root: Path
+    source: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    spec: str = ""
+
+    def __post_init__(self) -> None:
+        self.folder = self.root / "pipeline"
+        self.storage = self.root / "storage"
+        self.warehouse = self.root / "warehouse"
+        self.landing = self.root / "landing"
+        self.landing.mkdir(parents=True, exist_ok=True)
+        self._files_landed = 0
+        sources = {**({"transformations/main.py": PRELUDE + self.source} if self.source else {}), **self.files}
+        head = f"name: case\nschema: shop\nconfiguration:\n  landing: {self.landing}\n"
+        for name, text in {"pipeline.yml": head + self.spec, **sources}.items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the pipeline."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def rewrite(self, source: str) -> None:
+        """Put another text in place of the source."""
+        self.write("transformations/main.py", PRELUDE + source)
+
+    def line_of(self, fragment: str, name: str = "transformations/main.py") -> str:
+        """Where a piece of the source's text stands: ``file:line``."""
+        path = self.folder / name
+        numbered = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        return f"{path.resolve()}:{next(number for number, line in numbered if fragment in line)}"
+
+    def land(self, rows: Sequence[Mapping[str, Any] | str], folder: str = ".") -> None:
+        """Put a file of JSON lines into the landing folder (a text is written as it is); it appears in one step."""
+        self._files_landed += 1
+        target = self.landing / folder / f"{self._files_landed:05d}.json"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = target.with_name(f".{target.name}")
+        hidden.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+        hidden.rename(target)
+
+    def project(self, **parameters: str) -> PipelineProject:
+        """The pipeline, opened with this case's roots."""
+        return open_project(
+            self.folder, storage=self.storage, warehouse=self.warehouse, parameters=parameters, environment={}
+        )
+
+    @contextmanager
+    def resolved(self) -> Iterator[ResolvedPipeline]:
+        """The resolved pipeline; nothing is written."""
+        project = self.project()
+        with resolved_pipeline(project, start_session("tests", SPARK)) as pipeline:
+            yield pipeline
+
+    def manifest(self) -> Manifest:
+        """The resolved graph; nothing is written."""
+        with self.resolved() as pipeline:
+            return pipeline.manifest
+
+    def update(self, *, request: UpdateRequest | None = None, **selection: Any) -> UpdateReport:
+        """Run an update; ``selection`` as for :class:`Selection`."""
+        return UpdateReport(run_update(self.project(), request or UpdateRequest(Selection(**selection))))
+
+    def table(self, name: str) -> Path:
+        """The folder of a table."""
+        parts = name.split(".") if "." in name else ["shop", name]
+        return self.warehouse.joinpath(*parts)
+
+    def rows(self, name: str, select: str = "*", order: str = "1, 2") -> list[tuple[Any, ...]]:
+        """The rows of a table now, read by delta-rs."""
+        return read_rows(self.table(name), select, order)
+
+    def version(self, name: str) -> int:
+        """The version of a table now."""
+        return DeltaTable(str(self.table(name))).version()
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of a table now."""
+        return [column.name for column in DeltaTable(str(self.table(name))).schema().fields]
+
+    def checkpoint(self, table: str, flow: str | None = None) -> FlowCheckpoint:
+        """The checkpoint of a flow."""
+        return flow_checkpoint(self.project().state_folder, table, flow or table)
+
+    def events(self, **conditions: Any) -> list[dict[str, Any]]:
+        """Records of the event log."""
+        return events(self.project().state_folder, **conditions)
+
+    def nothing_written(self) -> bool:
+        """Whether neither storage nor warehouse is there."""
+        return not self.storage.exists() and not self.warehouse.exists()
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """An update's result, by flow."""
+
+    result: UpdateResult
+
+    @property
+    def state(self) -> str:
+        """How the update ended."""
+        return str(self.result.state)
+
+    @property
+    def error(self) -> Exception | None:
+        """The first error of a flow that failed by itself."""
+        return self.result.error
+
+    def __getitem__(self, flow: str) -> FlowOutcome:
+        return next(outcome for outcome in self.result.outcomes if outcome.flow == flow)
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """How each flow ended."""
+        return {outcome.flow: str(outcome.status) for outcome in self.result.outcomes}
+
+
+def read_rows(table: Path, select: str = "*", order: str = "1, 2") -> list[tuple[Any, ...]]:
+    """The rows of a Delta table, read by delta-rs."""
+    source = DeltaTable(str(table))
+    if order == "1, 2" and select == "*" and len(source.schema().fields) == 1:
+        order = "1"
+    query = f"select {select} from t order by {order}"
+    answer = pa.table(QueryBuilder().register("t", source).execute(query).read_all())
+    return [tuple(row.values()) for row in answer.to_pylist()]

@@ -1,0 +1,31 @@
+"""Fixtures for tests that need Spark: one session a process, a pipeline of its own for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.pipeline_case import SPARK, PipelineCase
+
+from headwater_spark.session import start_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The process's session; ended with it, so that no JVM is left behind."""
+    session = start_session("tests", SPARK)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, spark: SparkSession) -> Callable[..., PipelineCase]:
+    """Make a pipeline from the text of its source."""
+
+    def make(source: str = "", **options: Any) -> PipelineCase:
+        return PipelineCase(tmp_path, source, **options)
+
+    return make

@@ -1,0 +1,118 @@
+"""Source files of each form become units that compile, or are refused with their place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import SourceFileFailed
+from headwater_spark.loader.compilation import compile_source
+from headwater_spark.loader.source_text import read_sources
+
+
+def notebook(folder: Path, *cells: str | list[str], kind: str = "code") -> Path:
+    """Write a notebook of code cells."""
+    path = folder / "nb.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": kind, "source": cell} for cell in cells]}))
+    return path
+
+
+def test_a_plain_file_is_one_unit(tmp_path: Path):
+    """A .py file is taken as it is, and errors call it by its path."""
+    path = tmp_path / "a.py"
+    path.write_text("x = 1\n")
+    (unit,) = read_sources(path)
+    assert (unit.label, unit.text) == (str(path), "x = 1\n")
+
+
+def test_a_databricks_notebook_in_python_form(tmp_path: Path):
+    """Its markers are comments: the file runs as it is, with right lines, and cells of text and pip are no hindrance."""
+    path = tmp_path / "a.py"
+    path.write_text(
+        "# Databricks notebook source\n# MAGIC %md\n# MAGIC # Title\n\n# COMMAND ----------\n\n"
+        "# MAGIC %pip install nothing\n\n# COMMAND ----------\n\nx = 1\n"
+    )
+    (unit,) = read_sources(path)
+    names: dict[str, int] = {}
+    exec(compile_source(unit), names)
+    assert names["x"] == 1
+
+
+@pytest.mark.parametrize("magic", ["sql", "run", "scala", "sh"])
+def test_a_cell_of_another_kind_is_refused(tmp_path: Path, magic: str):
+    """What would be skipped in silence is refused with file, line and the way to write it."""
+    path = tmp_path / "a.py"
+    path.write_text(f"# Databricks notebook source\nx = 1\n# COMMAND ----------\n# MAGIC %{magic} something\n")
+    with pytest.raises(SourceFileFailed) as caught:
+        read_sources(path)
+    assert f"%{magic}" in caught.value.what
+    assert caught.value.where == f"{path}:4"
+    assert "spark.sql" in caught.value.remedy
+
+
+def test_magic_in_a_plain_file_is_a_comment(tmp_path: Path):
+    """Without the notebook's first line, `# MAGIC` is a comment like any other."""
+    path = tmp_path / "a.py"
+    path.write_text("# MAGIC %sql select 1\nx = 1\n")
+    assert len(read_sources(path)) == 1
+
+
+def test_a_notebook_gives_a_unit_for_each_cell_of_code(tmp_path: Path):
+    """Cells are units with their own lines; a source may be a list or a text; `%` and `!` lines become nothing."""
+    path = notebook(tmp_path, "x = 1", ["%matplotlib inline\n", "!ls\n", "if x:\n", "    %time\n", "    y = x + 1\n", "    z = (7\n", "     % 4)"])
+    first, second = read_sources(path)
+    names: dict[str, int] = {}
+    for unit in (first, second):
+        exec(compile_source(unit), names)
+    assert (names["y"], names["z"]) == (2, 3)
+    assert second.label == f"{path}, cell 2"
+    assert second.text.splitlines()[4] == "    y = x + 1"
+
+
+def test_cells_of_text_are_passed_over(tmp_path: Path):
+    """Markdown cells, and code cells that hold markdown, are no units."""
+    assert read_sources(notebook(tmp_path, "# not code at all", kind="markdown")) == []
+    assert read_sources(notebook(tmp_path, "%md\n# not code", "%%html\n<b>")) == []
+
+
+@pytest.mark.parametrize("cell", ["%sql\nselect 1", "%%sql\nselect 1", "%%bash\nls", "%run ./other", "\n%run ./other"])
+def test_a_notebook_cell_of_another_kind_is_refused(tmp_path: Path, cell: str):
+    """SQL, shell and %run cells of a notebook are refused by the number of the cell."""
+    with pytest.raises(SourceFileFailed) as caught:
+        read_sources(notebook(tmp_path, "x = 1", cell))
+    assert caught.value.where.endswith("nb.ipynb, cell 2")
+
+
+def test_a_run_line_between_code_is_refused(tmp_path: Path):
+    """A %run that is not the first line of its cell would bring names too: it is refused as well."""
+    with pytest.raises(SourceFileFailed):
+        read_sources(notebook(tmp_path, "x = 1\n%run ./other\ny = z"))
+
+
+@pytest.mark.parametrize("text", ["not json", '{"no": "cells"}', "[]"])
+def test_a_file_that_is_no_notebook(tmp_path: Path, text: str):
+    """An .ipynb that is not one is told so."""
+    path = tmp_path / "nb.ipynb"
+    path.write_text(text)
+    with pytest.raises(SourceFileFailed, match="is not a notebook"):
+        read_sources(path)
+
+
+def test_a_file_that_is_not_text(tmp_path: Path):
+    """Bytes that are no UTF-8 are told with the file."""
+    path = tmp_path / "a.py"
+    path.write_bytes(b"x = '\xff'")
+    with pytest.raises(SourceFileFailed, match="not UTF-8") as caught:
+        read_sources(path)
+    assert caught.value.where == str(path)
+
+
+def test_a_syntax_error_in_a_cell(tmp_path: Path):
+    """A syntax error names the cell and the line in it."""
+    (unit,) = read_sources(notebook(tmp_path, "x = 1\ny = = 2"))
+    with pytest.raises(SourceFileFailed) as caught:
+        compile_source(unit)
+    assert caught.value.where == f"{unit.label}:2"
+    assert "y = = 2" in caught.value.what
