@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,8 @@ from headwater.metrics.backlog import Backlog, total
 from headwater.metrics.kafka_backlog import Connect
 from headwater.metrics.kafka_offsets import BrokerTopics
 from headwater.metrics.source_position import source_backlog
+
+_PLACEHOLDER = re.compile(r"\$\{([^{}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class LagBreach:
 
 def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect = BrokerTopics) -> FlowLag:
     """The lag of one flow."""
+    flow = _with_configuration(flow, project.configuration)
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     if flow.once:
         state = checkpoint.read_state()
@@ -85,6 +90,20 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect = Br
         if source.streaming or not flow.streaming
     )
     return FlowLag(flow.name, flow.target, flow.streaming, total(part.backlog for part in parts), parts)
+
+
+def _with_configuration(flow: FlowEntry, configuration: Mapping[str, str]) -> FlowEntry:
+    """The flow with ``${key}`` in its sources replaced: the committed manifest names values by their keys."""
+
+    def value(match: re.Match[str]) -> str:
+        return configuration.get(match[1], match[0])
+
+    def resolved(source: SourceEntry) -> SourceEntry:
+        options = {key: _PLACEHOLDER.sub(value, text) for key, text in source.options.items()}
+        path = _PLACEHOLDER.sub(value, source.path) if source.path else source.path
+        return source.model_copy(update={"path": path, "options": options})
+
+    return flow.model_copy(update={"sources": tuple(map(resolved, flow.sources))})
 
 
 def pipeline_lag(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from headwater.graph.manifest import portable
+from headwater.graph.pipeline_project import open_project
 from headwater.metrics.freshness import pipeline_freshness
 from headwater.metrics.lag import over_limit, pipeline_lag
 
@@ -69,3 +71,16 @@ def test_freshness(done):
     assert bronze.seconds is not None
     assert 0 <= bronze.seconds < 60
     assert gold.seconds is None
+
+
+def test_committed_manifest_names_values_by_keys(pipeline):
+    """Places that the committed manifest spells with keys of the configuration are looked up for the lag."""
+    pipeline.land("a.json")
+    spec = pipeline.project.spec_file
+    spec.write_text(spec.read_text() + f"configuration: {{landing: {pipeline.landing}}}\n")
+    project = open_project(
+        pipeline.project.folder, storage=pipeline.project.storage, warehouse=pipeline.project.warehouse
+    )
+    manifest = portable(pipeline.manifest, project.configuration)
+    assert manifest.flows[0].sources[0].path == "${landing}"
+    assert pipeline_lag(project, manifest)[0].backlog.files == 1
