@@ -19,12 +19,13 @@ _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
 # What looking for news needs; nothing else of the options is kept, so no secret is.
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
-    "recursivefilelookup", "readchangefeed", "startingversion", "startingtimestamp",
+    "recursivefilelookup", "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
 }  # fmt: skip
 _SPELLING = {
     "subscribepattern": "subscribePattern", "startingoffsets": "startingOffsets", "pathglobfilter": "pathGlobFilter",
     "recursivefilelookup": "recursiveFileLookup", "readchangefeed": "readChangeFeed",
     "startingversion": "startingVersion", "startingtimestamp": "startingTimestamp",
+    "skipchangecommits": "skipChangeCommits", "maxfileage": "maxFileAge",
 }  # fmt: skip
 
 
