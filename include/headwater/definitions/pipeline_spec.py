@@ -95,13 +95,13 @@ class ProcessingTimeSpec(_Strict):
 
 
 def _trigger_form(value: object) -> str:
-    return "processing_time" if isinstance(value, dict | ProcessingTimeSpec) else "named"
+    return "processing time" if isinstance(value, dict | ProcessingTimeSpec) else "named"
 
 
-# Told apart before validation, so that an error speaks of the form the user wrote.
+# Told apart before validation, so that an error speaks of the form the user wrote. No tag is a key of the file.
 TriggerSpec = Annotated[
     Annotated[Literal["available_now", "once"], Tag("named")]
-    | Annotated[ProcessingTimeSpec, Tag("processing_time")],
+    | Annotated[ProcessingTimeSpec, Tag("processing time")],
     Discriminator(_trigger_form),
 ]
 
