@@ -59,6 +59,8 @@ class PipelineProject:
                 )
             matches = sorted(self.folder.glob(pattern + "/*" if pattern.endswith("**") else pattern))
             files = [path for path in matches if path.is_file() and path.suffix in SOURCE_SUFFIXES]
+            if library.glob is not None:
+                files = [path for path in files if not self._aside(path)]
             if library.glob is None and not files:
                 raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
             found.update(dict.fromkeys(files))
@@ -73,12 +75,17 @@ class PipelineProject:
         written = {key: value for key, value in read_written(self.spec_file).items() if key != "airflow"}
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(repr(sorted(self.parameters.items())).encode())
-        modules = {p for p in self.folder.rglob("*.py") if "__pycache__" not in p.parts}
+        modules = {path for path in self.folder.rglob("*.py") if not self._aside(path)}
         for path in sorted(modules | set(self.source_files())):
             digest.update(
                 path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
             )
         return "sha256:" + digest.hexdigest()
+
+    def _aside(self, path: Path) -> bool:
+        """Whether a file lies where editors and Python keep their own (``.ipynb_checkpoints`` holds copies of notebooks)."""
+        parts = path.relative_to(self.folder).parts
+        return any(part.startswith(".") or part == "__pycache__" for part in parts)
 
 
 def open_project(
