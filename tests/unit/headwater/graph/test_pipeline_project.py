@@ -1,0 +1,119 @@
+"""A pipeline on disk: where its roots are, which files are its sources, and when its hash changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import InvalidSpec, UsageError
+from headwater.graph.pipeline_project import PipelineProject, open_project
+
+SPEC = "name: orders\nlibraries: [{glob: {include: src/**}}]\nconfiguration: {x: '${env:X:1}'}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A pipeline's folder."""
+    for name, text in {
+        "pipeline.yml": SPEC,
+        "src/b.py": "b = 1\n",
+        "src/a.py": "a = 1\n",
+        "src/deep/c.ipynb": "{}",
+        "src/notes.md": "notes",
+        "shared.py": "s = 1\n",
+    }.items():
+        path = tmp_path / "orders" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "orders"
+
+
+def opened(folder: Path, **options: object) -> PipelineProject:
+    """The project, with an environment of its own."""
+    return open_project(folder, **{"environment": {}, **options})  # type: ignore[arg-type]
+
+
+def test_sources_in_a_stable_order(folder: Path):
+    """The glob finds .py and .ipynb files at any depth, sorted, each once, no copies that an editor keeps."""
+    (folder / "pipeline.yml").write_text(
+        SPEC.replace("libraries: [", "libraries: [{file: {path: src/b.py}}, ")
+    )
+    (folder / "src/.ipynb_checkpoints").mkdir()
+    (folder / "src/.ipynb_checkpoints/c-checkpoint.ipynb").write_text("{}")
+    names = [path.relative_to(folder).as_posix() for path in opened(folder).source_files()]
+    assert names == ["src/b.py", "src/a.py", "src/deep/c.ipynb"]
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*.py", "../other/*.py", "src/../../x.py"])
+def test_a_library_that_leaves_the_folder(folder: Path, pattern: str):
+    """Sources outside the pipeline's folder are refused."""
+    (folder / "pipeline.yml").write_text(f"name: a\nlibraries: [{{glob: {{include: '{pattern}'}}}}]\n")
+    with pytest.raises(InvalidSpec, match="leads out of the pipeline's folder"):
+        opened(folder).source_files()
+
+
+def test_a_library_that_is_not_there(folder: Path):
+    """A file named under libraries must be there."""
+    (folder / "pipeline.yml").write_text("name: a\nlibraries: [{file: {path: src/missing.py}}]\n")
+    with pytest.raises(InvalidSpec, match=r"src/missing\.py"):
+        opened(folder).source_files()
+
+
+def test_roots_the_nearest_word_wins(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Roots come from the caller, else the environment, else the spec, else the working directory."""
+    monkeypatch.chdir(tmp_path)
+    project = opened(folder)
+    assert project.storage == tmp_path / ".headwater/storage"
+    assert project.warehouse == tmp_path / ".headwater/warehouse"
+    assert project.state_folder == project.storage / "pipelines/orders"
+    (folder / "pipeline.yml").write_text(SPEC + "storage: file://state\n".replace("file://", ""))
+    assert opened(folder).storage == folder / "state"
+    environment = {"HEADWATER_STORAGE": str(tmp_path / "e"), "HEADWATER_WAREHOUSE": str(tmp_path / "f")}
+    assert opened(folder, environment=environment).storage == tmp_path / "e"
+    assert opened(folder, environment=environment).warehouse == tmp_path / "f"
+    assert opened(folder, environment=environment, storage=tmp_path / "g").storage == tmp_path / "g"
+
+
+def test_roots_on_an_object_store_are_refused(folder: Path):
+    """A root that is no local folder is refused, and a file: address is one."""
+    with pytest.raises(UsageError, match="not a local folder"):
+        opened(folder, storage="s3://bucket/state")
+    assert opened(folder, storage=f"file://{folder}/a%20b").storage == folder / "a b"
+
+
+def test_parameters_win_over_configuration(folder: Path):
+    """A parameter of the run replaces the spec's value of that name."""
+    assert opened(folder).configuration == {"x": "1"}
+    assert opened(folder, parameters={"x": "2", "y": "3"}).configuration == {"x": "2", "y": "3"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["src/a.py", "shared.py", "src/deep/c.ipynb", "new.py", "spec", "parameter", "rename"],
+)
+def test_the_hash_changes_with_what_matters(folder: Path, change: str):
+    """A change of a source, of a module beside them, of the spec or of a parameter is another hash."""
+    before = opened(folder).source_hash()
+    if change == "spec":
+        (folder / "pipeline.yml").write_text(SPEC + "spark: {spark.sql.ansi.enabled: false}\n")
+    elif change == "rename":
+        (folder / "src/a.py").rename(folder / "src/z.py")
+    elif change != "parameter":
+        (folder / change).write_text("changed = True\n")
+    after = opened(folder, parameters={"x": "9"} if change == "parameter" else {}).source_hash()
+    assert after != before
+
+
+def test_the_hash_stays_where_nothing_matters(folder: Path, tmp_path: Path):
+    """Notes, Airflow's settings, values of the environment, comments of the spec, the manifest and the place don't count."""
+    before = opened(folder).source_hash()
+    (folder / "src/notes.md").write_text("more notes")
+    (folder / "manifest.json").write_text("{}")
+    for copy in ("src/__pycache__/a.py", "src/.ipynb_checkpoints/c-checkpoint.ipynb", ".venv/lib.py"):
+        (folder / copy).parent.mkdir()
+        (folder / copy).write_text("x")
+    (folder / "pipeline.yml").write_text("# a comment\n" + SPEC + "airflow: {retries: 5}\n")
+    assert opened(folder, environment={"X": "other"}).source_hash() == before
+    folder.rename(tmp_path / "elsewhere")
+    assert opened(tmp_path / "elsewhere").source_hash() == before

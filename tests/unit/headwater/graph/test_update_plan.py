@@ -1,0 +1,183 @@
+"""What an update would do is decided from the manifest alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.source import SourceKind
+from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
+from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
+from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
+
+KINDS = {
+    "st": DatasetKind.STREAMING_TABLE,
+    "mv": DatasetKind.MATERIALIZED_VIEW,
+    "view": DatasetKind.TEMPORARY_VIEW,
+}
+
+
+def manifest(*, protected: str = "", skips: str = "") -> Manifest:
+    """gold (mv) <- silver (st) <- bronze (st, two flows) and alone (st), declared from the end to the beginning."""
+
+    def table(name: str, kind: str) -> DatasetEntry:
+        properties = {"pipelines.reset.allowed": "false"} if name == protected else {}
+        location = None if kind == "view" else f"s/{name}"
+        return DatasetEntry(
+            name=name,
+            kind=KINDS[kind],
+            location=location,
+            table_properties=properties,
+            defined_at=f"a.py:{name}",
+        )
+
+    def reads(name: str, streaming: bool) -> SourceEntry:
+        options = {"skipChangeCommits": "true"} if name == skips else {}
+        return SourceEntry(kind=SourceKind.DATASET, streaming=streaming, name=name, options=options)
+
+    return Manifest(
+        headwater_version="0", pipeline_id="p", pipeline_name="p", schema_name="s", source_hash="",
+        datasets=(table("gold", "mv"), table("view", "view"), table("silver", "st"), table("bronze", "st"),
+                  table("alone", "st")),
+        flows=(
+            FlowEntry(name="gold", target="gold", streaming=False, inputs=("view",), sources=(reads("silver", False),)),
+            FlowEntry(name="view", target="view", streaming=False, inputs=("silver",)),
+            FlowEntry(name="silver", target="silver", streaming=True, inputs=("bronze",), sources=(reads("bronze", True),)),
+            FlowEntry(name="web", target="bronze", streaming=True),
+            FlowEntry(name="app", target="bronze", streaming=False, once=True),
+            FlowEntry(name="alone", target="alone", streaming=True),
+        ),
+    )  # fmt: skip
+
+
+def plan(selection: Selection, done: tuple[str, ...] = (), **options: Any) -> UpdatePlan:
+    """The plan for a selection."""
+    return plan_update(manifest(**options), selection, done)
+
+
+def order(found: UpdatePlan) -> list[str]:
+    """The datasets that are refreshed, in order."""
+    return [stage.dataset for stage in found.refreshes]
+
+
+def resets(found: UpdatePlan) -> list[tuple[str, tuple[str, ...], bool]]:
+    """The resets, in order."""
+    return [(stage.dataset, stage.flows, stage.empty_table) for stage in found.resets]
+
+
+def test_everything_in_the_graphs_order():
+    """An empty selection is every stored dataset, each after those it reads, through views."""
+    found = plan(Selection())
+    assert order(found) == ["bronze", "silver", "gold", "alone"]
+    assert [stage.after for stage in found.refreshes] == [(), ("bronze",), ("silver",), ()]
+    assert found.refreshes[0].flows == ("web", "app")
+    assert (found.resets, found.excluded) == ((), ())
+
+
+def test_some_tables():
+    """Chosen tables only; what they read and is not chosen is not waited for."""
+    found = plan(Selection(tables=("gold", "bronze")))
+    assert order(found) == ["bronze", "gold"]
+    assert found.refreshes[1].after == ()
+    assert set(found.excluded) == {"silver", "alone"}
+
+
+def test_full_refresh_of_everything():
+    """Every streaming table is emptied and all its flows begin anew; materialized views are recomputed by themselves."""
+    found = plan(Selection(full_refresh_all=True))
+    assert resets(found) == [
+        ("silver", ("silver",), True),
+        ("bronze", ("web", "app"), True),
+        ("alone", ("alone",), True),
+    ]
+    assert order(found) == ["bronze", "silver", "gold", "alone"]
+
+
+def test_full_refresh_of_some():
+    """Tables named for a full refresh alone are what the update is about."""
+    found = plan(Selection(full_refresh=("silver", "gold")))
+    assert resets(found) == [("silver", ("silver",), True)]
+    assert order(found) == ["silver", "gold"]
+
+
+def test_full_refresh_beside_other_tables():
+    """Refresh some and fully refresh others, in one update."""
+    found = plan(Selection(tables=("alone",), full_refresh=("silver",)))
+    assert order(found) == ["silver", "alone"]
+    assert resets(found) == [("silver", ("silver",), True)]
+
+
+def test_reset_of_a_flow():
+    """A flow's reset keeps the rows and concerns that flow alone."""
+    found = plan(Selection(reset_flows=("web",)))
+    assert resets(found) == [("bronze", ("web",), False)]
+    assert order(found) == ["bronze"]
+
+
+def test_a_full_refresh_covers_a_reset():
+    """A flow whose table is emptied anyway is not reset twice."""
+    found = plan(Selection(full_refresh=("bronze", "silver"), reset_flows=("web",)))
+    assert resets(found) == [("silver", ("silver",), True), ("bronze", ("web", "app"), True)]
+
+
+def test_a_full_refresh_that_would_break_a_stream_is_refused():
+    """Emptying a table that a stream reads needs that stream's table in the same full refresh; the remedy says so."""
+    with pytest.raises(RefusedForSafety) as caught:
+        plan(Selection(full_refresh=("bronze",)))
+    assert "silver" in caught.value.what
+    assert "--full-refresh bronze,silver" in caught.value.remedy
+    assert order(plan(Selection(full_refresh=("bronze", "silver")))) == ["bronze", "silver"]
+
+
+def test_a_stream_that_skips_changes_is_not_broken():
+    """A reader with skipChangeCommits goes on after its source was emptied."""
+    assert order(plan(Selection(full_refresh=("bronze",)), skips="bronze")) == ["bronze"]
+
+
+def test_a_protected_table():
+    """pipelines.reset.allowed=false: named, it is refused; in a full refresh of everything, it is left as it is."""
+    with pytest.raises(ResetNotAllowed) as caught:
+        plan(Selection(full_refresh=("alone",)), protected="alone")
+    assert caught.value.where == "a.py:alone"
+    found = plan(Selection(full_refresh_all=True), protected="alone")
+    assert "alone" not in [stage.dataset for stage in found.resets]
+    assert "alone" in order(found)
+
+
+def test_a_protected_reader():
+    """A full refresh of everything is refused where a protected table streams from one that would be emptied."""
+    with pytest.raises(RefusedForSafety, match="silver"):
+        plan(Selection(full_refresh_all=True), protected="silver")
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(tables=("bronz",)),
+        Selection(full_refresh=("bronz",)),
+        Selection(tables=("view",)),
+        Selection(reset_flows=("wep",)),
+    ],
+)
+def test_an_unknown_name(selection: Selection):
+    """A name that the pipeline does not have, or that is not stored, is refused with the nearest or all names."""
+    with pytest.raises(UnknownDataset) as caught:
+        plan(selection)
+    assert "Did you mean" in caught.value.remedy or "It has" in caught.value.remedy
+
+
+def test_what_an_earlier_attempt_did_is_left_out():
+    """Datasets that are done are neither reset nor refreshed again, and do not hold up the others."""
+    found = plan(Selection(full_refresh_all=True), done=("bronze", "alone"))
+    assert order(found) == ["silver", "gold"]
+    assert resets(found) == [("silver", ("silver",), True)]
+    assert set(found.excluded) == {"bronze", "alone"}
+
+
+def test_a_plan_can_be_read():
+    """Each stage prints as a sentence; an empty plan says that there is nothing to do."""
+    text = str(plan(Selection(full_refresh=("silver",))))
+    assert text.splitlines()[0].startswith("reset    silver: empty the table")
+    assert str(plan(Selection(tables=("gold",)), done=("gold",))) == "nothing to do"
