@@ -65,13 +65,13 @@ class AirflowServices:
     @property
     def password(self) -> str:
         """The password of the user ``admin``; made on first use, readable by the owner only."""
-        if not self._password_file.exists():
+        if not self.password_file.exists():
             self._make_home()
             # Written before Airflow looks for it: it would make a file that all users can read, and log the password.
-            handle = os.open(self._password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            handle = os.open(self.password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w") as file:
                 json.dump({USER: secrets.token_urlsafe(12)}, file)
-        return str(json.loads(self._password_file.read_text())[USER])
+        return str(json.loads(self.password_file.read_text())[USER])
 
     def client(self) -> AirflowClient:
         """Return a client that is logged in once it makes its first request."""
@@ -144,7 +144,7 @@ class AirflowServices:
             "AIRFLOW__CORE__PARALLELISM": "8",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.address}/execution/",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._password_file),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.password_file),
             "AIRFLOW__API__HOST": LOOPBACK,
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__WORKERS": "1",
@@ -175,7 +175,8 @@ class AirflowServices:
         return [part for part in _PARTS if (report.get(part) or {}).get("status") != "healthy"]
 
     @property
-    def _password_file(self) -> Path:
+    def password_file(self) -> Path:
+        """The file that holds the password."""
         return self.home / "passwords.json"
 
     def _make_home(self) -> None:

@@ -77,18 +77,19 @@ class Demo:
             raise UpdateFailed(
                 f"the second update read something else than what was sent after the first: {'; '.join(wrong)}",
                 where=self.stack.storage / "pipelines" / _PIPELINE / "system" / "events",
-                remedy="`python -m headwater events` shows each batch",
+                remedy="`python -m headwater events jobs/pipelines/orders` shows each batch",
             )
         self.console.print(
-            "The second update read exactly what was sent after the first: " + _sentence(self.sent[-1])
+            f"The second update read exactly what was sent after the first: {_sentence(self.sent[-1])}.",
+            soft_wrap=True,
         )
 
     def keep_going(self) -> None:
         """Let data arrive, and Airflow update on its schedule, until interrupted."""
         airflow = self.stack.airflow
-        self.console.print(
-            f"Airflow: {airflow.address}  (user {USER}, password {airflow.password})", soft_wrap=True
-        )
+        # What is not a terminal may be a log that others read.
+        password = airflow.password if self.console.is_terminal else f"in {airflow.password_file}"
+        self.console.print(f"Airflow: {airflow.address}  (user {USER}, password {password})", soft_wrap=True)
         self.console.print(f"Tables: {self.stack.folder / 'warehouse'}", soft_wrap=True)
         total = sum(self.sent, Counts())
 

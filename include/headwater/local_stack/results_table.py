@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.table import Table
 
 from headwater.event_log.reader import FlowResult
@@ -15,11 +16,11 @@ _LANDS_IN = {"orders_bronze": "messages", "clicks_bronze": "clicks", "customers_
 
 def results_table(updates: Sequence[Sequence[FlowResult]]) -> Table:
     """Return a table with one section an update and one row a flow."""
-    table = Table(title="Rows by update and dataset")
-    table.add_column("update")
-    table.add_column("dataset")
-    for heading in ("rows in", "out", "dropped", "backlog left", "seconds"):
-        table.add_column(heading, justify="right")
+    table = Table(title="Rows by update and dataset", box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("update", no_wrap=True)
+    table.add_column("dataset", no_wrap=True)
+    for heading in ("rows in", "out", "dropped", "backlog\nleft", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for number, results in enumerate(updates, start=1):
         for place, result in enumerate(results):
             table.add_row(str(number) if place == 0 else "", *_cells(result))
