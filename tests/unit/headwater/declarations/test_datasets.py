@@ -1,0 +1,185 @@
+"""Declarations of tables and views keep what can be honoured and refuse the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater import pipelines as dp
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.expectation import ViolationAction
+from headwater.errors import InvalidExpectation, UnsupportedArgument
+from headwater.graph.registry import Registry, registering
+
+
+@pytest.fixture(autouse=True)
+def registry():
+    """A registry that declarations go to."""
+    with registering(Registry(schema="shop")) as found:
+        yield found
+
+
+def only(registry: Registry) -> Dataset:
+    """The one dataset that was declared."""
+    (dataset,) = registry.datasets()
+    return dataset
+
+
+@pytest.mark.parametrize(
+    ("decorate", "kind"),
+    [
+        (dp.table, DatasetKind.TABLE),
+        (dp.streaming_table, DatasetKind.STREAMING_TABLE),
+        (dp.materialized_view, DatasetKind.MATERIALIZED_VIEW),
+        (dp.temporary_view, DatasetKind.TEMPORARY_VIEW),
+        (dp.view, DatasetKind.TEMPORARY_VIEW),
+    ],
+)
+def test_each_decorator_declares_its_kind(registry: Registry, decorate: Any, kind: DatasetKind):
+    """A decorator records a dataset of its kind under the function's name, and its one flow."""
+
+    @decorate
+    def orders():
+        return None
+
+    assert (only(registry).name, only(registry).kind) == ("orders", kind)
+    assert only(registry).stored == (kind is not DatasetKind.TEMPORARY_VIEW)
+    (flow,) = registry.flows()
+    assert flow.function is orders
+
+
+def test_what_is_kept_of_the_arguments(registry: Registry):
+    """Properties and confs become Spark's texts, a bare column name is one column."""
+
+    @dp.table(
+        name="raw.orders", comment="c", spark_conf={"a": 1, "b": True}, table_properties={"x": False, "n": 2},
+        path="/data/orders", partition_cols="day", schema="id INT", format="DELTA",
+    )  # fmt: skip
+    def anything():
+        return None
+
+    dataset = only(registry)
+    assert (dataset.name, dataset.comment, dataset.path, dataset.schema) == (
+        "raw.orders",
+        "c",
+        "/data/orders",
+        "id INT",
+    )
+    assert dataset.table_properties == {"x": "false", "n": "2"}
+    assert dataset.partition_columns == ("day",)
+    assert registry.flows()[0].spark_conf == {"a": "1", "b": "true"}
+
+
+def test_a_table_for_several_flows(registry: Registry):
+    """create_streaming_table declares a table without a flow; its rules hold for every flow into it."""
+    dp.create_streaming_table(
+        "orders",
+        cluster_by=["id"],
+        expect_all={"w": "a"},
+        expect_all_or_drop={"d": "b"},
+        expect_all_or_fail={"f": "c"},
+    )
+    dataset = only(registry)
+    assert dataset.cluster_columns == ("id",)
+    assert [(rule.name, rule.action) for rule in dataset.expectations] == [
+        ("w", ViolationAction.WARN),
+        ("d", ViolationAction.DROP),
+        ("f", ViolationAction.FAIL),
+    ]
+    assert registry.flows() == []
+
+
+def test_a_flow_into_a_table(registry: Registry):
+    """append_flow records target, once and its own name; the target may be spelled with its schema."""
+    dp.create_streaming_table("orders")
+
+    @dp.append_flow(target="shop.orders", once=True)
+    def backfill():
+        return None
+
+    (flow,) = registry.flows()
+    assert (flow.name, flow.target, flow.once) == ("backfill", "orders", True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"row_filter": "f"},
+        {"cluster_by_auto": True},
+        {"replace_using": ["id"]},
+        {"sequence_by": "at"},
+        {"private": True},
+        {"format": "parquet"},
+        {"table_properties": ["x"]},
+        {"partition_cols": [1]},
+        {"partition_cols": ["a"], "cluster_by": ["b"]},
+        {"spark_conf": "x=1"},
+    ],
+    ids=str,
+)
+def test_an_argument_that_cannot_be_honoured(registry: Registry, arguments: dict[str, Any]):
+    """It is refused with the user's line and a way out, never ignored; nothing is declared."""
+    with pytest.raises(UnsupportedArgument) as caught:
+
+        @dp.table(**arguments)
+        def orders():
+            return None
+
+    assert any(name in caught.value.what for name in arguments)
+    assert f"{__file__}:" in caught.value.where
+    assert caught.value.remedy
+
+
+def test_other_arguments_that_are_refused(registry: Registry):
+    """What is refused of the other declarations: a refresh policy, a table's own conf, an imported checkpoint."""
+    with pytest.raises(UnsupportedArgument, match="refresh_policy"):
+        dp.materialized_view(refresh_policy="incremental_strict")(lambda: None)
+    with pytest.raises(UnsupportedArgument, match="spark_conf"):
+        dp.create_streaming_table("t", spark_conf={"a": "b"})
+    with pytest.raises(UnsupportedArgument, match="import_checkpoint"):
+        dp.append_flow(target="t", import_checkpoint="x")(lambda: None)
+    with pytest.raises(UnsupportedArgument, match="decorates a function"):
+        dp.table("orders")
+    with pytest.raises(TypeError):
+        dp.table(unknown=1)(lambda: None)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("", "a > 0"), (" ", "a > 0"), (None, "a > 0"), ("r", ""), ("r", None), ("r", 1)]
+)
+def test_a_rule_without_text(arguments: tuple[Any, Any]):
+    """Names and constraints are texts that say something; else the user's line is told."""
+    with pytest.raises(InvalidExpectation) as caught:
+        dp.expect(*arguments)
+    assert f"{__file__}:" in caught.value.where
+
+
+def test_rules_that_are_no_dict():
+    """expect_all takes a dict."""
+    with pytest.raises(InvalidExpectation, match="takes a dict"):
+        dp.expect_all(["a > 0"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("decorate", "action"),
+    [
+        (dp.expect("r", "a"), ViolationAction.WARN),
+        (dp.expect_or_drop("r", "a"), ViolationAction.DROP),
+        (dp.expect_or_fail("r", "a"), ViolationAction.FAIL),
+        (dp.expect_all({"r": "a"}), ViolationAction.WARN),
+        (dp.expect_all_or_drop({"r": "a"}), ViolationAction.DROP),
+        (dp.expect_all_or_fail({"r": "a"}), ViolationAction.FAIL),
+    ],
+)
+def test_what_each_rule_does(registry: Registry, decorate: Any, action: ViolationAction):
+    """Each spelling of a rule has its action, and knows its line."""
+
+    @dp.table
+    @decorate
+    def orders():
+        return None
+
+    (rule,) = only(registry).expectations
+    assert (rule.name, rule.constraint, rule.action) == ("r", "a", action)
+    assert rule.location.file == __file__

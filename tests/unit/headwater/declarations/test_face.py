@@ -1,0 +1,69 @@
+"""The face: what it exports, and that declaring is harmless where no pipeline runs."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from headwater import pipelines as dp
+from headwater.errors import UsageError
+
+FACE = {
+    "append_flow": "query_function target name once spark_conf comment import_checkpoint",
+    "create_streaming_table": "name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
+    "schema expect_all expect_all_or_drop expect_all_or_fail row_filter format",
+    "expect": "name constraint",
+    "expect_all": "expectations",
+    "expect_all_or_drop": "expectations",
+    "expect_all_or_fail": "expectations",
+    "expect_or_drop": "name constraint",
+    "expect_or_fail": "name constraint",
+    "materialized_view": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
+    "cluster_by schema row_filter private refresh_policy format",
+    "read": "name",
+    "read_stream": "name",
+    "streaming_table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
+    "cluster_by schema row_filter private format",
+    "table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
+    "schema row_filter private replace_using sequence_by format",
+    "temporary_view": "query_function name comment spark_conf",
+    "view": "query_function name comment spark_conf",
+}
+
+
+def test_what_the_face_exports():
+    """The names are exactly these: adding or losing one is a decision."""
+    assert dp.__all__ == sorted(FACE)
+    assert all(callable(getattr(dp, name)) for name in FACE)
+
+
+@pytest.mark.parametrize("name", sorted(FACE))
+def test_the_arguments_of_the_face(name: str):
+    """Each function has exactly Lakeflow's arguments: users' sources call them by name."""
+    assert " ".join(inspect.signature(getattr(dp, name)).parameters) == FACE[name]
+
+
+def test_functions_can_be_tested_by_themselves():
+    """Outside a pipeline every decorator gives the function back as it is, called with or without arguments."""
+
+    def function() -> int:
+        return 7
+
+    plain = (dp.table, dp.streaming_table, dp.materialized_view, dp.temporary_view, dp.view)
+    for decorate in plain:
+        assert decorate(function) is function
+        assert decorate(name="x")(function) is function
+    assert dp.append_flow(target="t")(function) is function
+    assert dp.expect("r", "true")(function) is function
+    assert dp.expect_all_or_fail({"r": "true"})(function) is function
+    assert dp.create_streaming_table("t") is None
+
+
+@pytest.mark.parametrize("read", [dp.read, dp.read_stream])
+def test_reading_outside_a_pipeline(read):
+    """There is nothing to read where no pipeline runs; the error says what to do instead."""
+    with pytest.raises(UsageError, match="no pipeline is running") as caught:
+        read("orders")
+    assert __file__ in caught.value.where
+    assert "pass a DataFrame" in caught.value.remedy
