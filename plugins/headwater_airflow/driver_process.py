@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import functools
+import ctypes
 import json
 import os
 import signal
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 # The supervisor of a task kills it five seconds after it was asked to end.
 _GRACE_SECONDS = 4.0
+_PR_SET_PDEATHSIG = 1
 
 
 class DriverReport:
@@ -40,59 +42,92 @@ class DriverReport:
         return True
 
 
-def attach(hook: Any, report: DriverReport, folder: Path) -> None:
-    """Make the provider's hook start the driver as we need it.
+class Driver:
+    """A driver that the provider's hook starts, made to behave as we need it.
 
-    The driver gets its own session, because a task's whole process group is sent SIGTERM when it is stopped, and
-    Spark's JVM would end at once under a running batch.
+    It gets its own session, because a task's whole process group is sent SIGTERM when it is stopped, and Spark's JVM
+    would end at once under a running batch. So that it can't outlive its task all the same, the kernel ends it with
+    the process that started it.
+
+    Args:
+        hook: a SparkSubmitHook.
+        folder: the working directory.
+
     """
-    hook.submit = functools.partial(hook.submit, start_new_session=True, cwd=str(folder))
-    log_lines = hook._process_spark_submit_log  # noqa: SLF001
-    hook._process_spark_submit_log = lambda lines: log_lines(report.without_report(lines))  # noqa: SLF001
 
+    def __init__(self, hook: Any, folder: Path) -> None:
+        self.report = DriverReport()
+        self._hook = hook
+        self._folder = folder
+        self._stopped = False
+        self._submit: Callable[..., Any] = hook.submit
+        self._log_lines: Callable[[Iterable[str]], None] = hook._process_spark_submit_log  # noqa: SLF001
+        hook.submit = self._start
+        hook._process_spark_submit_log = self._listen  # noqa: SLF001
 
-def exit_code(hook: Any) -> int | None:
-    """What ``spark-submit`` ended with (in client mode, the driver's own code); None if it never ran or runs still."""
-    process = getattr(hook, "_submit_sp", None)
-    return None if process is None else process.poll()
+    @property
+    def exit_code(self) -> int | None:
+        """What ``spark-submit`` ended with (in client mode, the driver's own code); None if it never ran."""
+        return None if self._process is None else self._process.poll()
 
+    def stop(self) -> None:
+        """Ask the Python driver to stop after the batch in flight; end everything of it if it does not in time.
 
-def stop_gracefully(hook: Any) -> bool:
-    """Ask the Python driver to stop after the batch in flight; whether it ended in time.
-
-    The JVM must not get the signal: only its child, the Python process, knows when it is safe to stop.
-    """
-    process = getattr(hook, "_submit_sp", None)
-    if process is None or process.poll() is not None:
-        return True
-    for child in _children(process.pid):
-        try:
-            os.kill(child, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
-    end = time.monotonic() + _GRACE_SECONDS
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def kill_session(hook: Any) -> None:
-    """End everything of the driver at once: the JVM leads its session, and Python may outlive it."""
-    process = getattr(hook, "_submit_sp", None)
-    if process is not None and process.poll() is None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
+        The JVM must not get the signal: only its child, the Python process, knows when it is safe to stop. A driver
+        that was not started yet never will be.
+        """
+        self._stopped = True
+        if self._process is None or self._process.poll() is not None:
             return
+        asked = _terminate_children(self._process.pid)
+        end = time.monotonic() + _GRACE_SECONDS
+        while asked and time.monotonic() < end:
+            if self._process.poll() is not None:
+                return
+            time.sleep(0.1)
+        _kill_session(self._process.pid)
+
+    @property
+    def _process(self) -> Any:
+        return getattr(self._hook, "_submit_sp", None)
+
+    def _start(self, application: str = "") -> Any:
+        # A signal only runs a handler: whatever comes after it must look whether it is still wanted.
+        if self._stopped:
+            return None
+        dies_with = {"preexec_fn": _end_with_parent} if sys.platform == "linux" else {}
+        return self._submit(application, start_new_session=True, cwd=str(self._folder), **dies_with)
+
+    def _listen(self, lines: Iterable[str]) -> None:
+        if self._stopped:
+            self.stop()
+        self._log_lines(self.report.without_report(lines))
 
 
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
+# Looked up before a fork: the child may not load anything.
+_PRCTL = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
+
+
+def _end_with_parent() -> None:
+    assert _PRCTL is not None
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _terminate_children(pid: int) -> bool:
+    """Whether there was anybody to ask."""
+    found = False
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            found += [int(text) for text in listing.read_text().split()]
+            for child in listing.read_text().split():
+                os.kill(int(child), signal.SIGTERM)
+                found = True
         except OSError:
             continue
     return found
+
+
+def _kill_session(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

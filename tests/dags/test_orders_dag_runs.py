@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
+from tests.dags.airflow_home import CHECKOUT
 
 from headwater.event_log.reader import flow_results, updates
 from headwater.graph.manifest import read_manifest
@@ -17,7 +22,6 @@ from headwater.local_stack.kafka_broker import KafkaBroker
 from headwater.local_stack.sample_data import SampleData
 from headwater.local_stack.sample_delivery import TOPIC, Destination
 from headwater_airflow.request import request_id
-from tests.dags.airflow_home import CHECKOUT
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.timeout(600)]
 TABLES = {
@@ -47,6 +51,8 @@ def shop(roots, monkeypatch):
         if manifest is None or manifest.source_hash != open_project(folder).source_hash():
             command = [sys.executable, "-m", "headwater", "validate", str(folder), "--json"]
             subprocess.run(command, check=True, timeout=180, cwd=CHECKOUT)
+        spec = folder / "pipeline.yml"
+        spec.write_text(spec.read_text().replace("retries: 2", "retries: 2\n  retry_delay: 1 s"))
         yield destination
 
 
@@ -67,6 +73,53 @@ def rows_by_dataset(state_folder, run):
         before = found.get(result.dataset, (0, 0))
         found[result.dataset] = (before[0] + result.input_rows, before[1] + result.output_rows)
     return found
+
+
+def kill_driver_when(reached):
+    """A thread that sends SIGKILL to Spark's JVM, once `reached` says so; it ends after the first."""
+
+    def watch():
+        while not (reached() and (found := jvms())):
+            time.sleep(0.2)
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def jvms():
+    """The drivers' JVMs that this process has started."""
+    import psutil
+
+    children = psutil.Process().children()
+    return [child.pid for child in children if "org.apache.spark.deploy.SparkSubmit" in child.cmdline()]
+
+
+def test_a_driver_that_is_killed_in_the_middle_is_made_good_by_the_retry(shop, roots):
+    """SIGKILL while tables are half done: the retry has the same request, no row is lost, and none is there twice."""
+    from deltalake import DeltaTable
+
+    state_folder = roots / "storage" / "pipelines" / "orders"
+    lot = SampleData(8, "kill").lot(200, datetime.now(UTC))
+    shop.deliver(lot)
+
+    def bronze_is_written():
+        return (roots / "warehouse" / "shop" / "orders_bronze" / "_delta_log" / f"{0:020}.json").exists()
+
+    killer = kill_driver_when(bronze_is_written)
+    run, tasks = run_orders()
+    killer.join(1)
+    assert tasks == dict.fromkeys({"update", *TABLES}, "success")
+    assert [update.state for update in updates(state_folder)] == ["FAILED", "COMPLETED"]
+    assert {update.request_id for update in updates(state_folder)} == {request_id("orders", run.run_id)}
+    bronze = DeltaTable(str(roots / "warehouse" / "shop" / "orders_bronze")).to_pyarrow_table(
+        columns=["message"]
+    )
+    assert Counter(bronze["message"].to_pylist()) == Counter(message.value for message in lot.messages)
+    enriched = DeltaTable(str(roots / "warehouse" / "shop" / "orders_enriched")).to_pyarrow_table()
+    assert len(set(enriched["order_id"].to_pylist())) == enriched.num_rows == lot.counts.orders
 
 
 def test_two_updates_take_in_exactly_what_arrived_and_a_third_finds_nothing(shop, roots):

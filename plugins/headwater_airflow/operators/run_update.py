@@ -20,7 +20,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow import submission
 from headwater_airflow.assets import announce, silence
 from headwater_airflow.dataset_verdict import UpdateOutcome, WatchedDataset, decide
-from headwater_airflow.driver_process import DriverReport, attach, exit_code, kill_session, stop_gracefully
+from headwater_airflow.driver_process import Driver
 from headwater_airflow.driver_verdict import Failure, judge
 from headwater_airflow.no_news import report_without_news
 from headwater_airflow.request import request_id
@@ -54,6 +54,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.pipeline = pipeline
         self.tables = list(tables)
         self.spark_submit = spark_submit
+        self._driver: Driver | None = None
+        self._killed = False
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Run the update; the report says what each flow did."""
@@ -79,8 +81,9 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     def on_kill(self) -> None:
         """Stop after the batch in flight; what is not done then can be killed without harm to the tables."""
-        if self._hook is not None:
-            self._end_driver()
+        self._killed = True
+        if self._driver is not None:
+            self._driver.stop()
             super().on_kill()
 
     def _selection(self, params: Mapping[str, Any]) -> Selection:
@@ -126,25 +129,24 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         return str(connection.host or "")
 
     def _submit(self, context: Any, project: PipelineProject, request: str, *, last: bool) -> dict[str, Any]:
-        report = DriverReport()
         self._hook = self._get_hook()
-        attach(self._hook, report, home_folder())
+        self._driver = driver = Driver(self._hook, home_folder())
+        if self._killed:
+            driver.stop()
         try:
             super().execute(context)
         except AirflowException as error:
-            self._raise_failure(self._failure(project, request, report), project, request, last, error)
+            self._raise_failure(self._failure(project, request, driver), project, request, last, error)
         finally:
             # The task ended by an error of its own (a timeout): a driver left alone would hold the pipeline.
-            self._end_driver()
-        return report.content or {"state": "COMPLETED", "flows": []}
+            driver.stop()
+        if driver.exit_code is None:
+            raise AirflowException("The task was stopped before its driver was started.")
+        return driver.report.content or {"state": "COMPLETED", "flows": []}
 
-    def _end_driver(self) -> None:
-        if not stop_gracefully(self._hook):
-            kill_session(self._hook)
-
-    def _failure(self, project: PipelineProject, request: str, report: DriverReport) -> Failure:
+    def _failure(self, project: PipelineProject, request: str, driver: Driver) -> Failure:
         flows = failed_flows(project, newest_update(project, request))
-        return judge(exit_code(self._hook), report.content, flows)
+        return judge(driver.exit_code, driver.report.content, flows)
 
     def _raise_failure(
         self, failure: Failure, project: PipelineProject, request: str, last: bool, cause: Exception

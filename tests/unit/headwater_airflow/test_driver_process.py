@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.dags.airflow_home import CHECKOUT
 
-from headwater_airflow.driver_process import DriverReport, attach, exit_code, kill_session, stop_gracefully
+from headwater_airflow.driver_process import Driver
 
 # As under spark-submit: the parent stands for the JVM, and would die of the signal at once.
 PARENT = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', sys.argv[1]]))"
@@ -29,51 +34,134 @@ time.sleep(60)
 """
 
 
-@pytest.fixture
-def driver():
-    """Starts a driver as the hook does: in its own session, listening to its output."""
-    started = []
+class Hook:
+    """What Driver needs of the provider's hook: it starts a process and reads its lines."""
 
-    def start(script):
-        process = subprocess.Popen(
-            [sys.executable, "-c", PARENT, script], stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        started.append(process)
-        assert process.stdout.readline() == "ready\n"
-        return SimpleNamespace(_submit_sp=process)
+    def __init__(self, script, on_start=None):
+        self.script = script
+        self.on_start = on_start
+        self.lines = []
+        self.ready = threading.Event()
+
+    def submit(self, application, **kwargs):
+        self.started_with = {"application": application, **kwargs}
+        command = [sys.executable, "-c", PARENT, self.script]
+        self._submit_sp = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **kwargs)
+        if self.on_start:
+            self.on_start()
+        self._process_spark_submit_log(iter(self._submit_sp.stdout))
+        self._submit_sp.wait()
+
+    def _process_spark_submit_log(self, lines):
+        for line in lines:
+            self.lines.append(line)
+            self.ready.set()
+
+
+@pytest.fixture
+def submit(tmp_path):
+    """Submits a script as the task does, from a thread; gives hook, driver and thread."""
+    running = []
+
+    def start(script, **named):
+        hook = Hook(script, **named)
+        driver = Driver(hook, tmp_path)
+        thread = threading.Thread(target=hook.submit, args=("job.py",))
+        running.append((driver, thread))
+        return hook, driver, thread
 
     yield start
-    for process in started:
-        kill_session(SimpleNamespace(_submit_sp=process))
-        process.stdout.close()
-        process.wait(10)
+    for driver, thread in running:
+        driver.stop()
+        if thread.ident:
+            thread.join(10)
 
 
-def test_a_driver_is_asked_and_ends_in_its_own_time(driver):
-    """Only the Python child gets the signal; the parent then ends by itself, with the child's code."""
-    hook = driver(POLITE)
-    assert exit_code(hook) is None
-    assert stop_gracefully(hook)
-    assert hook._submit_sp.stdout.read() == "stopped at a batch boundary\n"
-    assert exit_code(hook) == 0
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
 
 
-def test_a_driver_that_does_not_listen_is_killed_with_its_children(driver, monkeypatch):
-    """After the grace time, nothing of the session is left."""
+def test_a_driver_is_asked_and_ends_in_its_own_time(submit):
+    """Only the Python child gets the signal; the parent then ends by itself, with the child's code, and quickly."""
+    hook, driver, thread = submit(POLITE)
+    assert driver.exit_code is None
+    thread.start()
+    assert hook.ready.wait(10)
+    begun = time.monotonic()
+    driver.stop()
+    assert time.monotonic() - begun < 2
+    thread.join(10)
+    assert hook.lines == ["ready\n", "stopped at a batch boundary\n"]
+    assert driver.exit_code == 0
+
+
+def test_a_driver_that_does_not_listen_is_killed_with_its_children(submit, monkeypatch):
+    """After the grace time, nothing of the session is left: the pipe is closed by the last one that holds it."""
     monkeypatch.setattr("headwater_airflow.driver_process._GRACE_SECONDS", 0.3)
-    hook = driver(DEAF)
-    assert not stop_gracefully(hook)
-    kill_session(hook)
-    hook._submit_sp.wait(5)
-    # The pipe closes only when the last process that holds it is gone.
-    assert hook._submit_sp.stdout.read() == ""
+    hook, driver, thread = submit(DEAF)
+    thread.start()
+    assert hook.ready.wait(10)
+    driver.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert driver.exit_code == -9
 
 
-def test_stopping_what_never_ran_or_has_ended_is_no_error():
-    """A task can be killed before or after its driver ran."""
-    assert stop_gracefully(SimpleNamespace())
-    assert exit_code(SimpleNamespace()) is None
-    kill_session(SimpleNamespace())
+def test_a_driver_that_was_stopped_before_it_began_is_not_started(submit):
+    """A stop is a handler that returns: what follows it must not start a driver that nobody would end."""
+    hook, driver, thread = submit(POLITE)
+    driver.stop()
+    thread.start()
+    thread.join(5)
+    assert driver.exit_code is None
+    assert hook.lines == []
+
+
+def test_a_driver_that_is_stopped_while_it_starts_is_ended(submit):
+    """The stop comes when the process is there and its Python is not: there is nobody to ask, so it is killed."""
+    hook, driver, thread = submit(POLITE)
+    hook.on_start = driver.stop
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert "stopped at a batch boundary\n" not in hook.lines
+
+
+def test_a_driver_ends_with_the_process_that_started_it(tmp_path):
+    """A worker that is killed with SIGKILL leaves no driver, though that has a session of its own."""
+    worker = """
+import sys
+from pathlib import Path
+from headwater_airflow.driver_process import Driver
+from tests.unit.headwater_airflow.test_driver_process import Hook
+hook = Hook("import time; print('ready', flush=True); time.sleep(60)")
+driver = Driver(hook, Path(sys.argv[1]))
+hook._log = hook._process_spark_submit_log
+def say(): print(hook._submit_sp.pid, flush=True)
+hook.on_start = say
+hook.submit("job.py")
+"""
+    paths = os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "plugins")])
+    process = subprocess.Popen(
+        [sys.executable, "-c", worker, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    pid = int(process.stdout.readline())
+    assert alive(pid)
+    process.kill()
+    process.wait(10)
+    process.stdout.close()
+    end = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not alive(pid)
+    # What stands for Spark's Python lives on here; the real one ends with its JVM.
+    os.killpg(pid, signal.SIGKILL)
 
 
 def test_the_report_is_caught_and_the_rest_is_logged(tmp_path):
@@ -83,20 +171,12 @@ def test_the_report_is_caught_and_the_rest_is_logged(tmp_path):
         submit=lambda application, **kwargs: started.update(kwargs, application=application),
         _process_spark_submit_log=lambda lines: logged.extend(lines),
     )
-    report = DriverReport()
-    attach(hook, report, tmp_path)
+    driver = Driver(hook, tmp_path)
     hook.submit("job.py")
     hook._process_spark_submit_log(
         iter(['{"batch": 1}\n', "hello\n", "{no json\n", '{"state": "COMPLETED", "flows": []}\n'])
     )
-    assert report.content == {"state": "COMPLETED", "flows": []}
+    assert driver.report.content == {"state": "COMPLETED", "flows": []}
     assert logged == ['{"batch": 1}\n', "hello\n", "{no json\n"]
-    assert started == {"application": "job.py", "start_new_session": True, "cwd": str(tmp_path)}
-
-
-def test_a_stop_is_quick(driver):
-    """Well under the five seconds after which the supervisor kills a task."""
-    hook = driver(POLITE)
-    begun = time.monotonic()
-    stop_gracefully(hook)
-    assert time.monotonic() - begun < 2
+    assert (started["application"], started["start_new_session"]) == ("job.py", True)
+    assert started["cwd"] == str(tmp_path)
