@@ -48,7 +48,7 @@ lint: setup ## Check style, types and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=include:jobs:plugins $(BIN)/lint-imports
 
 format: setup ## Format the code
 	$(BIN)/ruff check --fix-only .
