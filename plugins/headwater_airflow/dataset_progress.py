@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from headwater.errors import InvalidSpec
 from headwater.event_log.details import FlowStatus
@@ -13,6 +14,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.dataset_verdict import UpdateOutcome, Verdict, WatchedDataset, decide
 from headwater_airflow.request import request_id
 from headwater_airflow.roots import pipeline_project
+from headwater_airflow.update_record import request_updates
 from headwater_airflow.update_watch import request_results
 
 
@@ -23,12 +25,16 @@ class DatasetProgress:
     project: PipelineProject
     dataset: WatchedDataset
     request: str
+    since: datetime | None = None
+    _old_updates: frozenset[str] = frozenset()
     _old_failures: frozenset[str] | None = None
     _told: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, pipeline: str, dataset: str, dag_id: str, run_id: str) -> DatasetProgress:
-        """Follow ``dataset`` in the run of a DAG.
+    def open(
+        cls, pipeline: str, dataset: str, dag_id: str, run_id: str, since: datetime | None = None
+    ) -> DatasetProgress:
+        """Follow ``dataset`` in the run of a DAG; ``since``: when the run began, or was cleared last.
 
         Raises:
             InvalidSpec: if the manifest no longer has this dataset.
@@ -46,16 +52,26 @@ class DatasetProgress:
                 where=project.folder / FILE_NAME,
                 remedy="Wait until the DAG is parsed anew, then trigger a new run.",
             )
-        return cls(project, watched, request_id(dag_id, run_id))
+        return cls(project, watched, request_id(dag_id, run_id), since)
 
     def look(self, outcome: UpdateOutcome) -> Verdict | None:
         """The dataset's end, if it has come. Ask for ``outcome`` first, so that no record is missed."""
         results = request_results(self.project.state_folder, self.request)
         if self._old_failures is None:
+            self._old_updates = self._updates_before() if results else frozenset()
             self._old_failures = frozenset(
                 result.update_id for result in results if result.state == FlowStatus.FAILED
             )
-        return decide(self.dataset, results, outcome, old_failures=self._old_failures)
+        return decide(
+            self.dataset, results, outcome, old_updates=self._old_updates, old_failures=self._old_failures
+        )
+
+    def _updates_before(self) -> frozenset[str]:
+        """Return the ids of the request's updates that began before the run did: it has been cleared since."""
+        if self.since is None:
+            return frozenset()
+        found = request_updates(self.project, self.request)
+        return frozenset(update.update_id for update in found if update.started < self.since)
 
     def news(self) -> Iterator[str]:
         """A line for each flow that moved on since the last call."""

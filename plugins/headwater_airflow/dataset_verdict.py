@@ -109,6 +109,7 @@ def decide(
     results: Sequence[FlowResult],
     outcome: UpdateOutcome,
     *,
+    old_updates: Collection[str] = (),
     old_failures: Collection[str] = (),
 ) -> Verdict | None:
     """How the dataset ended, or None while more may come.
@@ -117,6 +118,8 @@ def decide(
         dataset: what is watched.
         results: of all flows of the request.
         outcome: where the task that runs the update stands; anything but unfinished makes this decide.
+        old_updates: ids of updates of which nothing is believed while the task is unfinished: they ran before the run
+            was cleared.
         old_failures: ids of updates of which only completed flows are believed while the task is unfinished: they
             had failed before anybody watched, so it may be a cleared task that is about to try again.
 
@@ -126,7 +129,9 @@ def decide(
     believed = [
         result
         for result in mine
-        if result.finished and (result.state == FlowStatus.COMPLETED or result.update_id not in old_failures)
+        if result.finished
+        and result.update_id not in old_updates
+        and (result.state == FlowStatus.COMPLETED or result.update_id not in old_failures)
     ]
     for result in mine if over else believed:
         if result.state == FlowStatus.FAILED:

@@ -12,10 +12,15 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 
 
+def request_updates(project: PipelineProject, request: str) -> list[UpdateSummary]:
+    """The updates under a request, one an attempt, oldest first."""
+    kinds = ("create_update", "update_progress")
+    return fold_updates(events(project.state_folder, request_id=request, event_type=kinds))
+
+
 def newest_update(project: PipelineProject, request: str) -> UpdateSummary | None:
     """The newest update under a request, or None if no attempt got that far."""
-    kinds = ("create_update", "update_progress")
-    found = fold_updates(events(project.state_folder, request_id=request, event_type=kinds))
+    found = request_updates(project, request)
     return found[-1] if found else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -85,7 +86,7 @@ class OutletEvents(dict):
 def context(user=None):
     return {
         "ti": SimpleNamespace(dag_id="medallion", run_id=RUN),
-        "dag_run": SimpleNamespace(triggering_user_name=user),
+        "dag_run": SimpleNamespace(triggering_user_name=user, start_date=None),
         "outlet_events": OutletEvents(),
     }
 
@@ -162,6 +163,24 @@ def test_the_trigger_starts_before_there_is_a_log(medallion, update):
     timer = later(0.3, run)
     assert first_event().payload["ending"] == "updated"
     timer.join()
+
+
+def test_a_cleared_run_does_not_believe_its_former_success(log, update, medallion):
+    """What the table did before the run was cleared counts only once the update is over again."""
+    log.update(UpdateState.RUNNING)
+    log.completed("silver", rows=5)
+    given = context()
+    given["dag_run"].start_date = datetime.now(UTC) + timedelta(milliseconds=1)
+    task = operator()
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute(given)
+    assert deferred.value.trigger.since == given["dag_run"].start_date.isoformat()
+    again = UpdateLog(medallion, request_id("medallion", RUN), "update-2")
+    again.completed("silver", rows=1)
+    again.close()
+    assert task.execute(given)["update_id"] == "update-2"
+    update.outcome = UpdateOutcome.SUCCEEDED
+    assert task.execute(given)["rows"] == 1
 
 
 def test_other_requests_are_not_ours(medallion, update):

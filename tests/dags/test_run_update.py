@@ -62,6 +62,14 @@ def test_every_attempt_of_a_run_has_the_same_request(run, driver):
     assert [call["request_id"] for call in driver.calls] == [REQUEST, REQUEST]
 
 
+def test_a_run_that_is_cleared_after_its_success_does_everything_again(run, driver):
+    """The driver is told that it is the first attempt, so that it leaves nothing out as done before."""
+    driver.will(FINE)
+    run()
+    run(number=2, retries=3)
+    assert [(call["attempt"], call["max_attempts"]) for call in driver.calls] == [("1", "3"), ("1", "3")]
+
+
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [

@@ -52,13 +52,16 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         """End at once if the log tells how, else wait."""
         instance, run = context["ti"], context["dag_run"]
         outcome = update_outcome(instance.dag_id, instance.run_id)
-        verdict = self._look(instance.dag_id, instance.run_id, outcome)
+        verdict = self._look(instance.dag_id, instance.run_id, run.start_date, outcome)
         if verdict is not None:
             return self._conclude(verdict, context)
         if run.triggering_user_name == _ONE_AFTER_THE_OTHER:
             time.sleep(0.5)
             raise AirflowRescheduleException(datetime.now(UTC) + timedelta(seconds=1))
-        trigger = DatasetUpdateTrigger(self.pipeline, self.dataset, instance.dag_id, instance.run_id)
+        since = run.start_date.isoformat() if run.start_date else None
+        trigger = DatasetUpdateTrigger(
+            self.pipeline, self.dataset, instance.dag_id, instance.run_id, since=since
+        )
         self.defer(trigger=trigger, method_name="resume")
         raise AssertionError  # defer raises
 
@@ -66,9 +69,11 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         """Conclude with what the trigger found."""
         return self._conclude(Verdict.of_payload(event), context)
 
-    def _look(self, dag_id: str, run_id: str, outcome: UpdateOutcome) -> Verdict | None:
+    def _look(
+        self, dag_id: str, run_id: str, since: datetime | None, outcome: UpdateOutcome
+    ) -> Verdict | None:
         try:
-            progress = DatasetProgress.open(self.pipeline, self.dataset, dag_id, run_id)
+            progress = DatasetProgress.open(self.pipeline, self.dataset, dag_id, run_id, since)
         except HeadwaterError as error:
             raise AirflowFailException(str(error)) from error
         verdict = progress.look(outcome)

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import (
 )
 
 from headwater.errors import HeadwaterError
+from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow import submission
@@ -72,7 +73,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 )
                 silence(self)
                 return report
-            self._prepare(project, selection, request, instance.try_number, attempts)
+            first = self._first_attempt(project, request, instance.try_number)
+            self._prepare(project, selection, request, instance.try_number - first + 1, attempts - first + 1)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
@@ -85,6 +87,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         if self._driver is not None:
             self._driver.stop()
             super().on_kill()
+
+    def _first_attempt(self, project: PipelineProject, request: str, attempt: int) -> int:
+        """Return which attempt of the task counts as the first: after a success, somebody cleared it to run again."""
+        update = newest_update(project, request) if attempt > 1 else None
+        return attempt if update is not None and update.state == UpdateState.COMPLETED else 1
 
     def _selection(self, params: Mapping[str, Any]) -> Selection:
         selection = read_selection(params, self.tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -26,6 +27,7 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
         pipeline: the name of the pipeline's folder.
         dataset: as the manifest names it.
         dag_id, run_id: of the run; taken from the task instance where they are not given.
+        since: when the run began or was cleared last, in ISO format; likewise.
         poll_seconds: between two looks at the event log.
 
     """
@@ -36,6 +38,7 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
         dataset: str,
         dag_id: str | None = None,
         run_id: str | None = None,
+        since: str | None = None,
         poll_seconds: float = 2.0,
     ) -> None:
         super().__init__()
@@ -43,11 +46,12 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
         self.dataset = dataset
         self.dag_id = dag_id
         self.run_id = run_id
+        self.since = since
         self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The trigger as its class and arguments."""
-        names = ("pipeline", "dataset", "dag_id", "run_id", "poll_seconds")
+        names = ("pipeline", "dataset", "dag_id", "run_id", "since", "poll_seconds")
         return f"{type(self).__module__}.{type(self).__qualname__}", {
             name: getattr(self, name) for name in names
         }
@@ -55,7 +59,9 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at the log until the dataset's end is known."""
         dag_id, run_id = self._run()
-        progress = await asyncio.to_thread(DatasetProgress.open, self.pipeline, self.dataset, dag_id, run_id)
+        progress = await asyncio.to_thread(
+            DatasetProgress.open, self.pipeline, self.dataset, dag_id, run_id, self._since()
+        )
         looks = 0
         while True:
             outcome = UpdateOutcome.UNFINISHED
@@ -77,6 +83,14 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
         instance = self.task_instance
         assert instance is not None, "the triggerer tells which task a trigger belongs to"
         return instance.dag_id, instance.run_id
+
+    def _since(self) -> datetime | None:
+        if self.since:
+            return datetime.fromisoformat(self.since)
+        # Only a task that started in the triggerer comes with a context.
+        context = getattr(self.task_instance, "get_template_context", None)
+        begun: datetime | None = context()["dag_run"].start_date if context else None
+        return begun
 
 
 def update_outcome(dag_id: str, run_id: str) -> UpdateOutcome:
