@@ -100,6 +100,17 @@ def last_batch(state_folder: Path, flow: str, epoch: int) -> int | None:
     return rows[0]["batch"] if rows else None
 
 
+def last_batches(state_folder: Path) -> dict[tuple[str, int], int]:
+    """``last_batch`` of every flow and epoch, in one read."""
+    rows = _query(
+        state_folder,
+        "select origin['flow_name'] as flow, origin['epoch'] as epoch, max(origin['batch_id']) as batch from events"
+        """ where event_type = 'flow_progress' and origin['batch_id'] is not null and details like '%"status":"RUNNING"%'"""
+        " group by 1, 2",
+    )
+    return {(row["flow"], row["epoch"] or 0): row["batch"] for row in rows}
+
+
 def _query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
     table = event_table(state_folder)
     if not (table / "_delta_log").is_dir():

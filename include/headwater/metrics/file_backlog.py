@@ -37,4 +37,8 @@ def file_backlog(
         oldest_ms = max(file.timestamp for file in seen) - _MAX_FILE_AGE_MS
     new = [f for f in present if f.path not in known and f.modified_ns // 1_000_000 >= oldest_ms]
     age = max(0.0, time.time() - min(f.modified_ns for f in new) / 1e9) if new else 0.0
-    return Backlog(bytes=sum(f.size for f in new), files=len(new), seconds=age, moved=bool(new))
+    # How many rows a file holds is not known before it is read; no file holds none.
+    records = None if new else 0
+    return Backlog(
+        records=records, bytes=sum(f.size for f in new), files=len(new), seconds=age, moved=bool(new)
+    )

@@ -15,7 +15,6 @@ from headwater.checkpoints.preflight import FlowStart, check_start
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus, flow_progress
-from headwater.event_log.reader import last_batch
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommits
 from headwater_spark.execution.tables import create_table, table_id
@@ -110,7 +109,7 @@ class _BatchRecords:
         self._epoch = state.epoch
         self._outcome = outcome
         self._folder: Path = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
-        self._known = last_batch(context.pipeline.project.state_folder, flow.name, state.epoch)
+        self._known = context.recorded_batches.result().get((flow.name, state.epoch))
         context.events.set_known_batches(flow.name, state.epoch, self._known)
         self._seen: set[int] = set()
         self._first = self._last_committed() + 1

@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from headwater.checkpoints.lease import update_lease
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, update_progress
-from headwater.event_log.reader import flow_results
+from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -74,6 +75,10 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         InvalidPipeline: the definition can't be run; nothing was written.
         RefusedForSafety: another update is running, or the selection would lose data.
     """
+    # Read while the JVM starts: both wait for other things than this process.
+    reading = ThreadPoolExecutor(1, thread_name_prefix="event-log-reader")
+    recorded = reading.submit(last_batches, project.state_folder)
+    reading.shutdown(wait=False)
     spark = start_session(project.pipeline_id, project.spec.spark)
     update_id = str(uuid.uuid4())
     stop = _stop_on_signals()
@@ -88,7 +93,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
                 project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
             ) as events:
                 more = request.attempt < request.max_attempts
-                context = UpdateContext(pipeline, spark, events, listener, update_id, more, stop)
+                context = UpdateContext(pipeline, spark, events, listener, update_id, recorded, more, stop)
                 return _run(context, plan, request)
         finally:
             pipeline.session.streams.removeListener(listener)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ class UpdateContext:
     events: EventLogWriter
     listener: ProgressListener
     update_id: str
+    recorded_batches: Future[dict[tuple[str, int], int]]
     attempts_left: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
 

@@ -47,6 +47,13 @@ def plan_nodes(plan: Any) -> Iterator[Any]:
                 yield from plan_nodes(part.plan())
 
 
+def plan_leaves(plan: Any) -> Iterator[Any]:
+    """The leaves of an analysed plan and of the subqueries in its expressions, in the order of the query."""
+    yield from items(plan.collectLeaves())
+    for subquery in items(plan.subqueriesAll()):
+        yield from items(subquery.collectLeaves())
+
+
 def expression_nodes(expression: Any) -> Iterator[Any]:
     """An expression and all its parts."""
     yield expression

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
-from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_nodes
+from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_leaves
 
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
@@ -70,7 +70,7 @@ class TableNames:
 def plan_sources(frame: DataFrame, names: TableNames) -> tuple[SourceEntry, ...]:
     """The sources of ``frame``: streaming ones first, in the order of the checkpoint's offsets, each once."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
-    found = [entry for node in plan_nodes(plan) for entry in _entries(node, names)]
+    found = [entry for node in plan_leaves(plan) for entry in _entries(node, names)]
     unique = list({entry.model_dump_json(): entry for entry in found}.values())
     return tuple([e for e in unique if e.streaming] + [e for e in unique if not e.streaming])
 
@@ -88,7 +88,7 @@ def _entries(node: Any, names: TableNames) -> list[SourceEntry]:
     if kind == "DataSourceV2Relation":
         options = {str(k): str(v) for k, v in dict(node.options()).items()}
         return [_entry(str(node.table().name()), options, names, streaming=False)]
-    if items(node.children()) or kind in _CONSTANT or kind.startswith("Unresolved"):
+    if kind in _CONSTANT or kind.startswith("Unresolved"):
         return []
     return [SourceEntry(kind=SourceKind.OTHER, streaming=False, format=kind)]
 
