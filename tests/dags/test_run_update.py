@@ -16,7 +16,8 @@ from headwater_airflow.dag import PipelineDag
 from headwater_airflow.request import request_id
 
 RUN = "scheduled__1"
-FINE = {"flows": {"bronze": 3, "silver": 3, "gold": 3}, "report": {"state": "COMPLETED", "flows": []}}
+ROWS = {"flow": "gold", "state": "COMPLETED", "input_rows": 3, "output_rows": 3}
+FINE = {"flows": {"bronze": 3, "silver": 3, "gold": 3}, "report": {"state": "COMPLETED", "flows": [ROWS]}}
 REQUEST = request_id("medallion", RUN)
 
 

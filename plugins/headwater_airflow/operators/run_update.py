@@ -79,6 +79,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
         self._announce(context, project, request)
+        for flow in report["flows"]:
+            self.log.info("%(flow)s: %(state)s, %(input_rows)s rows in, %(output_rows)s out", flow)
         return report
 
     def on_kill(self) -> None:
