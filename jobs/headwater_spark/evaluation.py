@@ -37,6 +37,7 @@ from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.loader.source_errors import describe, user_location
+from headwater_spark.output_mode import output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 
 
@@ -64,6 +65,7 @@ class Evaluation:
         self._kinds: dict[str, DatasetKind] = {}
         self.reads_of: dict[str, list[str]] = {}
         self.frames: dict[str, DataFrame] = {}
+        self.output_modes: dict[str, str] = {}
         self._sql = SqlText(session, configuration)
         session.resolution = self
         registry.reader = self
@@ -164,6 +166,24 @@ class Evaluation:
                 )
             return frame
 
+    @contextmanager
+    def settings(self, flow: Flow) -> Iterator[None]:
+        """Have the flow's own Spark settings in force inside the block, and no other flow evaluated meanwhile."""
+        if not flow.spark_conf:
+            yield
+            return
+        with self._lock:
+            before: dict[str, str | None] = {}
+            for key in flow.spark_conf:
+                before[key] = self._session.conf.get(key, None)
+            try:
+                for key, value in flow.spark_conf.items():
+                    self._session.conf.set(key, value)
+                yield
+            finally:
+                for key, old in before.items():
+                    self._session.conf.unset(key) if old is None else self._session.conf.set(key, old)
+
     def schema_of(self, dataset: Dataset) -> StructType:
         """The columns of a dataset, evaluating its flows where that was not done yet."""
         known = self._schemas.get(dataset.name)
@@ -174,6 +194,8 @@ class Evaluation:
             self._kinds[dataset.name] = _kind(dataset, frames)
             for flow, frame in frames:
                 check_expectations(frame, dataset.expectations, dataset.name)
+                if frame.isStreaming and dataset.stored:
+                    self.output_modes[flow.name] = output_mode(frame, flow)
                 self.frames[flow.name] = frame
             given = plain_schema(dataset.schema, dataset.location)
             schema = merged_schema(dataset, [(flow, frame.schema) for flow, frame in frames], given)

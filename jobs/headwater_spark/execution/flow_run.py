@@ -59,4 +59,5 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
             details["will_retry"] = outcome.error.transient and context.attempts_left
     else:
         message = f"{outcome.flow} was stopped; it goes on from where it stood."
+    context.say(f"{outcome.status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
     context.flow_event(outcome, outcome.status, message, **details)

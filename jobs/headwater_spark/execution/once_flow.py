@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from pyspark.sql import Observation
 
+from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
@@ -25,38 +27,53 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
         outcome.status = FlowStatus.COMPLETED
         checkpoint.update_state(definition_hash=context.pipeline.manifest.source_hash)
         return
-    observation = Observation()
-    frame = apply_expectations(context.pipeline.evaluation.evaluate(flow), dataset.expectations, observation)
-    metadata = {"pipeline": context.pipeline.project.pipeline_id, "flow": flow.name, "epoch": state.epoch}
-    before = latest_version(path)
-    (
-        frame.write.format("delta")
-        .mode("append")
-        .option("mergeSchema", "true")
-        .option("txnAppId", f"{context.pipeline.project.pipeline_id}.{flow.name}@{state.epoch}")
-        .option("txnVersion", "0")
-        .option("userMetadata", json.dumps(metadata))
-        .save(str(path))
-    )
-    if latest_version(path) > before:
-        quality = read_quality(observation.get, dataset.expectations)
-        written = quality.rows - quality.dropped
-        outcome.add_batch(
-            input_rows=quality.rows,
-            output_rows=written,
-            dropped_rows=quality.dropped,
-            version=latest_version(path),
-        )
-        metrics = {"num_input_rows": quality.rows, "num_output_rows": written}
-        context.flow_event(
-            outcome,
-            FlowStatus.RUNNING,
-            f"{flow.name} appended {written} rows, once.",
-            metrics=metrics,
-            dropped=quality.dropped,
-            version=outcome.version,
-        )
+    with context.pipeline.evaluation.settings(flow):
+        _append(context, dataset, flow, state, outcome)
     checkpoint.update_state(
         sink_id=table_id(path), completed=True, definition_hash=context.pipeline.manifest.source_hash
     )
     outcome.status = FlowStatus.COMPLETED
+
+
+def _append(
+    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
+) -> None:
+    path = context.table_path(dataset)
+    application = f"{context.pipeline.project.pipeline_id}.{flow.name}@{state.epoch}"
+    if _has_committed(path, application):  # its driver died before it could say so
+        return
+    observation = Observation()
+    frame = apply_expectations(context.pipeline.evaluation.evaluate(flow), dataset.expectations, observation)
+    metadata = {"pipeline": context.pipeline.project.pipeline_id, "flow": flow.name, "epoch": state.epoch}
+    (
+        frame.write.format("delta")
+        .mode("append")
+        .option("mergeSchema", "true")
+        .option("txnAppId", application)
+        .option("txnVersion", "0")
+        .option("userMetadata", json.dumps(metadata))
+        .save(str(path))
+    )
+    quality = read_quality(observation.get, dataset.expectations)
+    written = quality.rows - quality.dropped
+    outcome.add_batch(
+        input_rows=quality.rows,
+        output_rows=written,
+        dropped_rows=quality.dropped,
+        version=latest_version(path),
+    )
+    context.flow_event(
+        outcome,
+        FlowStatus.RUNNING,
+        f"{flow.name} appended {written} rows, once.",
+        metrics={"num_input_rows": quality.rows, "num_output_rows": written},
+        dropped=quality.dropped,
+        version=outcome.version,
+    )
+
+
+def _has_committed(path: Path, application: str) -> bool:
+    from deltalake import DeltaTable
+
+    exists = (path / "_delta_log").is_dir()
+    return exists and DeltaTable(str(path)).transaction_version(application) is not None

@@ -38,11 +38,13 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     check_start(FlowStart(flow.name, dataset.name, checkpoint, state, path, table_id(path)))
     checkpoint.update_state(completed=False)
     batches = _BatchRecords(context, dataset, flow, state, outcome)
-    frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
-    frame = apply_expectations(frame, dataset.expectations, _OBSERVATION)
     name = context.query_name(flow.name)
     ended = context.listener.expect(name, batches.on_progress)
-    query = _start(context, dataset, frame, state, flow, name)
+    # A query keeps the settings it was started with.
+    with context.pipeline.evaluation.settings(flow):
+        frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
+        frame = apply_expectations(frame, dataset.expectations, _OBSERVATION)
+        query = _start(context, dataset, frame, state, flow, name)
     batches.started(query)
     _await(context, query, ended)
     if not (path / "_delta_log").is_dir():  # no row ever came: the table is there all the same
@@ -64,7 +66,7 @@ def _start(
     checkpoint = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
     writer = (
         frame.writeStream.format("delta")
-        .outputMode("append")
+        .outputMode(context.pipeline.evaluation.output_modes.get(flow.name, "append"))
         .queryName(name)
         .option("checkpointLocation", str(checkpoint))
         .option("userMetadata", json.dumps(metadata))

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -44,6 +45,10 @@ class UpdateContext:
     def query_name(self, flow: str) -> str:
         """The name of a flow's streaming query, unique in the session."""
         return f"{self.pipeline.project.pipeline_id}.{flow}"
+
+    def say(self, line: str) -> None:
+        """Show a line of progress: on standard error, where a terminal and Airflow's task log have it."""
+        print(f"{datetime.now(UTC):%H:%M:%S}  {line}", file=sys.stderr, flush=True)
 
     def flow_event(self, outcome: FlowOutcome, status: FlowStatus, message: str, **details: object) -> None:
         """Record where a flow stands."""

@@ -44,7 +44,8 @@ def refresh_view(
         outcome.status = FlowStatus.COMPLETED
         return
     checkpoint.update_state(completed=False)
-    quality = _write(context, dataset, flow)
+    with context.pipeline.evaluation.settings(flow):
+        quality = _write(context, dataset, flow)
     outcome.add_batch(
         input_rows=quality.rows,
         output_rows=quality.rows - quality.dropped,
