@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
@@ -65,20 +66,50 @@ def _is_subquery(expression: Any) -> bool:
     return class_name(expression).rpartition(".")[2] in _SUBQUERIES
 
 
-def unresolved_relations(plan: Any) -> Iterator[tuple[list[str], bool, int, int]]:
-    """The table names of a parsed plan: parts, whether read as a stream, and where in the text (first, last)."""
-    for node in plan_nodes(plan):
-        if class_name(node) != _UNRESOLVED:
-            continue
-        origin = node.origin()
-        start, stop = origin.startIndex(), origin.stopIndex()
-        if start.isDefined() and stop.isDefined():
-            yield (
-                [str(p) for p in items(node.multipartIdentifier())],
-                bool(node.isStreaming()),
-                start.get(),
-                stop.get(),
-            )
+@dataclass(frozen=True)
+class TableReference:
+    """A table's name in a SQL text: its parts, where it stands (first and last character), how it is read.
+
+    ``aliased``: whether the text gives it another name to refer to its columns by.
+    """
+
+    parts: tuple[str, ...]
+    streaming: bool
+    start: int
+    stop: int
+    aliased: bool
+
+
+def table_references(
+    plan: Any, hidden: frozenset[str] = frozenset(), *, aliased: bool = False
+) -> Iterator[TableReference]:
+    """The tables that a parsed plan names; a name that a CTE has taken there (``hidden``) is none."""
+    kind = class_name(plan)
+    if kind == _UNRESOLVED:
+        yield from _reference(plan, hidden, aliased)
+    if kind.endswith(".UnresolvedWith"):
+        # A CTE sees those before it, and what it hides itself: in its own text the name is still the table.
+        for relation in items(plan.cteRelations()):
+            name = str(relation._1()).lower()  # noqa: SLF001 - the name of a Scala tuple's part
+            own = frozenset({name}) if plan.allowRecursion() else frozenset()
+            yield from table_references(relation._2(), hidden | own)  # noqa: SLF001
+            hidden |= {name}
+    # The parser wraps a stream's name once more.
+    named = kind.endswith(".SubqueryAlias") or (aliased and kind.endswith(".NamedStreamingRelation"))
+    for child in items(plan.children()):
+        yield from table_references(child, hidden, aliased=named)
+    for expression in items(plan.expressions().toSeq()):
+        for part in expression_nodes(expression):
+            if _is_subquery(part):
+                yield from table_references(part.plan(), hidden)
+
+
+def _reference(relation: Any, hidden: frozenset[str], aliased: bool) -> Iterator[TableReference]:
+    parts = tuple(str(part) for part in items(relation.multipartIdentifier()))
+    start, stop = relation.origin().startIndex(), relation.origin().stopIndex()
+    if (len(parts) == 1 and parts[0].lower() in hidden) or not (start.isDefined() and stop.isDefined()):
+        return
+    yield TableReference(parts, bool(relation.isStreaming()), start.get(), stop.get(), aliased)
 
 
 def reads_the_clock(plan: Any) -> bool:

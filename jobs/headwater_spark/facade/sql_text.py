@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import ParseException
 
 from headwater.errors import ActionInDefinition
-from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_nodes, unresolved_relations
+from headwater_spark.facade.plan_walk import TableReference, class_name, table_references
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
@@ -34,22 +34,23 @@ class SqlText:
         """Return ``text`` with ``${key}`` filled in and every known name replaced; what does not parse is left alone."""
         text = _VARIABLE.sub(lambda match: self._configuration.get(match[1], match[0]), text)
         try:
-            plan = self._session._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001
+            plan = self._parse(text)
         except ParseException:
             return text  # Spark's own call raises it again, with its context
         self._refuse_commands(plan, text)
-        withs = [node for node in plan_nodes(plan) if class_name(node).endswith(".UnresolvedWith")]
-        ctes = {pair_of(relation)[0] for node in withs for relation in items(node.cteRelations())}
-        found = [
-            relation
-            for relation in unresolved_relations(plan)
-            if not (len(relation[0]) == 1 and relation[0][0] in ctes)
-        ]
-        for parts, streaming, start, stop in sorted(found, key=lambda relation: -relation[2]):
-            if is_known(parts):
-                view = self._view(".".join(parts), streaming)
-                text = text[:start] + _replace_name(text[start : stop + 1], parts, view) + text[stop + 1 :]
-        return text
+        found = [reference for reference in table_references(plan) if is_known(list(reference.parts))]
+        views = {
+            reference.start: self._view(".".join(reference.parts), reference.streaming) for reference in found
+        }
+        named = _replaced(text, found, views, with_aliases=True)
+        try:
+            self._parse(named)
+        except ParseException:  # a place where no alias may stand, as before TABLESAMPLE
+            return _replaced(text, found, views, with_aliases=False)
+        return named
+
+    def _parse(self, text: str) -> Any:
+        return self._session._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001
 
     def _view(self, name: str, streaming: bool) -> str:
         view = f"headwater_read_{next(self._numbers)}"
@@ -59,16 +60,30 @@ class SqlText:
 
     def _refuse_commands(self, plan: object, text: str) -> None:
         kind = class_name(plan).rpartition(".")[2]
-        command = self._session.sparkContext._jvm.java.lang.Class.forName(  # type: ignore[union-attr]  # noqa: SLF001
-            "org.apache.spark.sql.catalyst.plans.logical.Command"
+        classes = self._session.sparkContext._jvm.java.lang.Class  # type: ignore[union-attr]  # noqa: SLF001
+        is_command = any(
+            classes.forName(f"org.apache.spark.sql.catalyst.plans.logical.{base}").isInstance(plan)
+            for base in ("Command", "ParsedStatement")
         )
-        if command.isInstance(plan) and kind not in ("SetCommand", "SetNamespaceCommand"):
+        if is_command and kind not in ("SetCommand", "SetNamespaceCommand"):
             raise ActionInDefinition(
                 f"spark.sql runs a command here: {text.strip().splitlines()[0][:80]}",
                 remedy="Declare tables with @dp.table and dp.create_streaming_table; a source only describes queries.",
             )
 
 
-def _replace_name(span: str, parts: list[str], view: str) -> str:
-    dotted = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in parts)
-    return re.sub(dotted, view, span, count=1, flags=re.IGNORECASE)
+def _replaced(
+    text: str, references: Sequence[TableReference], views: Mapping[int, str], *, with_aliases: bool
+) -> str:
+    # From the end, so that earlier positions stay right.
+    for reference in sorted(references, key=lambda reference: -reference.start):
+        span = text[reference.start : reference.stop + 1]
+        dotted = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in reference.parts)
+        # A stream's span begins with the word STREAM, and a table may be called so.
+        pattern = rf"(?<=stream\b)(\W*?){dotted}" if reference.streaming else f"(){dotted}"
+        span = re.sub(pattern, rf"\g<1>{views[reference.start]}", span, count=1, flags=re.IGNORECASE)
+        if with_aliases and not reference.aliased:
+            # Columns may be referred to by the table's name: `orders.id`.
+            span += f" AS `{reference.parts[-1]}`"
+        text = text[: reference.start] + span + text[reference.stop + 1 :]
+    return text
