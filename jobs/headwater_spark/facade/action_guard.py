@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from pyspark.sql.classic.dataframe import DataFrame
-from pyspark.sql.readwriter import DataFrameWriter
+from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headwater.errors import ActionInDefinition
@@ -25,7 +25,8 @@ _ACTIONS: dict[type, tuple[str, ...]] = {
         "collect", "count", "toPandas", "toArrow", "toLocalIterator", "head", "first", "take", "tail", "show", "foreach",
         "foreachPartition", "isEmpty", "checkpoint", "localCheckpoint",
     ),
-    DataFrameWriter: ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "jdbc"),
+    DataFrameWriter: ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "jdbc", "xml"),
+    DataFrameWriterV2: ("append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace"),
     DataStreamWriter: ("start", "toTable"),
 }  # fmt: skip
 

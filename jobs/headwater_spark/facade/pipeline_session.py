@@ -51,6 +51,12 @@ class PipelineSession(SparkSession):
         """A stream reader whose ``table`` finds the pipeline's datasets first."""
         return PipelineStreamReader(self)
 
+    def newSession(self) -> PipelineSession:  # noqa: N802 - Spark's spelling
+        """As Spark's; it knows the same datasets."""
+        session = PipelineSession(self.sparkContext, self._jsparkSession.newSession())
+        session.resolution = self.resolution
+        return session
+
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """Same as ``read.table``."""
         return self.read.table(tableName)
