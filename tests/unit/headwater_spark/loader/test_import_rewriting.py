@@ -47,7 +47,12 @@ def test_a_spelling_means_the_face(text: str, name: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["from dlt import table as t", "from pyspark.pipelines import table as t", "from dlt import *\nt = table"]
+    "text",
+    [
+        "from dlt import table as t",
+        "from pyspark.pipelines import table as t",
+        "from dlt import *\nt = table",
+    ],
 )
 def test_names_of_the_face_can_be_imported(text: str):
     """Names taken out of the face are the face's own."""

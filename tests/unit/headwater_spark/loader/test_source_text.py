@@ -44,7 +44,9 @@ def test_a_databricks_notebook_in_python_form(tmp_path: Path):
 def test_a_cell_of_another_kind_is_refused(tmp_path: Path, magic: str):
     """What would be skipped in silence is refused with file, line and the way to write it."""
     path = tmp_path / "a.py"
-    path.write_text(f"# Databricks notebook source\nx = 1\n# COMMAND ----------\n# MAGIC %{magic} something\n")
+    path.write_text(
+        f"# Databricks notebook source\nx = 1\n# COMMAND ----------\n# MAGIC %{magic} something\n"
+    )
     with pytest.raises(SourceFileFailed) as caught:
         read_sources(path)
     assert f"%{magic}" in caught.value.what
@@ -61,7 +63,19 @@ def test_magic_in_a_plain_file_is_a_comment(tmp_path: Path):
 
 def test_a_notebook_gives_a_unit_for_each_cell_of_code(tmp_path: Path):
     """Cells are units with their own lines; a source may be a list or a text; `%` and `!` lines become nothing."""
-    path = notebook(tmp_path, "x = 1", ["%matplotlib inline\n", "!ls\n", "if x:\n", "    %time\n", "    y = x + 1\n", "    z = (7\n", "     % 4)"])
+    path = notebook(
+        tmp_path,
+        "x = 1",
+        [
+            "%matplotlib inline\n",
+            "!ls\n",
+            "if x:\n",
+            "    %time\n",
+            "    y = x + 1\n",
+            "    z = (7\n",
+            "     % 4)",
+        ],
+    )
     first, second = read_sources(path)
     names: dict[str, int] = {}
     for unit in (first, second):
@@ -77,7 +91,9 @@ def test_cells_of_text_are_passed_over(tmp_path: Path):
     assert read_sources(notebook(tmp_path, "%md\n# not code", "%%html\n<b>")) == []
 
 
-@pytest.mark.parametrize("cell", ["%sql\nselect 1", "%%sql\nselect 1", "%%bash\nls", "%run ./other", "\n%run ./other"])
+@pytest.mark.parametrize(
+    "cell", ["%sql\nselect 1", "%%sql\nselect 1", "%%bash\nls", "%run ./other", "\n%run ./other"]
+)
 def test_a_notebook_cell_of_another_kind_is_refused(tmp_path: Path, cell: str):
     """SQL, shell and %run cells of a notebook are refused by the number of the cell."""
     with pytest.raises(SourceFileFailed) as caught:

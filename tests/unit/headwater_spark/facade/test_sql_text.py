@@ -1,0 +1,141 @@
+"""SQL text of a source: names of datasets stand for the datasets wherever SQL allows a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.errors import ActionInDefinition, QueryFailed, UnknownDataset
+
+TABLES = """
+@dp.table
+def orders():
+    return spark.readStream.schema("id INT, customer STRING").json(LANDING)
+
+@dp.materialized_view(name="raw.people")
+def anything():
+    return spark.createDataFrame([("a", 1)], "customer STRING, age INT")
+"""
+
+
+def view_of(query: str, name: str = "result") -> str:
+    """A materialized view over a SQL text."""
+    return f"\n@dp.table\ndef {name}():\n    return spark.sql({query!r})\n"
+
+
+BATCH = {
+    "plain": "select * from orders",
+    "aliases": "select o.id from orders as o join raw.people p on o.customer = p.customer",
+    "two parts": "select orders.id from shop.orders",
+    "backticks": "select * from `orders` join `raw`.`people` using (customer)",
+    "letter case": "select * from ORDERS join Raw.People using (customer)",
+    "name without alias": "select orders.id, people.age from orders, raw.people where orders.customer = people.customer",
+    "live": "select * from LIVE.orders",
+    "in": "select * from raw.people where customer in (select customer from orders)",
+    "exists": "select * from raw.people p where exists (select 1 from orders o where o.customer = p.customer)",
+    "scalar": "select *, (select max(id) from orders) as m from raw.people",
+    "cte": "with o as (select * from orders) select * from o join raw.people using (customer)",
+    "cte in cte": "with a as (with b as (select * from orders) select * from b) select * from a, raw.people",
+    "union": "select customer from orders union all select customer from raw.people",
+    "subquery": "select * from (select * from orders) o join (select * from raw.people) p using (customer)",
+    "twice": "select a.id from orders a join orders b using (id) join raw.people p on p.customer = a.customer",
+    "comment": "-- orders of orders\nselect * from orders /* orders */ , raw.people where 'orders' = 'orders'",
+    "sample": "select * from orders tablesample (50 percent) join raw.people p using (customer)",
+    "lateral": "select * from orders o, lateral (select age from raw.people p where p.customer = o.customer)",
+    "variable": "select * from ${table} where customer = '${who}'",
+}
+
+
+@pytest.mark.parametrize("query", BATCH.values(), ids=list(BATCH))
+def test_datasets_in_sql(pipeline, query: str):
+    """However a query names the datasets, it is resolved, and the graph has its edges."""
+    spec = "  table: orders\n  who: me\n"
+    case = pipeline(TABLES + view_of(query), spec=spec)
+    flow = next(flow for flow in case.manifest().flows if flow.name == "result")
+    expected = {
+        name
+        for name in ("orders", "raw.people")
+        if name.rpartition(".")[2] in query.lower() or name == "orders"
+    }
+    assert set(flow.inputs) == expected
+    assert not flow.streaming
+
+
+@pytest.mark.parametrize(
+    "query", ["select * from STREAM orders", "select id from STREAM(orders) o", "from stream(shop.orders)"]
+)
+def test_a_stream_in_sql(pipeline, query: str):
+    """STREAM before a name reads the dataset as a stream."""
+    flow = next(flow for flow in pipeline(TABLES + view_of(query)).manifest().flows if flow.name == "result")
+    assert flow.streaming
+    assert flow.inputs == ("orders",)
+    assert flow.sources[0].streaming
+
+
+def test_a_cte_hides_a_dataset(pipeline):
+    """A CTE of a dataset's name is the CTE, as in SQL: no edge comes of it."""
+    case = pipeline(TABLES + view_of("with orders as (select 1 as one) select * from orders"))
+    manifest = case.manifest()
+    assert manifest.flows_into("result")[0].inputs == ()
+    assert [column.name for column in manifest.dataset("result").columns] == ["one"]
+
+
+def test_a_cte_over_the_dataset_of_its_name(pipeline):
+    """`with orders as (select .. from orders)`: inside its own definition the name is still the dataset."""
+    case = pipeline(TABLES + view_of("with orders as (select id, 1 as one from orders) select * from orders"))
+    manifest = case.manifest()
+    assert manifest.flows_into("result")[0].inputs == ("orders",)
+    assert [column.name for column in manifest.dataset("result").columns] == ["id", "one"]
+
+
+def test_frames_in_sql(pipeline):
+    """{name} stands for a DataFrame of the source, beside names of datasets."""
+    source = """
+@dp.table
+def result():
+    small = dp.read("orders").where("id > 1")
+    return spark.sql("select s.id, p.age from {small} s join raw.people p using (customer)", small=small)
+"""
+    manifest = pipeline(TABLES + source).manifest()
+    assert set(manifest.flows_into("result")[0].inputs) == {"orders", "raw.people"}
+    assert [column.name for column in manifest.dataset("result").columns] == ["id", "age"]
+
+
+def test_a_view_of_the_source_itself(pipeline):
+    """A temporary view that the function makes of a frame can be read in its SQL."""
+    source = """
+@dp.table
+def result():
+    dp.read("orders").createOrReplaceTempView("mine")
+    return spark.sql("select id from mine")
+"""
+    manifest = pipeline(TABLES + source).manifest()
+    assert manifest.flows_into("result")[0].inputs == ("orders",)
+
+
+def test_an_unknown_name_in_sql(pipeline):
+    """A table that is not there is told with the user's line and the nearest dataset."""
+    case = pipeline(TABLES + view_of("select * from order"))
+    with pytest.raises((UnknownDataset, QueryFailed)) as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of("select * from order")
+    assert "order" in caught.value.what
+
+
+def test_sql_that_does_not_parse(pipeline):
+    """A fault of SQL is told with the user's line."""
+    case = pipeline(TABLES + view_of("selec * fro orders"))
+    with pytest.raises(QueryFailed) as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of("selec * fro")
+
+
+@pytest.mark.parametrize(
+    "command", ["create table x (id int)", "insert into orders values (1, 'a')", "drop table orders"]
+)
+def test_a_command_in_sql(pipeline, command: str):
+    """SQL that would do something at once is refused before it does."""
+    case = pipeline(TABLES + view_of(command))
+    with pytest.raises(ActionInDefinition) as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of(command)
+    assert case.nothing_written()
