@@ -23,9 +23,7 @@ from headwater_spark.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.session import start_session
 
 # One line, so that line numbers in a test's text are those of the file, less one.
-PRELUDE = (
-    "from pyspark.sql import functions as F; from headwater import pipelines as dp; LANDING = spark.conf.get('landing')\n"
-)
+PRELUDE = "from pyspark.sql import functions as F; from headwater import pipelines as dp; LANDING = spark.conf.get('landing')\n"
 # The same session for every pipeline of a process: tests are too small to gain from more.
 SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 
@@ -46,7 +44,10 @@ class PipelineCase:
         self.landing = self.root / "landing"
         self.landing.mkdir(parents=True, exist_ok=True)
         self._files_landed = 0
-        sources = {**({"transformations/main.py": PRELUDE + self.source} if self.source else {}), **self.files}
+        sources = {
+            **({"transformations/main.py": PRELUDE + self.source} if self.source else {}),
+            **self.files,
+        }
         head = f"name: case\nschema: shop\nconfiguration:\n  landing: {self.landing}\n"
         for name, text in {"pipeline.yml": head + self.spec, **sources}.items():
             self.write(name, text)

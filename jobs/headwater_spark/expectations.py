@@ -64,6 +64,10 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
                 where=rule.location,
                 remedy='Write a condition, as "amount > 0".',
             )
+        try:
+            frame.where(F.expr(rule.constraint))
+        except AnalysisException as error:  # an aggregate, a window or a generator: nothing of one row
+            raise _invalid(rule, dataset, "looks beyond the row", error) from None
 
 
 def _check_reach(expression: Any, rule: Expectation) -> None:

@@ -21,7 +21,8 @@ TARGET = 1.05
 def _land(folder: Path, lot: int, rows: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = (
-        json.dumps({"id": lot * 10_000 + n, "customer": f"c{n % 7}", "amount": (n % 200) - 20.5}) for n in range(rows)
+        json.dumps({"id": lot * 10_000 + n, "customer": f"c{n % 7}", "amount": (n % 200) - 20.5})
+        for n in range(rows)
     )
     (folder / f"lot-{lot}.json").write_text("\n".join(lines))
 
@@ -33,7 +34,10 @@ def _timed(command: list[str]) -> float:
 
 
 def _counts(tables: Path) -> dict[str, int]:
-    return {name: DeltaTable(str(tables / name)).to_pyarrow_table().num_rows for name in ("t1", "t2", "t3", "t4", "t5")}
+    return {
+        name: DeltaTable(str(tables / name)).to_pyarrow_table().num_rows
+        for name in ("t1", "t2", "t3", "t4", "t5")
+    }
 
 
 @pytest.mark.timeout(3000)
@@ -59,7 +63,11 @@ def test_five_tables_cost_no_more_than_by_hand(tmp_path: Path) -> None:
         assert _counts(root / "ours/warehouse/bench") == _counts(root / "theirs/tables")
     for kind, pairs in ratios.items():
         headwater, by_hand = (statistics.median(column) for column in zip(*pairs, strict=True))
-        print(f"{kind}: headwater {headwater:.1f} s, by hand {by_hand:.1f} s, ratio {headwater / by_hand:.2f} ({len(pairs)} pairs)")
+        print(
+            f"{kind}: headwater {headwater:.1f} s, by hand {by_hand:.1f} s, ratio {headwater / by_hand:.2f} ({len(pairs)} pairs)"
+        )
     for kind, pairs in ratios.items():
-        ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
+        ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(
+            theirs for _, theirs in pairs
+        )
         assert ratio <= TARGET, f"{kind} updates take {ratio:.2f} times the hand-written job"
