@@ -34,6 +34,16 @@ def class_name(node: Any) -> str:
     return str(node.getClass().getName())
 
 
+def descends_from(node: Any, name: str) -> bool:
+    """Whether a JVM object's class, or one that it extends, has this simple name."""
+    found = node.getClass()
+    while found is not None:
+        if str(found.getName()).rpartition(".")[2] == name:
+            return True
+        found = found.getSuperclass()
+    return False
+
+
 def plan_nodes(plan: Any) -> Iterator[Any]:
     """Every operator of a plan: below it, in its CTEs, and in the subqueries of its expressions."""
     yield plan

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
-from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_leaves
+from headwater_spark.facade.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
 
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
@@ -94,7 +94,8 @@ def _entries(node: Any, names: TableNames) -> list[SourceEntry]:
 
 
 def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
-    if class_name(relation).rpartition(".")[2] != "HadoopFsRelation":
+    # Delta makes a nameless subclass of it.
+    if not descends_from(relation, "HadoopFsRelation"):
         return [
             SourceEntry(
                 kind=SourceKind.OTHER, streaming=False, format=class_name(relation).rpartition(".")[2]
@@ -104,7 +105,8 @@ def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     paths = [str(path.toString()) for path in items(relation.location().rootPaths())]
     source_format = str(relation.fileFormat().toString()).lower()
     is_stub = any(Path(_local(path)).is_relative_to(names.stubs) for path in paths)
-    if is_stub or "delta" in source_format:
+    # It calls itself Parquet; its class does not.
+    if is_stub or "DeltaParquet" in class_name(relation.fileFormat()):
         return [names.entry(path, streaming=False, options={}) for path in paths]
     return [
         SourceEntry(
