@@ -1,0 +1,73 @@
+"""The session: settings that an update needs, and Python functions in queries that end."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headwater_spark.session import start_session
+
+
+def test_settings_that_every_update_needs(spark: SparkSession):
+    """Workers run the driver's Python, times are UTC, and the reader that hangs under Python functions is off."""
+    assert spark.conf.get("spark.sql.execution.arrow.pythonUDF.columnarInput.enabled") == "false"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.sparkContext.pythonExec == sys.executable
+    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+
+
+def test_a_pipelines_settings_win(spark: SparkSession):
+    """What pipeline.yml says is set over the defaults; the process keeps its one session."""
+    again = start_session("other", {"spark.sql.session.timeZone": "Europe/Berlin"})
+    assert again.sparkContext is spark.sparkContext
+    assert again.conf.get("spark.sql.session.timeZone") == "Europe/Berlin"
+    start_session("other", {})
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+@pytest.mark.timeout(120)
+def test_python_functions_over_a_delta_stream(pipeline):
+    """A UDF, a pandas UDF and mapInPandas over a table read end, with functions of the source and of a module beside it."""
+    case = pipeline(
+        """
+import pandas as pd
+from rates import Rate, with_tax
+
+RATE = Rate(3)
+
+@dp.table
+def bronze():
+    return spark.readStream.schema("id INT").json(LANDING)
+
+@F.udf("int")
+def tripled(x):
+    return RATE.times(x)
+
+@F.pandas_udf("int")
+def doubled(x: pd.Series) -> pd.Series:
+    return x * 2
+
+def batches(frames):
+    for frame in frames:
+        yield frame.assign(mapped=frame["id"] + RATE.value)
+
+@dp.table
+def silver():
+    taxed = F.udf(with_tax, "int")
+    frame = dp.read_stream("bronze").select("id", tripled("id").alias("t"), doubled("id").alias("d"), taxed("id").alias("x"))
+    return frame.mapInPandas(batches, "id INT, t INT, d INT, x INT, mapped LONG")
+""",
+        files={
+            "transformations/rates.py": (
+                "from dataclasses import dataclass\n\n@dataclass\nclass Rate:\n    value: int\n\n"
+                "    def times(self, x):\n        return x * self.value\n\ndef with_tax(x):\n    return Rate(x).times(10)\n"
+            )
+        },
+        spec="libraries: [{file: {path: transformations/main.py}}]\n",
+    )
+    case.land([{"id": 1}, {"id": 2}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("silver") == [(1, 3, 2, 10, 4), (2, 6, 4, 20, 5)]
