@@ -1,0 +1,3 @@
+from tests.spark_fixtures import pipeline, spark
+
+__all__ = ["pipeline", "spark"]
