@@ -8,6 +8,8 @@ from headwater.checkpoints.layout import write_atomically
 from headwater.commands.arguments import RunArguments
 from headwater.commands.printing import print_json
 from headwater.commands.report import FlowReport, RunReport
+from headwater.errors import RefusedForSafety
+from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
@@ -58,7 +60,9 @@ def _validate(project: PipelineProject, *, as_json: bool) -> int:
 def _report(result: UpdateResult) -> RunReport:
     flows = tuple(_flow_report(outcome) for outcome in result.outcomes)
     message = result.error.what.partition("\n")[0] if result.error is not None else ""
-    return RunReport(result.update_id, str(result.state), flows, result.seconds, message)
+    failed = [outcome.error for outcome in result.outcomes if outcome.status is FlowStatus.FAILED]
+    refused = bool(failed) and all(isinstance(error, RefusedForSafety) for error in failed)
+    return RunReport(result.update_id, str(result.state), flows, result.seconds, message, refused)
 
 
 def _flow_report(outcome: FlowOutcome) -> FlowReport:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from headwater.commands.printing import print_json, print_table
+from headwater.errors import RefusedForSafety
 from headwater.event_log.flow_result import FlowResult
 
 _STYLES = {"COMPLETED": "green", "FAILED": "bold red", "SKIPPED": "yellow", "STOPPED": "yellow"}
@@ -36,13 +37,17 @@ class FlowReport:
 
 @dataclass(frozen=True)
 class RunReport:
-    """An update: ``state`` is COMPLETED, FAILED or CANCELED; ``message`` says why, where that helps."""
+    """An update: ``state`` is COMPLETED, FAILED or CANCELED; ``message`` says why, where that helps.
+
+    ``refused``: every flow that failed was refused for safety; trying again changes nothing until someone decides.
+    """
 
     update_id: str
     state: str
     flows: tuple[FlowReport, ...]
     seconds: float
     message: str = ""
+    refused: bool = False
 
     @classmethod
     def of(cls, update_id: str, state: str, results: Iterable[FlowResult], seconds: float) -> RunReport:
@@ -51,8 +56,10 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """0 where all went well, else 1."""
-        return 0 if self.state == "COMPLETED" else 1
+        """0 where all went well, 3 where only refusals stood in the way, else 1."""
+        if self.state == "COMPLETED":
+            return 0
+        return RefusedForSafety.exit_code if self.refused else 1
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON values."""

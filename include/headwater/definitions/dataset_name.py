@@ -37,8 +37,8 @@ class DatasetName:
             raise InvalidName(
                 f"{text!r} has more than three parts.", where=where, remedy="Use catalog.schema.table."
             )
-        for part in parts:
-            check_name(part, "dataset", where)
+        if not all(NAME_PATTERN.fullmatch(part) for part in parts):
+            check_name(text, "dataset", where)
         table = parts[-1]
         return cls(
             parts[0] if len(parts) == 3 else catalog,

@@ -35,6 +35,7 @@ _HINTS = (
 def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
     """The error of a flow: typed, with the root cause as text, without the JVM's stack traces or any secret."""
     if isinstance(error, HeadwaterError):
+        error.where = error.where or str(flow.location or "")
         return error
     messages = _cause_messages(error)
     violation = next((found for text in messages if (found := find_violation(text)) is not None), None)
@@ -53,7 +54,7 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
         return FlowInterrupted(
             f"Flow '{flow.name}' was interrupted: {text}",
             where=flow.location,
-            remedy="It is tried again from where it stood.",
+            remedy="Under Airflow it is tried again; by hand, run the update again. It goes on from where it stood.",
         )
     hint = next(
         (hint for pattern, hint in _HINTS if pattern.search(whole)),

@@ -7,6 +7,7 @@ import time
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
+from headwater.graph.manifest import FlowEntry
 from headwater.metrics.lag import flow_lag
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.once_flow import run_once
@@ -14,6 +15,7 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.streaming_write import run_stream
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.materialized_views.full_refresh import refresh_view
+from headwater_spark.sources.reachability import check_brokers
 
 
 def run_flow(
@@ -23,6 +25,7 @@ def run_flow(
     started = time.monotonic()
     context.flow_event(outcome, FlowStatus.STARTING, f"{flow.name} starts.")
     try:
+        check_brokers(_entry(context, flow.name).sources)
         if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
             refresh_view(context, dataset, flow, outcome, force=force)
         elif flow.once:
@@ -42,7 +45,7 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
     """Write the terminal record of a flow: status, table version, what is left at its sources."""
     details: dict[str, object] = {"version": outcome.version}
     if outcome.status is FlowStatus.COMPLETED:
-        entry = next(item for item in context.pipeline.manifest.flows if item.name == outcome.flow)
+        entry = _entry(context, outcome.flow)
         if entry.streaming:
             backlog = flow_lag(context.pipeline.project, entry).backlog
             outcome.backlog_records = backlog.records
@@ -61,3 +64,7 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
         message = f"{outcome.flow} was stopped; it goes on from where it stood."
     context.say(f"{outcome.status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
     context.flow_event(outcome, outcome.status, message, **details)
+
+
+def _entry(context: UpdateContext, flow: str) -> FlowEntry:
+    return next(item for item in context.pipeline.manifest.flows if item.name == flow)

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -82,7 +82,11 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
     spark = start_session(project.pipeline_id, project.spec.spark)
     update_id = str(uuid.uuid4())
     stop = _stop_on_signals()
-    with resolved_pipeline(project, spark) as pipeline, _lease(project, request, update_id):
+    with ExitStack() as stack:
+        pipeline = stack.enter_context(resolved_pipeline(project, spark))
+        # A selection that can't be is told before anything is written, the lease included.
+        plan_update(pipeline.manifest, request.selection)
+        stack.enter_context(_lease(project, request, update_id))
         done = _done_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, done)
         write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())

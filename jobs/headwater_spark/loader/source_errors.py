@@ -17,6 +17,10 @@ def user_location(trace: TracebackType | None, labels: Collection[str]) -> Sourc
 
 def describe(error: BaseException) -> str:
     """An error's type and first line, without the JVM's stack trace."""
+    thrown = getattr(error, "java_exception", None)
+    if thrown is not None:
+        # "An error occurred while calling o60.load" says nothing; what the JVM threw does.
+        return str(thrown.toString()).partition("\n")[0]
     text = str(error).strip().split("\n\nJVM stacktrace")[0]
     first = text.splitlines()[0] if text else ""
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
