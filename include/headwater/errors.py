@@ -8,12 +8,14 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
 │   ├── NotADataFrame, ActionInDefinition, InvalidExpectation, QueryFailed
 │   ├── StreamingReadOfMaterializedView
-│   └── UnsupportedArgument, UnsupportedSource
+│   ├── UnsupportedArgument, UnsupportedSource, UnsupportedStreamOperation
+│   └── DatasetReadAtImport
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
 │   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
-    │   └── ExpectationViolated
+    │   ├── ExpectationViolated
+    │   └── SourceSchemaChanged
     ├── FlowInterrupted              transient: a retry may help
     ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
@@ -190,6 +192,18 @@ class UnsupportedSource(InvalidPipeline):
     condition = "UNSUPPORTED_SOURCE"
 
 
+class UnsupportedStreamOperation(InvalidPipeline):
+    """An operation that Spark can run on a batch and not on a stream."""
+
+    condition = "UNSUPPORTED_STREAM_OPERATION"
+
+
+class DatasetReadAtImport(InvalidPipeline):
+    """A source reads a dataset of the pipeline outside a function: before it is known what the dataset is."""
+
+    condition = "DATASET_READ_AT_IMPORT"
+
+
 class RefusedForSafety(HeadwaterError):
     """Going on could lose or double data; nothing was changed."""
 
@@ -238,6 +252,12 @@ class ExpectationViolated(FlowFailed):
     """A row broke an expectation of kind fail; nothing of its batch was written."""
 
     condition = "EXPECTATION_VIOLATION"
+
+
+class SourceSchemaChanged(FlowFailed):
+    """The columns of a source are not those that the flow has read so far."""
+
+    condition = "SOURCE_SCHEMA_CHANGED"
 
 
 class FlowInterrupted(UpdateFailed):

@@ -30,14 +30,31 @@ from headwater.declarations.expectations import (
     expect_or_fail,
 )
 from headwater.declarations.flows import append_flow
+from headwater.declarations.not_yet import (
+    apply_changes,
+    apply_changes_from_snapshot,
+    create_auto_cdc_flow,
+    create_auto_cdc_from_snapshot_flow,
+    on_event_hook,
+)
 from headwater.declarations.reads import read, read_stream
 
-# The legacy name.
-view = temporary_view
+# Legacy names, as they are met in code written for Delta Live Tables.
+view = create_view = temporary_view
+create_table = table
+create_target_table = create_streaming_live_table = create_streaming_table
 
 __all__ = [
     "append_flow",
+    "apply_changes",
+    "apply_changes_from_snapshot",
+    "create_auto_cdc_flow",
+    "create_auto_cdc_from_snapshot_flow",
+    "create_streaming_live_table",
     "create_streaming_table",
+    "create_table",
+    "create_target_table",
+    "create_view",
     "expect",
     "expect_all",
     "expect_all_or_drop",
@@ -45,6 +62,7 @@ __all__ = [
     "expect_or_drop",
     "expect_or_fail",
     "materialized_view",
+    "on_event_hook",
     "read",
     "read_stream",
     "streaming_table",

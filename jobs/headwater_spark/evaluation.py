@@ -19,8 +19,10 @@ from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation, caller_location
 from headwater.errors import (
     DatasetCycle,
+    DatasetReadAtImport,
     FlowWithoutTarget,
     HeadwaterError,
     InvalidName,
@@ -39,6 +41,7 @@ from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.loader.source_errors import describe, user_location
 from headwater_spark.output_mode import output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
+from headwater_spark.stream_operations import check_stream
 
 
 class Evaluation:
@@ -61,6 +64,7 @@ class Evaluation:
         self._lock = threading.RLock()
         self._stack: list[str] = []
         self._reads: list[list[str]] = []
+        self._read_at_import: list[tuple[str, SourceLocation | None]] = []
         self._schemas: dict[str, StructType] = {}
         self._kinds: dict[str, DatasetKind] = {}
         self.reads_of: dict[str, list[str]] = {}
@@ -77,7 +81,7 @@ class Evaluation:
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
-        self._record(dataset)
+        self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
             if frame.isStreaming:
@@ -100,7 +104,7 @@ class Evaluation:
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
-        self._record(dataset)
+        self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
             if not frame.isStreaming:
@@ -193,6 +197,8 @@ class Evaluation:
             frames = [(flow, self.evaluate(flow)) for flow in self.flows_of(dataset)]
             self._kinds[dataset.name] = _kind(dataset, frames)
             for flow, frame in frames:
+                if frame.isStreaming:
+                    check_stream(frame, flow)
                 check_expectations(frame, dataset.expectations, dataset.name)
                 if frame.isStreaming and dataset.stored:
                     self.output_modes[flow.name] = output_mode(frame, flow)
@@ -241,6 +247,8 @@ class Evaluation:
     def _external(
         self, name: str, at_path: Callable[[str], DataFrame], in_catalog: Callable[[str], DataFrame]
     ) -> DataFrame:
+        if not self._reads:
+            self._read_at_import.append((name, caller_location()))
         path = self._in_warehouse(name)
         if path is not None:
             return at_path(str(path))
@@ -255,14 +263,25 @@ class Evaluation:
         known = [dataset.name for dataset in self._registry.datasets()]
         short = name.removeprefix("LIVE.").removeprefix("live.")
         near = difflib.get_close_matches(short, known, n=1, cutoff=0.5)
-        remedy = f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known)}."
+        remedy = (
+            f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known) or 'none yet'}."
+        )
+        if not self._reads:
+            remedy += " Datasets of the pipeline are read inside functions, where it is known what they are."
         return UnknownDataset(
             f"{name!r} is neither a dataset of this pipeline nor an existing table.", remedy=remedy
         )
 
-    def _record(self, dataset: Dataset) -> None:
-        if self._reads:
-            self._reads[-1].append(dataset.name)
+    def _record(self, dataset: Dataset, name: str) -> None:
+        if not self._reads:
+            raise _read_at_import(name, None)
+        self._reads[-1].append(dataset.name)
+
+    def check_reads_at_import(self) -> None:
+        """Raise DatasetReadAtImport where a table that was read at a source's top turned out to be a dataset."""
+        for name, where in self._read_at_import:
+            if self._dataset(name) is not None:
+                raise _read_at_import(name, where)
 
     def _stub(self, kind: str, dataset: Dataset) -> str:
         folder = self._stubs / kind / dataset.name
@@ -318,6 +337,14 @@ class Evaluation:
                 where=where,
                 remedy="Correct it and run again.",
             ) from error
+
+
+def _read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImport:
+    return DatasetReadAtImport(
+        f"{name!r} is a dataset of this pipeline, and is read at the top of a source, outside a function.",
+        where=where,
+        remedy=f'Read it inside the function that needs it: dp.read("{name}") or dp.read_stream("{name}").',
+    )
 
 
 def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind:

@@ -81,6 +81,7 @@ def _session_of_sources(session: PipelineSession) -> Iterator[None]:
 
 def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluation, stubs: Path) -> Manifest:
     _check_targets(registry)
+    evaluation.check_reads_at_import()
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)

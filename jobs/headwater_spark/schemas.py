@@ -56,6 +56,8 @@ def merged_schema(
     """The columns of a dataset: the given schema, or those of all its flows; raises QueryFailed where they disagree."""
     fields = {f.name.lower(): f for f in stored_schema(given).fields} if given else {}
     for flow, schema in flows:
+        if dataset.stored:
+            _check_names(flow, schema)
         for field in stored_schema(schema).fields:
             known = fields.get(field.name.lower())
             if known is None and given:
@@ -74,6 +76,27 @@ def merged_schema(
                     remedy=f'Cast it in the query: F.col("{field.name}").cast("{known.dataType.simpleString()}").',
                 )
     return StructType(list(fields.values()))
+
+
+def _check_names(flow: Flow, schema: StructType) -> None:
+    names = [field.name.lower() for field in schema.fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise QueryFailed(
+            f"{flow.name!r} returns more than one column named {', '.join(map(repr, twice))}.",
+            where=flow.location,
+            remedy=f'Choose one of them after the join: .select("e.*", "i.other") or .drop(right["{twice[0]}"]), or '
+            "rename it.",
+        )
+
+
+# What Delta can't put into the names of its files' columns as they are.
+_SPECIAL = set(" ,;{}()\n\t=")
+
+
+def needs_column_mapping(schema: StructType) -> bool:
+    """Whether a column's name (``sum(amount)``) needs Delta's column mapping to be stored."""
+    return any(_SPECIAL & set(field.name) for field in schema.fields)
 
 
 def with_change_columns(schema: StructType) -> StructType:

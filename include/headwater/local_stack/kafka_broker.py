@@ -38,11 +38,11 @@ _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://{advertised}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller_port}{sasl_listener}
+advertised.listeners=PLAINTEXT://{advertised}{sasl_listener}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT
 log.dirs={log_dirs}
 num.partitions=1
 offsets.topic.num.partitions=1
@@ -60,6 +60,12 @@ broker.heartbeat.interval.ms=200
 controller.quorum.election.timeout.ms=200
 controller.quorum.election.backoff.max.ms=100
 controller.quorum.fetch.timeout.ms=1000
+"""
+
+# A second listener that asks who is there. Names and passwords are in this file only, which its owner alone can read.
+_LOGIN = """\
+sasl.enabled.mechanisms=PLAIN
+listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
 """
 
 _LOGGING = """\
@@ -91,6 +97,8 @@ class KafkaBroker:
         host: the address to listen on.
         advertised: what clients are told to connect to, if it is not ``host:port``.
         environment: variables for the process, over those of this one.
+        users: names and passwords; where there are any, ``login_servers`` is a second address that asks for one of
+            them (SASL PLAIN, no TLS).
 
     """
 
@@ -99,16 +107,25 @@ class KafkaBroker:
     host: str = LOOPBACK
     advertised: str = ""
     environment: dict[str, str] = field(default_factory=dict)
+    users: dict[str, str] = field(default_factory=dict)
+    login_port: int = 0
     _child: Child | None = None
 
     def __post_init__(self) -> None:
         self.folder = Path(self.folder).resolve()
         self.port = self.port or free_port()
+        if self.users:
+            self.login_port = self.login_port or free_port()
 
     @property
     def bootstrap_servers(self) -> str:
         """The address for clients, as ``host:port``."""
         return self.advertised or f"{self.host}:{self.port}"
+
+    @property
+    def login_servers(self) -> str:
+        """The address for clients that log in, as ``host:port``; empty where there are no users."""
+        return f"{self.host}:{self.login_port}" if self.users else ""
 
     @property
     def log(self) -> Path:
@@ -201,15 +218,19 @@ class KafkaBroker:
 
     def _write_settings(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._settings.write_text(
-            _SETTINGS.format(
-                host=self.host,
-                port=self.port,
-                controller_port=free_port(),
-                advertised=self.bootstrap_servers,
-                log_dirs=self.folder / "data",
-            )
+        settings = _SETTINGS.format(
+            host=self.host,
+            port=self.port,
+            controller_port=free_port(),
+            advertised=self.bootstrap_servers,
+            log_dirs=self.folder / "data",
+            sasl_listener=f",LOGIN://{self.login_servers}" if self.users else "",
         )
+        if self.users:
+            users = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
+            settings += _LOGIN.format(users=users)
+        self._settings.touch(mode=0o600)
+        self._settings.write_text(settings)
         (self.folder / "log4j2.properties").write_text(_LOGGING)
 
     def _format(self) -> None:

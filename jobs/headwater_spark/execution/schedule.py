@@ -84,10 +84,11 @@ def _submit(
 
     def prepare() -> None:
         path = context.table_path(dataset)
+        schema = context.pipeline.evaluation.schema_of(dataset)
         if (path / "_delta_log").is_dir():
             keep_up(context.spark, dataset, path)
-        elif needs_creating_first(dataset, len(stage.flows)) and not _has_written(context, stage):
-            create_table(context.spark, dataset, path, context.pipeline.evaluation.schema_of(dataset))
+        elif needs_creating_first(dataset, len(stage.flows), schema) and not _has_written(context, stage):
+            create_table(context.spark, dataset, path, schema)
 
     ready = pool.submit(prepare) if len(stage.flows) > 1 else None
 

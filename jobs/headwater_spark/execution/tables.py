@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset
+from headwater_spark.schemas import needs_column_mapping
 
 
 def table_id(path: Path) -> str | None:
@@ -25,7 +26,8 @@ def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: Stru
     builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(schema)
     if dataset.comment:
         builder = builder.comment(dataset.comment)
-    for key, value in dataset.table_properties.items():
+    mapping = {"delta.columnMapping.mode": "name"} if needs_column_mapping(schema) else {}
+    for key, value in {**mapping, **dataset.table_properties}.items():
         builder = builder.property(key, value)
     if dataset.partition_columns:
         builder = builder.partitionedBy(*dataset.partition_columns)
@@ -34,9 +36,10 @@ def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: Stru
     builder.execute()
 
 
-def needs_creating_first(dataset: Dataset, flows: int) -> bool:
+def needs_creating_first(dataset: Dataset, flows: int, schema: StructType) -> bool:
     """Whether the first write can't make the table as declared (it can when there is nothing to declare)."""
-    return bool(dataset.comment or dataset.table_properties or dataset.cluster_columns or flows > 1)
+    declared = dataset.comment or dataset.table_properties or dataset.cluster_columns
+    return bool(declared or flows > 1 or needs_column_mapping(schema))
 
 
 def keep_up(spark: SparkSession, dataset: Dataset, path: Path) -> None:

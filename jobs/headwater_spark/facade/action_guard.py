@@ -2,7 +2,8 @@
 
 The functions are evaluated several times, at first over empty stand-ins, so an action there would give a wrong
 answer rather than an error. The guard sits on Spark's action methods in the driver's process and acts only while
-a dataset function is being evaluated.
+a dataset function is being evaluated, or a source is being run: at its top a source may look at data, but not write
+any, nor start a stream.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from headwater.errors import ActionInDefinition
+from headwater.errors import ActionInDefinition, UnsupportedArgument, UnsupportedStreamOperation
 
+_LOADING: ContextVar[bool] = ContextVar("headwater_loading", default=False)
 _EVALUATING: ContextVar[str | None] = ContextVar("headwater_evaluating", default=None)
 _ACTIONS: dict[type, tuple[str, ...]] = {
     DataFrame: (
@@ -27,8 +29,9 @@ _ACTIONS: dict[type, tuple[str, ...]] = {
     ),
     DataFrameWriter: ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "jdbc", "xml"),
     DataFrameWriterV2: ("append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace"),
-    DataStreamWriter: ("start", "toTable"),
 }  # fmt: skip
+# `table` is Databricks' name of `toTable`; open Spark has none.
+_STARTS = ("start", "toTable", "table")
 
 
 def install_action_guard() -> None:
@@ -37,10 +40,26 @@ def install_action_guard() -> None:
         for name in names:
             method = getattr(owner, name, None)
             if method is not None and not hasattr(method, "headwater_guard"):
-                setattr(owner, name, _guarded(method, name))
+                setattr(owner, name, _guarded(method, name, writes=owner is not DataFrame))
+    for name in _STARTS:
+        start = getattr(DataStreamWriter, name, _no_such_method)
+        if not hasattr(start, "headwater_guard"):
+            setattr(DataStreamWriter, name, _guarded_start(start, name))
+    if not hasattr(DataStreamWriter.trigger, "headwater_guard"):
+        DataStreamWriter.trigger = _guarded_trigger(DataStreamWriter.trigger)  # type: ignore[method-assign]
+    for name in ("cache", "persist"):
+        keep = getattr(DataFrame, name)
+        if not hasattr(keep, "headwater_guard"):
+            setattr(DataFrame, name, _guarded_keeping(keep, name))
 
 
-def _guarded(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _no_such_method(writer: DataStreamWriter, *_: Any, **__: Any) -> Any:
+    raise AttributeError(
+        f"{type(writer).__name__!r} object has no attribute 'table'; open Spark calls it toTable"
+    )
+
+
+def _guarded(method: Callable[..., Any], name: str, *, writes: bool) -> Callable[..., Any]:
     @functools.wraps(method)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         dataset = _EVALUATING.get()
@@ -49,10 +68,83 @@ def _guarded(method: Callable[..., Any], name: str) -> Callable[..., Any]:
                 f"The function of {dataset!r} calls {name}(), which runs a query.",
                 remedy="Return the DataFrame that describes the rows; the update runs it and writes the result.",
             )
+        if writes and _LOADING.get():
+            raise ActionInDefinition(
+                f"The source calls {name}(), which writes data while the pipeline is being read.",
+                remedy="Declare the table: a function under @dp.table that returns the DataFrame.",
+            )
         return method(*args, **kwargs)
 
     guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
+
+
+def _guarded_start(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def guarded(writer: DataStreamWriter, *args: Any, **kwargs: Any) -> Any:
+        dataset = _EVALUATING.get()
+        if dataset is not None or _LOADING.get():
+            table = next((str(value) for value in args if isinstance(value, str)), "")
+            who = f"The function of {dataset!r}" if dataset is not None else "The source"
+            raise ActionInDefinition(
+                f"{who} calls writeStream ... {name}(), which starts a stream of its own.",
+                remedy=_declared_form(table if name != "start" else ""),
+            )
+        return method(writer, *args, **kwargs)
+
+    guarded.headwater_guard = True  # type: ignore[attr-defined]
+    return guarded
+
+
+def _declared_form(table: str) -> str:
+    arguments = f'(name="{table}")' if table else ""
+    return (
+        f"Return the DataFrame from a function that declares the table:\n"
+        f"      @dp.table{arguments}\n"
+        f"      def {table.rpartition('.')[2] or 'name_of_the_table'}():\n"
+        f"          return df\n"
+        "    The pipeline keeps the checkpoint; pipeline.yml says how often (trigger)."
+    )
+
+
+def _guarded_trigger(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def guarded(writer: DataStreamWriter, **given: Any) -> Any:
+        if given.get("continuous") is not None and (_LOADING.get() or _EVALUATING.get() is not None):
+            raise UnsupportedArgument(
+                f"trigger(continuous={given['continuous']!r}): Spark's continuous mode can't write Delta tables, "
+                "aggregate or join.",
+                remedy="Set `trigger: {processing_time: 1 second, run_for: 30 minutes}` in pipeline.yml.",
+            )
+        return method(writer, **given)
+
+    guarded.headwater_guard = True  # type: ignore[attr-defined]
+    return guarded
+
+
+def _guarded_keeping(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def guarded(frame: DataFrame, *args: Any, **kwargs: Any) -> Any:
+        if (_LOADING.get() or _EVALUATING.get() is not None) and frame.isStreaming:
+            raise UnsupportedStreamOperation(
+                f"{name}() on a stream: Spark can't keep the rows of a query that never ends.",
+                remedy=f"Leave .{name}() out. Where several tables need the result, return it from a function under "
+                "@dp.table (stored) or @dp.temporary_view, and read that with dp.read_stream.",
+            )
+        return method(frame, *args, **kwargs)
+
+    guarded.headwater_guard = True  # type: ignore[attr-defined]
+    return guarded
+
+
+@contextmanager
+def loading_sources() -> Iterator[None]:
+    """Refuse writes and streams of a source's own inside the block, in this thread."""
+    token = _LOADING.set(True)
+    try:
+        yield
+    finally:
+        _LOADING.reset(token)
 
 
 @contextmanager

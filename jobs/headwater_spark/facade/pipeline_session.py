@@ -7,10 +7,12 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
+from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
+from headwater_spark.sources import event_hubs
+from headwater_spark.sources.kafka_options import kafka_overrides
 
 _NOT_HERE = {
     "cloudfiles": "Use spark.readStream with the files' own format, a schema and .load(folder).",
-    "eventhubs": 'Use format("kafka") with the namespace\'s Kafka endpoint (port 9093, SASL PLAIN).',
     "kinesis": "There is no open Kinesis source for this version of Spark.",
 }
 
@@ -40,6 +42,18 @@ class PipelineSession(SparkSession):
     def over(cls, base: SparkSession) -> PipelineSession:
         """A facade over a clone of ``base``: own settings and temporary views, same catalog and data."""
         return cls(base.sparkContext, base._jsparkSession.cloneSession())  # noqa: SLF001 - no public way to clone
+
+    @property
+    def conf(self) -> PipelineConf:
+        """Settings of this session alone."""
+        if not isinstance(getattr(self, "_pipeline_conf", None), PipelineConf):
+            self._pipeline_conf = PipelineConf(self._jsparkSession.conf())
+        return self._pipeline_conf
+
+    @property
+    def streams(self) -> PipelineQueries:
+        """The session's streaming queries."""
+        return PipelineQueries(self._jsparkSession.streams())
 
     @property
     def read(self) -> PipelineBatchReader:
@@ -77,17 +91,30 @@ class PipelineSession(SparkSession):
 class _KnowsFormats:
     """Refuses formats that open Spark lacks, by name, where Spark would speak of a missing class."""
 
+    session: PipelineSession
     options_given: dict[str, str]
+    source_format = ""
 
     def _note(self, options: dict[str, Any]) -> None:
         self.options_given.update(
             {key.lower(): str(value) for key, value in options.items() if value is not None}
         )
 
-    @staticmethod
-    def _check(source: str | None) -> None:
-        if source is not None and source.lower() in _NOT_HERE:
-            raise UnsupportedSource(f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[source.lower()])
+    def _check(self, source: str | None) -> None:
+        if source is None:
+            return
+        self.source_format = source.lower()
+        if self.source_format in _NOT_HERE:
+            raise UnsupportedSource(
+                f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
+            )
+
+    def _translated(self) -> dict[str, str]:
+        """Options to set over those given, so that open Spark's source means the same."""
+        if self.source_format != "kafka":
+            return {}
+        zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"
+        return kafka_overrides(self.options_given, zone)
 
 
 class PipelineBatchReader(_KnowsFormats, DataFrameReader):
@@ -123,9 +150,14 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):
         schema: Any = None,
         **options: Any,
     ) -> DataFrame:
-        """As Spark's; refuses formats that are not there."""
+        """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
-        return super().load(path, format, schema, **options)
+        self._note(options)
+        if self.source_format == event_hubs.FORMAT:
+            reader = DataFrameReader(self.session)
+            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
+        super().options(**{**options, **self._translated()})
+        return super().load(path, format, schema)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
@@ -175,9 +207,14 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
         schema: Any = None,
         **options: Any,
     ) -> DataFrame:
-        """As Spark's; refuses formats that are not there."""
+        """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
-        return super().load(path, format, schema, **options)
+        self._note(options)
+        if self.source_format == event_hubs.FORMAT:
+            reader = DataStreamReader(self.session)
+            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
+        super().options(**{**options, **self._translated()})
+        return super().load(path, format, schema)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table, as a stream."""

@@ -2,7 +2,8 @@
 
 ``from pyspark import pipelines as dp``, ``import dlt`` and ``from headwater import pipelines as dp`` all mean
 Headwater's face: the import statements of a source are rewritten before it is compiled. Line numbers stay, and
-nothing outside the source is changed.
+nothing outside the source is changed. What only the closed platform has (``databricks.sdk.runtime``,
+``pyspark.dbutils``) is bound to the names that the loader injects.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ FACE = "headwater.pipelines"
 _ALIASES = ("dlt", "pyspark.pipelines", "databricks.pipelines")
 # ``import pyspark.pipelines`` without ``as`` binds ``pyspark``; uses of its attribute go to this name.
 _BOUND_FACE = "__headwater_pipelines__"
+# A dict in the source's globals: what the platform's own modules offer, by name.
+RUNTIME_NAMES = "__headwater_runtime__"
+# Names that `from pyspark.sql.functions import *` brought for years, and Spark 4.2 no longer exports.
+_FUNCTIONS = "pyspark.sql.functions"
+_UNEXPORTED = (
+    "approxCountDistinct", "bitwiseNOT", "countDistinct", "shiftLeft", "shiftRight", "shiftRightUnsigned", "sumDistinct",
+    "toDegrees", "toRadians",
+)  # fmt: skip
+_PLATFORM = ("databricks.sdk.runtime", "pyspark.dbutils")
 
 
 def rewrite_imports(tree: ast.Module) -> ast.Module:
@@ -43,6 +53,11 @@ class _Rewriter(ast.NodeTransformer):
         return statements
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
+        if node.level == 0 and node.module in _PLATFORM:
+            return [_from_platform(node, name) for name in node.names]
+        if node.module == _FUNCTIONS and node.names[0].name == "*":
+            more = ast.ImportFrom(_FUNCTIONS, [ast.alias(name) for name in _UNEXPORTED], 0)
+            return [node, ast.copy_location(more, node)]
         if node.level == 0 and node.module in _ALIASES:
             return ast.copy_location(ast.ImportFrom(FACE, node.names, 0), node)
         if node.level == 0 and node.module in ("pyspark", "databricks"):
@@ -69,3 +84,11 @@ class _Rewriter(ast.NodeTransformer):
 def _face(node: ast.stmt, name: str) -> ast.stmt:
     package, _, module = FACE.rpartition(".")
     return ast.copy_location(ast.ImportFrom(package, [ast.alias(module, name)], 0), node)
+
+
+def _from_platform(node: ast.ImportFrom, name: ast.alias) -> ast.stmt:
+    if name.name == "*":  # the names are there already
+        return ast.copy_location(ast.Pass(), node)
+    found = ast.Subscript(ast.Name(RUNTIME_NAMES, ast.Load()), ast.Constant(name.name), ast.Load())
+    target = ast.Name(name.asname or name.name, ast.Store())
+    return ast.copy_location(ast.Assign([target], found), node)

@@ -11,13 +11,16 @@ from types import ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
+from pyspark.sql.functions import udf
 
 from headwater.errors import HeadwaterError, InvalidPipeline, SourceFileFailed
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry, registering
+from headwater_spark.facade.action_guard import loading_sources
 from headwater_spark.loader.compilation import compile_source
+from headwater_spark.loader.import_rewriting import RUNTIME_NAMES
 from headwater_spark.loader.pipeline_modules import pipeline_modules
-from headwater_spark.loader.shims import DbUtils, display
+from headwater_spark.loader.shims import runtime_names
 from headwater_spark.loader.source_errors import describe, user_location
 from headwater_spark.loader.source_text import SourceText, read_sources
 
@@ -46,12 +49,10 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
             where=project.spec_file,
             remedy="Put .py files into transformations/, or name yours under `libraries`.",
         )
-    names = {
-        "spark": spark,
-        "dbutils": DbUtils(project.configuration),
-        "display": display,
-        "displayHTML": display,
-    }
+    names = runtime_names(spark, project.configuration)
+    # What `from databricks.sdk.runtime import ...` and `from pyspark.dbutils import DBUtils` may ask for.
+    platform = {"DBUtils": lambda *_: names["dbutils"], "sql": spark.sql, "table": spark.table, "udf": udf}
+    names[RUNTIME_NAMES] = {**names, **platform}
     folders = list(dict.fromkeys([project.folder, *(path.parent for path in files)]))
     labels = {str(path) for path in project.folder.rglob("*.py")}
     with pipeline_modules(folders, names), registering(registry):
@@ -79,8 +80,9 @@ def _run(
     sys.modules[module.__name__] = module
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
-        for unit in units:
-            exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
+        with loading_sources():
+            for unit in units:
+                exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
     except HeadwaterError as error:
         if not error.where:
             error.where = str(user_location(error.__traceback__, labels) or path)

@@ -37,6 +37,7 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
     def __init__(self, folders: Sequence[Path], names: Mapping[str, Any]) -> None:
         self._folders = folders
         self._names = names
+        self._path_before = list(sys.path)
         self.loaded: list[str] = []
 
     def find_spec(
@@ -46,8 +47,9 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002 - the protocol's
     ) -> importlib.machinery.ModuleSpec | None:
         """Find ``fullname`` as a file or package of the pipeline."""
-        folders = [Path(entry) for entry in path] if path is not None else self._folders
-        if path is not None and not any(_below(folder, self._folders) for folder in folders):
+        roots = [*self._folders, *self._added_to_path()]
+        folders = [Path(entry) for entry in path] if path is not None else roots
+        if path is not None and not any(_below(folder, roots) for folder in folders):
             return None
         stem = fullname.rpartition(".")[2]
         for folder in folders:
@@ -63,6 +65,43 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
             )
         return None
 
+    def _added_to_path(self) -> list[Path]:
+        # Sources reach their helper modules by extending sys.path; those are the pipeline's as well.
+        return [Path(entry).resolve() for entry in sys.path if entry not in self._path_before]
+
+    def forget(self) -> None:
+        """Undo what the sources' imports left in the process."""
+        sys.path[:] = self._path_before
+        for name in self.loaded:
+            sys.modules.pop(name, None)
+
+
+class _FolderFinder(importlib.abc.MetaPathFinder):
+    """Folders of modules without ``__init__.py``: asked last, so that a folder never hides an installed package."""
+
+    def __init__(self, folders: Sequence[Path], modules: PipelineModuleFinder) -> None:
+        self._folders = folders
+        self._modules = modules
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,  # noqa: ARG002 - the protocol's
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find ``fullname`` as a folder that holds modules."""
+        folders = [Path(entry) for entry in path] if path is not None else self._folders
+        if path is not None and not any(_below(folder, self._folders) for folder in folders):
+            return None
+        found = [folder / fullname.rpartition(".")[2] for folder in folders]
+        places = [str(folder) for folder in found if folder.is_dir() and any(folder.rglob("*.py"))]
+        if not places:
+            return None
+        self._modules.loaded.append(fullname)
+        spec = importlib.machinery.ModuleSpec(fullname, None, is_package=True)
+        spec.submodule_search_locations = places
+        return spec
+
 
 def _below(folder: Path, roots: Sequence[Path]) -> bool:
     return any(folder.is_relative_to(root) for root in roots)
@@ -72,10 +111,12 @@ def _below(folder: Path, roots: Sequence[Path]) -> bool:
 def pipeline_modules(folders: Sequence[Path], names: Mapping[str, Any]) -> Iterator[None]:
     """Let sources import modules of their own pipeline. Modules loaded so are forgotten when the block ends."""
     finder = PipelineModuleFinder(folders, names)
+    last = _FolderFinder(folders, finder)
     sys.meta_path.insert(0, finder)
+    sys.meta_path.append(last)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in finder.loaded:
-            sys.modules.pop(name, None)
+        sys.meta_path.remove(last)
+        finder.forget()

@@ -14,7 +14,7 @@ from headwater.errors import UsageError
 
 @dataclass(frozen=True)
 class FileInfo:
-    """An entry of ``dbutils.fs.ls``; names of folders end in a slash."""
+    """An entry of ``dbutils.fs.ls``; names and paths of folders end in a slash. ``size``: in bytes, 0 of a folder."""
 
     path: str
     name: str
@@ -25,8 +25,28 @@ class FileInfo:
         return self.name.endswith("/")
 
 
-class Secrets:
-    """Secrets from the environment: ``get("event-hub", "key")`` is ``HEADWATER_SECRET_EVENT_HUB_KEY``."""
+class _OnlyNamed:
+    """Says of what it lacks that it lacks it."""
+
+    _call = ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UsageError(
+            f"{self._call}.{name} is not there outside the closed platform.",
+            remedy="A source describes tables; do this outside the pipeline, or with Python's own modules.",
+        )
+
+
+class Secrets(_OnlyNamed):
+    """Secrets from the environment: ``get("event-hub", "key")`` is ``HEADWATER_SECRET_EVENT_HUB_KEY``.
+
+    The name is HEADWATER_SECRET_, the scope, an underscore and the key, in capitals, with every character that is no
+    letter, digit or underscore made an underscore.
+    """
+
+    _call = "dbutils.secrets"
 
     def get(self, scope: str, key: str) -> str:
         """The secret's text; raises UsageError naming the variable where it is not set."""
@@ -38,19 +58,43 @@ class Secrets:
             )
         return value
 
+    def getBytes(self, scope: str, key: str) -> bytes:  # noqa: N802 - the platform's spelling
+        """The secret's text in UTF-8."""
+        return self.get(scope, key).encode()
 
-class FileSystem:
+
+class FileSystem(_OnlyNamed):
     """The read side of ``dbutils.fs``, on local paths."""
+
+    _call = "dbutils.fs"
 
     def ls(self, path: str) -> list[FileInfo]:
         """The entries of a folder; raises FileNotFoundError where there is none."""
-        folder = Path(path.removeprefix("file:").removeprefix("dbfs:"))
-        entries = sorted(folder.iterdir())
-        return [FileInfo(str(e), e.name + ("/" if e.is_dir() else ""), e.stat().st_size) for e in entries]
+        entries = sorted(_local(path).iterdir())
+        return [
+            FileInfo(f"{e}/" if e.is_dir() else str(e), e.name + ("/" if e.is_dir() else ""), _size(e))
+            for e in entries
+        ]
+
+    def head(self, path: str, max_bytes: int = 65536) -> str:
+        """The first bytes of a file as text."""
+        with _local(path).open("rb") as content:
+            return content.read(max_bytes).decode("utf-8", "replace")
 
 
-class Widgets:
+def _local(path: str) -> Path:
+    plain = path.removeprefix("file:").removeprefix("dbfs:")
+    return Path("/" + plain.lstrip("/")) if plain.startswith("//") else Path(plain)
+
+
+def _size(path: Path) -> int:
+    return 0 if path.is_dir() else path.stat().st_size
+
+
+class Widgets(_OnlyNamed):
     """``dbutils.widgets``: values are the pipeline's configuration."""
+
+    _call = "dbutils.widgets"
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
         self._values = dict(configuration)
@@ -59,18 +103,59 @@ class Widgets:
         """Declare a value with its default."""
         self._values.setdefault(name, default)
 
+    def dropdown(self, name: str, defaultValue: str, choices: Any, label: str = "") -> None:  # noqa: ARG002, N803
+        """Declare a value with its default; what the choices are does not matter here."""
+        self._values.setdefault(name, defaultValue)
+
+    combobox = multiselect = dropdown
+
     def get(self, name: str) -> str:
-        """A value; raises KeyError where neither the configuration nor a default gives one."""
+        """A value; raises UsageError where neither the configuration nor a default gives one."""
+        if name not in self._values:
+            raise UsageError(
+                f"The widget {name!r} has no value.",
+                remedy=f"Put `{name}: ...` under `configuration` in pipeline.yml, or pass --param {name}=...",
+            )
         return self._values[name]
 
+    def getAll(self) -> dict[str, str]:  # noqa: N802 - the platform's spelling
+        """All values."""
+        return dict(self._values)
 
-class DbUtils:
+    def removeAll(self) -> None:  # noqa: N802 - the platform's spelling
+        """Do nothing: values are the configuration's."""
+
+
+class Library(_OnlyNamed):
+    """``dbutils.library``."""
+
+    _call = "dbutils.library"
+
+    def restartPython(self) -> None:  # noqa: N802 - the platform's spelling
+        """Do nothing: packages are those of the environment that runs the update."""
+
+
+class DbUtils(_OnlyNamed):
     """The parts of ``dbutils`` that a pipeline's sources use."""
+
+    _call = "dbutils"
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
         self.secrets = Secrets()
         self.fs = FileSystem()
         self.widgets = Widgets(configuration)
+        self.library = Library()
+
+
+def runtime_names(spark: Any, configuration: Mapping[str, str]) -> dict[str, Any]:
+    """What a notebook of the closed platform finds in its globals."""
+    return {
+        "spark": spark,
+        "sc": spark.sparkContext if spark is not None else None,
+        "dbutils": DbUtils(configuration),
+        "display": display,
+        "displayHTML": display,
+    }
 
 
 def display(*_values: Any, **_options: Any) -> None:

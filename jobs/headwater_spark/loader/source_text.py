@@ -9,9 +9,11 @@ from pathlib import Path
 
 from headwater.errors import SourceFileFailed
 
-_MAGIC = re.compile(r"^#\s*MAGIC\s+%(\w+)", re.MULTILINE)
+_MAGIC_LINE = re.compile(r"^#\s*MAGIC ?(.*)$")
+_KIND = re.compile(r"%{1,2}(\w+)")
 # Cells of these kinds hold no code of the pipeline; others would be skipped without a word.
-_HARMLESS_MAGICS = {"md", "pip", "python", "html"}
+_HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda"}
+_OTHER_LANGUAGES = {"sql", "scala", "r", "sh", "fs", "bash", "script"}
 # A command of the notebook on a line of its own; a lone % is an operator that continues the line before.
 _COMMAND_LINE = re.compile(r"(\s*)(?:%(?=[A-Za-z])|!)(\w*)")
 
@@ -34,15 +36,26 @@ def read_sources(path: Path) -> list[SourceText]:
     if path.suffix == ".ipynb":
         return _notebook_cells(path, text)
     if text.startswith("# Databricks notebook source"):
-        _check_magics(path, text)
+        text = _without_magics(path, text)
     return [SourceText(path, str(path), text)]
 
 
-def _check_magics(path: Path, text: str) -> None:
-    for match in _MAGIC.finditer(text):
-        if match[1] not in _HARMLESS_MAGICS:
-            line = text.count("\n", 0, match.start()) + 1
-            _refuse_magic(match[1], f"{path}:{line}")
+def _without_magics(path: Path, text: str) -> str:
+    """The notebook's Python with the same line numbers: code of ``%python`` cells is brought out of its comments."""
+    lines = []
+    kind = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        magic = _MAGIC_LINE.match(line)
+        command = _KIND.match(magic[1]) if magic else None
+        if magic is None:
+            kind = ""
+        elif command is not None:
+            kind = command[1]
+            if kind not in _HARMLESS_MAGICS:
+                _refuse_magic(kind, f"{path}:{number}")
+        brought = magic is not None and kind == "python" and command is None
+        lines.append(magic[1] if brought and magic is not None else line)
+    return "\n".join(lines) + "\n"
 
 
 def _notebook_cells(path: Path, text: str) -> list[SourceText]:
@@ -58,11 +71,13 @@ def _notebook_cells(path: Path, text: str) -> list[SourceText]:
         lines = ("".join(source) if isinstance(source, list) else source).splitlines()
         label = f"{path}, cell {number}"
         first = next((line.strip() for line in lines if line.strip()), "")
-        if first.startswith("%%") or (first.startswith("%") and first[1:].split()[:1] in (["sql"], ["md"])):
-            kind = first.lstrip("%").split()[0]
-            if kind not in _HARMLESS_MAGICS:
-                _refuse_magic(kind, label)
-            if kind != "python":
+        command = _KIND.match(first)
+        if command is not None and (
+            first.startswith("%%") or command[1] in {"md", "html", *_OTHER_LANGUAGES}
+        ):
+            if command[1] not in _HARMLESS_MAGICS:
+                _refuse_magic(command[1], label)
+            if command[1] not in ("python", "time", "timeit"):
                 continue
         # A line of the notebook's own commands becomes nothing, and the lines after it keep their numbers.
         kept = [_without_command(line, label) for line in lines]

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from headwater import pipelines as dp
-from headwater.errors import UsageError
+from headwater.errors import UnsupportedArgument, UsageError
 
 FACE = {
     "append_flow": "query_function target name once spark_conf comment import_checkpoint",
@@ -30,12 +30,41 @@ FACE = {
     "temporary_view": "query_function name comment spark_conf",
     "view": "query_function name comment spark_conf",
 }
+# Names of older code, and what each means now.
+LEGACY = {
+    "create_streaming_live_table": dp.create_streaming_table,
+    "create_table": dp.table,
+    "create_target_table": dp.create_streaming_table,
+    "create_view": dp.temporary_view,
+}
+NOT_YET = (
+    "apply_changes",
+    "apply_changes_from_snapshot",
+    "create_auto_cdc_flow",
+    "create_auto_cdc_from_snapshot_flow",
+    "on_event_hook",
+)
 
 
 def test_what_the_face_exports():
     """The names are exactly these: adding or losing one is a decision."""
-    assert dp.__all__ == sorted(FACE)
-    assert all(callable(getattr(dp, name)) for name in FACE)
+    assert sorted(dp.__all__) == sorted([*FACE, *LEGACY, *NOT_YET])
+    assert all(callable(getattr(dp, name)) for name in dp.__all__)
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_a_legacy_name(name: str):
+    """A name of older code is the very function that has the name of today."""
+    assert getattr(dp, name) is LEGACY[name]
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_what_is_not_there_yet(name: str):
+    """A name that can't be carried out is refused where it is called, not a misspelling."""
+    with pytest.raises(UnsupportedArgument, match=f"dp.{name} is not there") as caught:
+        getattr(dp, name)(target="t", source="s", keys=["id"])
+    assert "test_face.py" in caught.value.where
+    assert caught.value.remedy
 
 
 @pytest.mark.parametrize("name", sorted(FACE))

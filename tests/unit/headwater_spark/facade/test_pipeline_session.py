@@ -102,7 +102,6 @@ def test_what_a_source_sets_stays_with_it(spark: SparkSession):
     [
         'spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load("/x")',
         'spark.readStream.load("/x", format="cloudFiles")',
-        'spark.read.format("eventhubs").load()',
         'spark.readStream.format("kinesis").load()',
     ],
 )

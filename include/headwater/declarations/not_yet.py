@@ -1,0 +1,45 @@
+"""Names of Lakeflow's face that this version knows and can't carry out: refused where they are used."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from headwater.definitions.source_location import caller_location
+from headwater.errors import UnsupportedArgument
+
+
+def _refuse(name: str, remedy: str) -> NoReturn:
+    raise UnsupportedArgument(
+        f"dp.{name} is not there in this version.", where=caller_location(), remedy=remedy
+    )
+
+
+_CDC = (
+    "AUTO CDC is not there yet. Until then keep the changes in a streaming table, and take the latest row of each key "
+    "in a @dp.materialized_view (row_number() over the keys, newest first)."
+)
+
+
+def create_auto_cdc_flow(*_arguments: Any, **_named: Any) -> NoReturn:
+    """Refused: AUTO CDC is not there yet."""
+    _refuse("create_auto_cdc_flow", _CDC)
+
+
+def apply_changes(*_arguments: Any, **_named: Any) -> NoReturn:
+    """Refused: AUTO CDC is not there yet."""
+    _refuse("apply_changes", _CDC)
+
+
+def create_auto_cdc_from_snapshot_flow(*_arguments: Any, **_named: Any) -> NoReturn:
+    """Refused: AUTO CDC from snapshots is not there yet."""
+    _refuse("create_auto_cdc_from_snapshot_flow", _CDC)
+
+
+def apply_changes_from_snapshot(*_arguments: Any, **_named: Any) -> NoReturn:
+    """Refused: AUTO CDC from snapshots is not there yet."""
+    _refuse("apply_changes_from_snapshot", _CDC)
+
+
+def on_event_hook(*_arguments: Any, **_named: Any) -> NoReturn:
+    """Refused: hooks on events are not there yet."""
+    _refuse("on_event_hook", "Read the event log instead: `python -m headwater events DIR --json`.")

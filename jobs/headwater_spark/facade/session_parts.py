@@ -1,0 +1,45 @@
+"""Parts of the facade that say plainly what Spark would refuse with an error of its inner workings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.conf import RuntimeConfig
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQueryManager
+
+from headwater.errors import UnsupportedArgument
+
+_TOO_LATE = ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG")
+
+
+class PipelineConf(RuntimeConfig):
+    """``spark.conf`` of a source: settings of its session alone."""
+
+    def set(self, key: str, value: Any) -> None:
+        """As Spark's; a setting that must be known before Spark starts is refused with its place in ``pipeline.yml``."""
+        try:
+            super().set(key, value)
+        except PySparkException as error:
+            if error.getCondition() not in _TOO_LATE:
+                raise
+            raise UnsupportedArgument(
+                f"spark.conf.set({key!r}, ...): Spark is running, and this setting is read when it starts.",
+                remedy=f"Put it into pipeline.yml:\n      spark:\n        {key}: {value}",
+            ) from None
+
+
+class PipelineQueries(StreamingQueryManager):
+    """``spark.streams`` of a source."""
+
+    def addListener(self, listener: Any) -> None:  # noqa: N802 - Spark's spelling
+        """As Spark's; a listener that does not extend Spark's own is refused: it would never be called."""
+        if not isinstance(listener, StreamingQueryListener):
+            raise UnsupportedArgument(
+                f"addListener({type(listener).__name__}): the class does not extend Spark's StreamingQueryListener.",
+                remedy="from pyspark.sql.streaming import StreamingQueryListener; class Mine(StreamingQueryListener): "
+                "define onQueryStarted, onQueryProgress, onQueryIdle and onQueryTerminated. What each batch did is in "
+                "the event log as well.",
+            )
+        super().addListener(listener)

@@ -1,0 +1,292 @@
+"""Blocks of code written for Lakeflow, run as they are written: what each needs, and what has to come of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.pipeline_case import PipelineCase
+
+from headwater.errors import HeadwaterError
+
+# -- outcomes --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The block's datasets are updated. ``rows``: how many each holds after one update; a second one adds none.
+
+    ``frame``: the block only makes a DataFrame of this name; a table that returns it is added.
+    ``check``: looks at the pipeline after these, and may let more data arrive.
+    """
+
+    rows: Mapping[str, int]
+    frame: str = ""
+    check: Callable[[PipelineCase], None] | None = None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Validation refuses the block: with this condition, at the line that has ``at``, with ``form`` in the message."""
+
+    condition: str
+    at: str
+    form: str
+    frame: str = ""
+
+
+@dataclass(frozen=True)
+class NotADataset:
+    """The block defines no dataset: alone it is no pipeline, and is told so with this condition (and this text)."""
+
+    why: str
+    condition: str = "SOURCE_FILE_FAILED"
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What comes of it once ``cloudFiles`` is there; until then it is refused by name."""
+
+    then: Runs | Refused
+
+
+Outcome = Runs | Refused | NotADataset | Pending
+
+
+# -- forms of one source ---------------------------------------------------------------------------------------------
+
+_IMPORTS = {
+    "dp": "from pyspark import pipelines as dp",
+    "dlt": "import dlt",
+    "databricks": "import databricks.pipelines as dp",
+    "face": "from headwater import pipelines as dp",
+}
+SPELLINGS = tuple(_IMPORTS)
+_NEXT_CELL = "\n\n# COMMAND ----------\n\n"
+FILE_FORMS = ("plain", "databricks", "ipynb")
+
+
+def spelled(text: str, spelling: str) -> str:
+    """The block with the face under another name."""
+    text = re.sub(r"^(from pyspark import pipelines as dp|import dlt)\n", "", text, flags=re.MULTILINE)
+    old, new = ("dp", "dlt") if spelling == "dlt" else ("dlt", "dp")
+    text = re.sub(rf"(?<![\w.]){old}(?=\.\w)", new, text)
+    return f"{_IMPORTS[spelling]}\n{text}"
+
+
+def as_file(prelude: str, text: str, form: str) -> tuple[str, str]:
+    """A source's name and content: a plain file, a Databricks notebook in ``.py`` form, or an ``.ipynb``."""
+    if form == "plain":
+        return "transformations/block.py", f"{prelude}\n{text}\n"
+    if form == "databricks":
+        cells = f"# MAGIC %md\n# MAGIC ## A block{_NEXT_CELL}{prelude}{_NEXT_CELL}{text}"
+        return "transformations/block.py", f"# Databricks notebook source\n{cells}\n"
+    cells_json = [
+        {"cell_type": "markdown", "source": ["## A block\n"]},
+        {"cell_type": "code", "source": prelude},
+        {"cell_type": "code", "source": text.splitlines(keepends=True)},
+    ]
+    return "transformations/block.ipynb", json.dumps({"cells": cells_json, "nbformat": 4})
+
+
+def line_in_file(case: PipelineCase, name: str, fragment: str) -> str:
+    """Where errors say that a fragment of the block is."""
+    path = (case.folder / name).resolve()
+    if name.endswith(".ipynb"):
+        for number, cell in enumerate(json.loads(path.read_text())["cells"], start=1):
+            lines = "".join(cell["source"]).splitlines()
+            for line, text in enumerate(lines, start=1):
+                if fragment in text and cell["cell_type"] == "code":
+                    return f"{path}, cell {number}:{line}"
+        raise AssertionError(fragment)
+    return case.line_of(fragment, name)
+
+
+# -- the world that the blocks read ----------------------------------------------------------------------------------
+
+DAY = "2026-01-01"
+# Six events: one told twice, two users, a gap of hours that closes the windows before it.
+EVENTS = [
+    ("e1", "u1", "click", f"{DAY} 10:00:00", 150.0, "a"),
+    ("e2", "u1", "click", f"{DAY} 10:20:00", 50.0, "b"),
+    ("e2", "u1", "click", f"{DAY} 10:20:00", 50.0, "b"),
+    ("e3", "u2", "view", f"{DAY} 10:30:00", 200.0, "a"),
+    ("e4", "u2", "view", f"{DAY} 14:00:00", 10.0, "c"),
+    ("e5", "u1", "click", f"{DAY} 14:10:00", 300.0, "d"),
+]
+_USERS = [("u1", "Ann", "DE", "gold")]
+_CUSTOMERS = [("c1", "Ann", "gold")]
+_TRANSACTIONS = [("t1", "c1", 10.0, f"{DAY} 10:00:00"), ("t2", "c9", 20.0, f"{DAY} 10:01:00")]
+_CLICKS = [(1, f"{DAY} 10:02:00"), (2, f"{DAY} 10:30:00"), (9, f"{DAY} 15:00:00")]
+_IMPRESSIONS = [(1, f"{DAY} 10:00:00"), (3, f"{DAY} 10:29:00"), (9, f"{DAY} 14:59:00")]
+
+
+def build_world(spark: SparkSession, root: Path) -> Path:
+    """Write the tables that blocks read, as other jobs would have left them; returns their warehouse."""
+    raw = spark.createDataFrame(
+        EVENTS, "event_id STRING, user_id STRING, event_type STRING, at STRING, amount DOUBLE, page STRING"
+    )
+    at = F.to_timestamp("at")
+    properties = F.struct(F.lit("90").alias("duration_seconds"), F.lit("3").alias("event_count"))
+    events = raw.select(
+        "*",
+        *[at.alias(name) for name in ("event_timestamp", "event_time", "timestamp")],
+        F.date_format(at, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("timestamp_str"),
+        F.lit("Mozilla/5.0 (Mobile)").alias("user_agent"),
+        F.col("amount").alias("revenue"),
+        F.col("page").alias("category"),
+        F.lit(1).alias("key"),
+        F.lit("c1").alias("customer_id"),
+        F.lit("web").alias("platform"),
+        F.concat("user_id", F.lit("-s")).alias("session_id"),
+        F.to_json(
+            F.struct("event_id", "user_id", "event_type", "event_timestamp", F.lit("web").alias("platform"))
+        ).alias("raw_value"),
+        properties.alias("properties"),
+        at.alias("ingestion_timestamp"),
+        F.to_date(at).alias("dt"),
+    ).drop("at")
+    users = spark.createDataFrame(
+        _USERS, "user_id STRING, user_name STRING, country_code STRING, loyalty_tier STRING"
+    )
+    customers = spark.createDataFrame(
+        _CUSTOMERS, "customer_id STRING, customer_name STRING, customer_tier STRING"
+    )
+    transactions = spark.createDataFrame(
+        _TRANSACTIONS, "transaction_id STRING, customer_id STRING, amount DOUBLE, at STRING"
+    ).select("*", F.to_timestamp("at").alias("transaction_time"))
+    clicks = spark.createDataFrame(_CLICKS, "click_id INT, at STRING").select(
+        "click_id", F.to_timestamp("at").alias("click_time")
+    )
+    impressions = spark.createDataFrame(_IMPRESSIONS, "impression_id INT, at STRING").select(
+        "impression_id", F.to_timestamp("at").alias("impression_time")
+    )
+    seen = events.select("user_id", F.col("event_timestamp").alias("impression_timestamp"))
+    dimension = spark.createDataFrame([(1, "one")], "key INT, label STRING")
+    tables = {
+        "raw/events": events, "shop/events": events, "shop/source": events, "bronze/events": events,
+        "bronze/raw_events": events.select("raw_value", "ingestion_timestamp", "dt"),
+        "silver/enriched_events": events, "raw/transactions": transactions, "raw/customers": customers,
+        "shop/customers": customers, "silver/users": users.select("user_id", "user_name", "country_code", "loyalty_tier"),
+        "shop/silver_users": users, "shop/source_users": users, "shop/clicks": clicks, "shop/impressions": impressions,
+        "bronze/impressions": seen, "shop/huge_dimension": dimension, "shop/dim_table": dimension,
+    }  # fmt: skip
+    tables["files/sales_delta"] = customers
+    rows = {id(frame): frame.toArrow() for frame in tables.values()}
+    for name, frame in tables.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        write_deltalake(str(root / name), rows[id(frame)])
+    return root
+
+
+def link_tables(case: PipelineCase, world: Path, text: str) -> None:
+    """Put the world's tables into the case's warehouse, but for those that the block declares itself."""
+    declared = set(re.findall(r"def (\w+)\(", text)) | set(re.findall(r'name="(\w+)"', text))
+    for table in [path for path in world.glob("*/*") if path.parent.name != "files"]:
+        if table.parent.name == "shop" and table.name in declared:
+            continue
+        target = case.warehouse / table.relative_to(world)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(table)
+
+
+# -- running one block -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of code and what it needs around it. ``name`` says where it comes from."""
+
+    name: str
+    text: str
+    prelude: str = ""
+    replacements: Sequence[tuple[str, str]] = field(default_factory=tuple)
+
+    def rewritten(self) -> str:
+        """The text with paths, hosts and topics of this machine."""
+        text = self.text
+        for old, new in self.replacements:
+            text = text.replace(old, new)
+        return text
+
+
+def run_block(block: Block, outcome: Outcome, world: Path, root: Path, turn: int) -> None:
+    """Hold a block to its outcome. ``turn`` picks the spelling and the kind of file, so that all have their turn."""
+    spelling, form = SPELLINGS[turn % len(SPELLINGS)], FILE_FORMS[turn % len(FILE_FORMS)]
+    text = block.rewritten()
+    if isinstance(outcome, Runs | Refused) and outcome.frame:
+        text += f"\n\n@dp.table\ndef from_block():\n    return {outcome.frame}\n"
+    defines = not isinstance(outcome, NotADataset)
+    name, content = as_file(block.prelude, spelled(text, spelling) if defines else text, form)
+    case = PipelineCase(root, files={name: content})
+    link_tables(case, world, text)
+    if isinstance(outcome, Pending):
+        _assert_refused(case, name, Refused("UNSUPPORTED_SOURCE", 'format("cloudFiles")', "cloudFiles"))
+    elif isinstance(outcome, Refused):
+        _assert_refused(case, name, outcome)
+    elif isinstance(outcome, NotADataset):
+        with pytest.raises(HeadwaterError) as caught:
+            case.manifest()
+        assert caught.value.condition == outcome.condition
+        assert outcome.says in str(caught.value)
+    else:
+        _assert_runs(case, outcome)
+    if not isinstance(outcome, Runs):
+        assert not case.storage.exists()
+
+
+def _assert_refused(case: PipelineCase, name: str, outcome: Refused) -> None:
+    with pytest.raises(HeadwaterError) as caught:
+        case.manifest()
+    error = caught.value
+    assert error.condition == outcome.condition, str(error)
+    assert error.exit_code == 2
+    expected = line_in_file(case, name, outcome.at).rpartition(":")
+    file, _, line = str(error.where).rpartition(":")
+    # A chain of calls over several lines may be told at any of them, up to the call itself.
+    assert file == expected[0]
+    assert 0 <= int(expected[2]) - int(line) <= 12, (error.where, expected)
+    assert outcome.form in str(error)
+
+
+def _assert_runs(case: PipelineCase, outcome: Runs) -> None:
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert {table: count(case, table) for table in outcome.rows} == dict(outcome.rows)
+    again = case.update()
+    assert again.state == "COMPLETED", again.error
+    assert {table: count(case, table) for table in outcome.rows} == dict(outcome.rows)
+    if outcome.check is not None:
+        outcome.check(case)
+
+
+def count(case: PipelineCase, table: str) -> int:
+    """How many rows a table holds."""
+    return int(case.rows(table, "count(*) as n", "1")[0][0])
+
+
+def columns_are(table: str, *names: str) -> Callable[[PipelineCase], None]:
+    """A check that a table has exactly these columns."""
+
+    def check(case: PipelineCase) -> None:
+        assert case.columns(table) == list(names)
+
+    return check
+
+
+def rows_are(table: str, select: str, expected: Any) -> Callable[[PipelineCase], None]:
+    """A check of a table's rows."""
+
+    def check(case: PipelineCase) -> None:
+        assert case.rows(table, select, "1") == expected
+
+    return check
