@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+import run_update as run_update_program
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.event_log.reader import events
 from headwater.graph.manifest import Manifest
@@ -44,6 +48,7 @@ class PipelineCase:
         self.landing = self.root / "landing"
         self.landing.mkdir(parents=True, exist_ok=True)
         self._files_landed = 0
+        self._last_change = 0.0
         sources = {
             **({"transformations/main.py": PRELUDE + self.source} if self.source else {}),
             **self.files,
@@ -76,6 +81,9 @@ class PipelineCase:
         target.parent.mkdir(parents=True, exist_ok=True)
         hidden = target.with_name(f".{target.name}")
         hidden.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+        # A file source goes by the time of change; files made in one millisecond would come in any order.
+        self._last_change = max(time.time(), self._last_change + 0.01)
+        os.utime(hidden, (self._last_change, self._last_change))
         hidden.rename(target)
 
     def project(self, **parameters: str) -> PipelineProject:
@@ -99,6 +107,14 @@ class PipelineCase:
     def update(self, *, request: UpdateRequest | None = None, **selection: Any) -> UpdateReport:
         """Run an update; ``selection`` as for :class:`Selection`."""
         return UpdateReport(run_update(self.project(), request or UpdateRequest(Selection(**selection))))
+
+    def run(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """What ``headwater run`` becomes, in this process: the exit code, and the JSON of the last line."""
+        roots = [f"--storage={self.storage}", f"--warehouse={self.warehouse}"]
+        shown = io.StringIO()
+        with redirect_stdout(shown):
+            code = run_update_program.main([str(self.folder), *roots, "--json", *arguments])
+        return code, json.loads(shown.getvalue().splitlines()[-1])
 
     def table(self, name: str) -> Path:
         """The folder of a table."""
@@ -158,7 +174,8 @@ class UpdateReport:
 def read_rows(table: Path, select: str = "*", order: str = "1, 2") -> list[tuple[Any, ...]]:
     """The rows of a Delta table, read by delta-rs."""
     source = DeltaTable(str(table))
-    if order == "1, 2" and select == "*" and len(source.schema().fields) == 1:
+    columns = len(source.schema().fields) if select == "*" else select.count(",") + 1
+    if order == "1, 2" and columns == 1:
         order = "1"
     query = f"select {select} from t order by {order}"
     answer = pa.table(QueryBuilder().register("t", source).execute(query).read_all())

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
+from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation, caller_location
@@ -241,7 +242,7 @@ class Evaluation:
     def _in_warehouse(self, name: str) -> Path | None:
         with suppress(InvalidName):
             path = self._warehouse / self._registry.dataset_name(name).location
-            return path if (path / "_delta_log").is_dir() else None
+            return path if table_exists(path) else None
         return None
 
     def _external(

@@ -35,11 +35,12 @@ def judge(
     error = (report or {}).get("error")
     if isinstance(error, Mapping):
         return Failure(_told(error), bool(error.get("transient")))
-    if code in _TERMINAL_CODES:
-        return Failure(
-            str(error or f"The driver refused to run the update (exit code {code})."), transient=False
-        )
     told = _flows_of_report(report) or _flows_of_log(failed_flows)
+    if code in _TERMINAL_CODES:
+        refused = "\n".join(message for message, _ in told) or error
+        return Failure(
+            str(refused or f"The driver refused to run the update (exit code {code})."), transient=False
+        )
     if told:
         return Failure("\n".join(message for message, _ in told), all(transient for _, transient in told))
     if report is None:

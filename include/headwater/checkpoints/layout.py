@@ -56,6 +56,11 @@ class FlowCheckpoint:
         known = {key: value for key, value in data.items() if key in FlowState.__dataclass_fields__}
         return FlowState(**known)
 
+    def surviving_state(self) -> FlowState | None:
+        """The flow's state; where it is lost and checkpoints are not, one that names the newest of them."""
+        state, epochs = self.read_state(), self.epochs()
+        return FlowState(epoch=epochs[-1]) if state is None and epochs else state
+
     def write_state(self, state: FlowState) -> None:
         """Replace the state in one step, durable before it returns."""
         write_atomically(self.state_file, json.dumps(asdict(state), indent=1, sort_keys=True) + "\n")
@@ -75,6 +80,16 @@ class FlowCheckpoint:
         if not self.folder.is_dir():
             return []
         return sorted(int(p.name) for p in self.folder.iterdir() if p.is_dir() and p.name.isdigit())
+
+    def has_written(self) -> bool:
+        """Whether the live epoch has written to its table: it says to which, or has committed a batch."""
+        state = self.surviving_state()
+        if state is None:
+            return False
+        commits = self.epoch_folder(state.epoch) / "commits"
+        return state.sink_id is not None or (
+            commits.is_dir() and any(path.name.isdigit() for path in commits.iterdir())
+        )
 
     def live_folder(self) -> Path:
         """The checkpoint location that the next run uses."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.table_history import epochs_written
 from headwater.errors import CheckpointMismatch
 
 
 @dataclass(frozen=True)
 class FlowStart:
-    """What a check looks at. ``sink_id``: the Delta id of the table as it is now, None where there is none."""
+    """What a check looks at. ``sink_id``: the Delta id of the table as it is now, None where there is none.
 
+    ``state``: as it lies on disk; a new one where there is none.
+    """
+
+    pipeline_id: str
     flow: str
     dataset: str
     checkpoint: FlowCheckpoint
@@ -32,7 +37,8 @@ Check = Callable[[FlowStart], None]
 
 def table_was_dropped(start: FlowStart) -> None:
     """The checkpoint says that rows were written, and the table is not there: they would never come back."""
-    if start.state.sink_id is not None and start.sink_id is None:
+    # A driver that was killed in its first update may have committed batches and not told to which table.
+    if start.sink_id is None and start.checkpoint.has_written():
         raise CheckpointMismatch(
             f"The table of {start.dataset!r} is gone, and the checkpoint of {start.flow!r} is not: "
             "rows that were read before would be missing for good.",
@@ -55,7 +61,13 @@ def table_was_recreated(start: FlowStart) -> None:
 def checkpoint_was_lost(start: FlowStart) -> None:
     """The flow has written to this table, and its checkpoint is empty: everything would be appended again."""
     folder = start.checkpoint.epoch_folder(start.state.epoch)
-    if start.state.sink_id is not None and not (folder / "metadata").exists():
+    kept = (folder / "metadata").exists()
+    if kept and start.checkpoint.state_file.exists():
+        return
+    # Where the flow's state is gone as well, the table's log still tells who wrote to it.
+    written = epochs_written(start.table, start.pipeline_id, start.flow)
+    first_not_kept = start.state.epoch + int(kept)
+    if (start.state.sink_id is not None and not kept) or any(epoch >= first_not_kept for epoch in written):
         raise CheckpointMismatch(
             f"The checkpoint of {start.flow!r} is gone, and its table {start.dataset!r} has rows: "
             "all of them would be appended a second time.",
@@ -66,9 +78,11 @@ def checkpoint_was_lost(start: FlowStart) -> None:
 
 # Later checks join here; each raises a RefusedForSafety that names what it found.
 CHECKS: tuple[Check, ...] = (table_was_dropped, table_was_recreated, checkpoint_was_lost)
+# A flow that runs once has no checkpoint of Spark's.
+CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_was_dropped, table_was_recreated)
 
 
-def check_start(start: FlowStart) -> None:
+def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> None:
     """Run every check; raises CheckpointMismatch for the first that does not pass."""
-    for check in CHECKS:
+    for check in checks:
         check(start)

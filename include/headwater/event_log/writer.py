@@ -45,6 +45,7 @@ class EventLogWriter:
         self._instance = str(uuid.uuid4())
         self._sequence = 0
         self._known_batches: dict[tuple[str, int], int] = {}
+        self._told_batches: set[tuple[str, int, int]] = set()
         self._buffer: list[Event] = []
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
@@ -98,9 +99,9 @@ class EventLogWriter:
             if self._closed:
                 raise EventLogNotWritten("The event log is closed.", where=self._table)
             if batch is not None:
-                if batch[2] <= self._known_batches.get(batch[:2], -1):
+                if batch in self._told_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
                     return False
-                self._known_batches[batch[:2]] = batch[2]
+                self._told_batches.add(batch)
             number, when = self._next_moment()
             self._buffer.append(
                 Event(identity, self._instance, number, about, when, text, level, event_type, data, failure)

@@ -45,17 +45,23 @@ class ResetStage:
 
 @dataclass(frozen=True)
 class RefreshStage:
-    """Run the flows of a dataset after those of ``after`` are done."""
+    """Run the flows of a dataset after those of ``after`` are done.
+
+    ``whole``: a materialized view is recomputed whether or not a source has moved (a full refresh).
+    """
 
     dataset: str
     kind: DatasetKind
     flows: tuple[str, ...]
     after: tuple[str, ...] = ()
+    whole: bool = False
 
     def __str__(self) -> str:
         what = (
             "append what is new"
             if self.kind is DatasetKind.STREAMING_TABLE
+            else "recompute"
+            if self.whole
             else "recompute if a source has moved"
         )
         order = f", after {', '.join(self.after)}" if self.after else ""
@@ -113,6 +119,8 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
             tables[name].kind,
             tuple(f.name for f in manifest.flows_into(name)),
             tuple(u for u in manifest.upstream(name) if u in chosen),
+            whole=tables[name].kind is DatasetKind.MATERIALIZED_VIEW
+            and (selection.full_refresh_all or name in selection.full_refresh),
         )
         for name in ordered(manifest)
         if name in chosen and name not in done

@@ -8,6 +8,8 @@ from pathlib import Path
 from pyspark.sql import Observation
 
 from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
+from headwater.checkpoints.table_history import epochs_written, table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
@@ -21,8 +23,15 @@ from headwater_spark.expectations import apply_expectations, read_quality
 def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
     """Append the flow's rows unless it has done so; a crash between commit and record repeats nothing (transaction id)."""
     checkpoint = context.checkpoint(dataset.name, flow.name)
-    state = checkpoint.read_state() or checkpoint.update_state(epoch=0)
     path = context.table_path(dataset)
+    pipeline = context.pipeline.project.pipeline_id
+    known = checkpoint.read_state()
+    check_start(
+        FlowStart(pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), path, table_id(path)),
+        CHECKS_OF_ONCE_FLOWS,
+    )
+    # Where its state is lost, the table's log knows under which epoch its rows are there.
+    state = known or checkpoint.update_state(epoch=max(epochs_written(path, pipeline, flow.name), default=0))
     if state.completed:
         outcome.status = FlowStatus.COMPLETED
         checkpoint.update_state(definition_hash=context.pipeline.manifest.source_hash)
@@ -75,5 +84,4 @@ def _append(
 def _has_committed(path: Path, application: str) -> bool:
     from deltalake import DeltaTable
 
-    exists = (path / "_delta_log").is_dir()
-    return exists and DeltaTable(str(path)).transaction_version(application) is not None
+    return table_exists(path) and DeltaTable(str(path)).transaction_version(application) is not None

@@ -10,8 +10,16 @@ from headwater_spark.execution.update_context import UpdateContext
 
 
 def run_resets(context: UpdateContext, plan: UpdatePlan) -> None:
-    """Carry out the plan's resets, and first those that an earlier update began and did not finish."""
-    for stage in (*_unfinished(context, plan), *plan.resets):
+    """Carry out the plan's resets, and first those that an earlier update began and did not finish.
+
+    All intents are written down before the first table is emptied, readers before what they read: a stream whose
+    source was emptied, and which was to be reset with it, could never go on.
+    """
+    stages = (*_unfinished(context, plan), *plan.resets)
+    order = [stage.dataset for stage in plan.refreshes]
+    for stage in sorted(stages, key=lambda stage: order.index(stage.dataset), reverse=True):
+        _intend(context, stage)
+    for stage in stages:
         _reset(context, stage)
 
 
@@ -29,22 +37,20 @@ def _unfinished(context: UpdateContext, plan: UpdatePlan) -> list[ResetStage]:
     return found
 
 
-def _reset(context: UpdateContext, stage: ResetStage) -> None:
-    dataset = context.pipeline.dataset(stage.dataset)
-    checkpoints = [context.checkpoint(stage.dataset, flow) for flow in stage.flows]
-    for checkpoint in checkpoints:
+def _intend(context: UpdateContext, stage: ResetStage) -> None:
+    for flow in stage.flows:
+        checkpoint = context.checkpoint(stage.dataset, flow)
         state = checkpoint.read_state()
-        taken = max(
-            [
-                *(checkpoint.epochs()),
-                state.epoch if state else -1,
-                (state.pending_epoch or -1) if state else -1,
-            ]
-        )
-        pending = state.pending_epoch if state and state.pending_epoch is not None else taken + 1
+        begun = state.pending_epoch if state else None
+        pending = begun if begun is not None else context.unused_epoch(stage.dataset, flow)
         checkpoint.update_state(
             pending_epoch=pending, pending_empties_table=stage.empty_table, completed=False
         )
+
+
+def _reset(context: UpdateContext, stage: ResetStage) -> None:
+    dataset = context.pipeline.dataset(stage.dataset)
+    checkpoints = [context.checkpoint(stage.dataset, flow) for flow in stage.flows]
     if stage.empty_table:
         metadata = {
             "pipeline": context.pipeline.project.pipeline_id,

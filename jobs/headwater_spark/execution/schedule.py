@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from headwater.checkpoints.table_history import table_exists
 from headwater.errors import UpdateFailed
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
@@ -30,11 +31,10 @@ class _Round:
 
 def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome]) -> None:
     """Walk the plan's refreshes once; ``outcomes`` (by flow) take the numbers. Other flows go on when one fails."""
-    forced = {stage.dataset for stage in plan.resets}
     walk = _Round(list(plan.refreshes))
     with ThreadPoolExecutor(MAX_CONCURRENT_FLOWS, thread_name_prefix="flow") as pool:
         while walk.waiting or walk.running:
-            _start_ready(context, walk, pool, outcomes, forced)
+            _start_ready(context, walk, pool, outcomes)
             if not walk.running:
                 continue
             done, _ = wait(walk.running, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -51,7 +51,6 @@ def _start_ready(
     walk: _Round,
     pool: ThreadPoolExecutor,
     outcomes: dict[str, FlowOutcome],
-    forced: set[str],
 ) -> None:
     unfinished = {stage.dataset for stage in walk.waiting} | {
         d for d, left in walk.open_flows.items() if left
@@ -68,7 +67,7 @@ def _start_ready(
             continue
         walk.open_flows[stage.dataset] = len(stage.flows)
         walk.finished[stage.dataset] = True
-        for future, outcome in _submit(context, stage, pool, outcomes, force=stage.dataset in forced).items():
+        for future, outcome in _submit(context, stage, pool, outcomes).items():
             walk.running[future] = (stage, outcome)
 
 
@@ -77,15 +76,13 @@ def _submit(
     stage: RefreshStage,
     pool: ThreadPoolExecutor,
     outcomes: dict[str, FlowOutcome],
-    *,
-    force: bool,
 ) -> dict[Future[None], FlowOutcome]:
     dataset = context.pipeline.dataset(stage.dataset)
 
     def prepare() -> None:
         path = context.table_path(dataset)
         schema = context.pipeline.evaluation.schema_of(dataset)
-        if (path / "_delta_log").is_dir():
+        if table_exists(path):
             keep_up(context.spark, dataset, path)
         elif needs_creating_first(dataset, len(stage.flows), schema) and not _has_written(context, stage):
             create_table(context.spark, dataset, path, schema)
@@ -100,7 +97,7 @@ def _submit(
         except Exception as error:
             outcome.status, outcome.error = FlowStatus.FAILED, flow_error(flow, error)
         else:
-            run_flow(context, dataset, flow, outcome, force=force)
+            run_flow(context, dataset, flow, outcome, force=stage.whole)
         record_end(context, outcome)
 
     return {pool.submit(run, flow): outcomes[flow] for flow in stage.flows}
@@ -108,8 +105,7 @@ def _submit(
 
 def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:
     """Whether a flow has written to the table before: then its absence is for the preflight to judge."""
-    states = [context.checkpoint(stage.dataset, flow).read_state() for flow in stage.flows]
-    return any(state is not None and state.sink_id is not None for state in states)
+    return any(context.checkpoint(stage.dataset, flow).has_written() for flow in stage.flows)
 
 
 def _leave_out(context: UpdateContext, outcome: FlowOutcome, broken: list[str]) -> None:

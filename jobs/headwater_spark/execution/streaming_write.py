@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.preflight import FlowStart, check_start
+from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -33,10 +35,14 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         Whatever Spark throws, for ``flow_error`` to name.
     """
     checkpoint = context.checkpoint(dataset.name, flow.name)
-    state = checkpoint.read_state() or checkpoint.update_state(epoch=0)
+    known = checkpoint.surviving_state()
     path = context.table_path(dataset)
-    check_start(FlowStart(flow.name, dataset.name, checkpoint, state, path, table_id(path)))
-    checkpoint.update_state(completed=False)
+    pipeline = context.pipeline.project.pipeline_id
+    check_start(
+        FlowStart(pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), path, table_id(path))
+    )
+    epoch = known.epoch if known is not None else context.unused_epoch(dataset.name, flow.name)
+    state = checkpoint.update_state(epoch=epoch, completed=False)
     batches = _BatchRecords(context, dataset, flow, state, outcome)
     name = context.query_name(flow.name)
     ended = context.listener.expect(name, batches.on_progress)
@@ -46,8 +52,8 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         frame = apply_expectations(frame, dataset.expectations, _OBSERVATION)
         query = _start(context, dataset, frame, state, flow, name)
     batches.started(query)
-    _await(context, query, ended)
-    if not (path / "_delta_log").is_dir():  # no row ever came: the table is there all the same
+    _await(context, query, ended, lambda: _note_table(checkpoint, path))
+    if not table_exists(path):  # no row ever came: the table is there all the same
         create_table(context.spark, dataset, path, context.pipeline.evaluation.schema_of(dataset))
     batches.record_missed()
     stopped = context.stop_requested.is_set()
@@ -78,10 +84,20 @@ def _start(
     return writer.start(str(context.table_path(dataset)))
 
 
-def _await(context: UpdateContext, query: StreamingQuery, ended: threading.Event) -> None:
+def _note_table(checkpoint: FlowCheckpoint, path: Path) -> None:
+    """Say early to which table the flow writes: a driver that is killed in its first update says nothing later."""
+    state = checkpoint.read_state()
+    if state is not None and state.sink_id is None and (sink := table_id(path)) is not None:
+        checkpoint.update_state(sink_id=sink)
+
+
+def _await(
+    context: UpdateContext, query: StreamingQuery, ended: threading.Event, meanwhile: Callable[[], None]
+) -> None:
     try:
         # Half seconds work; the annotation knows whole ones only.
         while not query.awaitTermination(0.5):  # type: ignore[arg-type]
+            meanwhile()
             if context.stop_requested.is_set():
                 # A batch in flight is given up and repeated by the next update: nothing is lost or doubled.
                 query.stop()
@@ -119,8 +135,12 @@ class _BatchRecords:
         self._commits: SinkCommits | None = None
 
     def started(self, query: StreamingQuery) -> None:
-        """The query's id is known: commits can be found."""
+        """The query's id is known: commits can be found, first those of batches whose driver died before it told them.
+
+        They come before this run's own: the log is read as if it had all batches up to the last.
+        """
         self._commits = SinkCommits(self._context.table_path(self._dataset), str(query.id))
+        self._record_untold(self._first - 1)
         self._started.set()
 
     def on_progress(self, progress: Any) -> None:
@@ -130,6 +150,7 @@ class _BatchRecords:
         if batch_id in self._seen or not (self._folder / "commits" / str(batch_id)).exists():
             return
         self._seen.add(batch_id)
+        self._started.wait(60)
         observed = progress.observedMetrics.get(_OBSERVATION)
         rules = self._dataset.expectations
         quality = read_quality(observed.asDict(), rules) if observed is not None and rules else None
@@ -138,9 +159,12 @@ class _BatchRecords:
         self._record(batch_id, int(progress.numInputRows), quality, end_offsets, duration)
 
     def record_missed(self) -> None:
-        """Record batches that were committed and never told: their driver died in between."""
+        """Record batches of this run that Spark's listener never told of."""
+        self._record_untold(self._last_committed())
+
+    def _record_untold(self, last: int) -> None:
         first = self._known + 1 if self._known is not None else 0
-        for batch_id in range(max(first, self._first - 100), self._last_committed() + 1):
+        for batch_id in range(max(first, self._first - 100), last + 1):
             if batch_id not in self._seen:
                 self._seen.add(batch_id)
                 self._record(batch_id, None, None, None, None)
@@ -153,7 +177,6 @@ class _BatchRecords:
         end_offsets: Any,
         duration: int | None,
     ) -> None:
-        self._started.wait(60)
         commit = self._commits.find(batch_id) if self._commits else None
         output = commit.rows if commit else 0
         dropped = quality.dropped if quality else 0

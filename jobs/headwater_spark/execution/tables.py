@@ -8,6 +8,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater_spark.schemas import needs_column_mapping
 
@@ -16,7 +17,7 @@ def table_id(path: Path) -> str | None:
     """The id that Delta gave the table when it was created, None where there is none."""
     from deltalake import DeltaTable as LogReader
 
-    if not (path / "_delta_log").is_dir():
+    if not table_exists(path):
         return None
     return str(LogReader(str(path)).metadata().id)
 
@@ -61,7 +62,7 @@ def empty_table(
     spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
 ) -> None:
     """Take all rows out in one commit, and give the table the schema of the declaration."""
-    if not (path / "_delta_log").is_dir():
+    if not table_exists(path):
         return
     writer = spark.createDataFrame([], schema).write.format("delta").mode("overwrite")
     writer = writer.option("overwriteSchema", "true").option("userMetadata", user_metadata)

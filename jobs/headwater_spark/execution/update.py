@@ -6,10 +6,10 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from headwater.checkpoints.layout import write_atomically
@@ -81,8 +81,8 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
     reading.shutdown(wait=False)
     spark = start_session(project.pipeline_id, project.spec.spark)
     update_id = str(uuid.uuid4())
-    stop = _stop_on_signals()
     with ExitStack() as stack:
+        stop = stack.enter_context(_stop_on_signals())
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
         # A selection that can't be is told before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
@@ -115,7 +115,8 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
     if isinstance(trigger, ProcessingTime):
         _more_rounds(context, plan, outcomes, trigger, started)
     failed = [o for o in outcomes.values() if o.status in (FlowStatus.FAILED, FlowStatus.SKIPPED)]
-    stopped = any(o.status is FlowStatus.STOPPED for o in outcomes.values())
+    cut_short = isinstance(trigger, ProcessingTime) and context.stop_requested.is_set()
+    stopped = cut_short or any(o.status is FlowStatus.STOPPED for o in outcomes.values())
     state = UpdateState.FAILED if failed else UpdateState.CANCELED if stopped else UpdateState.COMPLETED
     result = UpdateResult(context.update_id, state, list(outcomes.values()), time.monotonic() - started)
     context.events.emit(
@@ -136,7 +137,7 @@ def _more_rounds(
     started: float,
 ) -> None:
     """Look again every interval until the time is up or a stop is asked for: always between batches, never in one."""
-    again = UpdatePlan((), plan.refreshes, plan.excluded)
+    again = UpdatePlan((), tuple(replace(stage, whole=False) for stage in plan.refreshes), plan.excluded)
     ends = started + trigger.run_for.total_seconds()
     following = started + trigger.interval.total_seconds()
     while not any(o.status is FlowStatus.FAILED for o in outcomes.values()):
@@ -213,10 +214,18 @@ def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> 
     return update_lease(project.state_folder, update_id, wait=wait)
 
 
-def _stop_on_signals() -> threading.Event:
-    """Turn SIGTERM and SIGINT into a wish to stop, seen between batches."""
+@contextmanager
+def _stop_on_signals() -> Iterator[threading.Event]:
+    """Turn SIGTERM and SIGINT into a wish to stop, seen between batches, for as long as the block runs."""
     stop = threading.Event()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-    return stop
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

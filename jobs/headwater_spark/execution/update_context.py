@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
@@ -41,6 +42,19 @@ class UpdateContext:
     def table_path(self, dataset: Dataset) -> Path:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
+
+    def unused_epoch(self, dataset: str, flow: str) -> int:
+        """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""
+        checkpoint = self.checkpoint(dataset, flow)
+        state = checkpoint.read_state()
+        table = self.table_path(self.pipeline.dataset(dataset))
+        used = [
+            *checkpoint.epochs(),
+            *([state.epoch] if state else []),
+            *epochs_written(table, self.pipeline.project.pipeline_id, flow),
+            *(epoch for name, epoch in self.recorded_batches.result() if name == flow),
+        ]
+        return max(used, default=-1) + 1
 
     def query_name(self, flow: str) -> str:
         """The name of a flow's streaming query, unique in the session."""

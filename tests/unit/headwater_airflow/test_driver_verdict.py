@@ -39,6 +39,13 @@ def test_invalid_and_refused_updates_are_not_tried_again(code):
     assert not judge(code, None, []).transient
 
 
+def test_flows_that_were_refused_are_told():
+    """Exit code 3 is final, and the message is that of the flows."""
+    found = judge(3, {"state": "FAILED", "flows": []}, [record("a", fatal=False)])
+    assert not found.transient
+    assert "a: a broke" in found.message
+
+
 @pytest.mark.parametrize("code", [-9, 137, 143, -15, 1, None])
 def test_a_driver_that_died_without_a_word_is_tried_again(code):
     """A kill, a lost machine, a crash before the first event: a retry may help, and nobody recorded the end."""

@@ -100,6 +100,8 @@ def test_full_refresh_of_some():
     found = plan(Selection(full_refresh=("silver", "gold")))
     assert resets(found) == [("silver", ("silver",), True)]
     assert order(found) == ["silver", "gold"]
+    assert [stage.whole for stage in found.refreshes] == [False, True]
+    assert "gold: recompute (gold)" in str(found)
 
 
 def test_full_refresh_beside_other_tables():

@@ -1,0 +1,90 @@
+"""Whatever comes through Kafka, the stream goes on; a broker that is away is a reason to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from headwater.errors import SourceUnreachable
+from headwater.local_stack.kafka_broker import KafkaBroker
+
+SOURCE = """
+@dp.table
+@dp.expect_or_drop("well_formed", "id IS NOT NULL")
+def orders():
+    messages = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", "{servers}")
+        .option("subscribe", "orders")
+        .option("startingOffsets", "earliest")
+        .option("kafka.default.api.timeout.ms", "4000")
+        .option("kafka.request.timeout.ms", "2000")
+        .option("fetchOffset.numRetries", "1")
+        .load()
+    )
+    order = F.from_json(F.col("value").cast("string"), "id INT, amount DOUBLE")
+    return messages.select(order.alias("o"), "partition").select("o.*", "partition")
+
+@dp.materialized_view
+def total():
+    return dp.read("orders").select(F.count("*").alias("n"), F.sum("amount").alias("amount"))
+
+@dp.table
+def files():
+    return spark.readStream.schema("id INT").json(LANDING)
+"""
+BAD = [b"", b"{", b"no json", b"\xff\xfe\x00", b"null", b"[]", b'{"id": "x"}', b'{"amount": 1}', None]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A running broker with one topic of two partitions."""
+    with KafkaBroker(tmp_path / "kafka") as running:
+        running.create_topic("orders", partitions=2)
+        yield running
+
+
+def send(broker: KafkaBroker, *values: bytes | None) -> None:
+    """Send messages in turn to both partitions, all acknowledged."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for number, value in enumerate(values):
+        producer.produce("orders", value=value, partition=number % 2)
+    assert producer.flush(20) == 0
+
+
+def good(*numbers: int) -> list[bytes]:
+    """Well-formed messages."""
+    return [b'{"id": %d, "amount": 1.5}' % number for number in numbers]
+
+
+@pytest.mark.timeout(200)
+def test_malformed_messages_and_a_broker_that_goes_away(pipeline, broker: KafkaBroker):
+    """Malformed messages are dropped and counted; without a broker other branches are done; then it goes on exactly."""
+    case = pipeline(SOURCE.format(servers=broker.bootstrap_servers))
+    case.land([{"id": 1}])
+    send(broker, *good(1), *BAD, *good(2))
+    report = case.update()
+    assert report.state == "COMPLETED"
+    assert (report["orders"].input_rows, report["orders"].dropped_rows) == (2 + len(BAD), len(BAD))
+    assert case.rows("orders", "id, amount") == [(1, 1.5), (2, 1.5)]
+
+    send(broker, *good(3), b"}", *good(4))
+    broker.stop()
+    case.land([{"id": 2}])
+    report = case.update()
+    error = report["orders"].error
+    assert report.statuses == {"orders": "FAILED", "total": "SKIPPED", "files": "COMPLETED"}
+    assert isinstance(error, SourceUnreachable), error
+    assert error.transient
+    assert case.rows("orders", "id") == [(1,), (2,)]
+    assert case.rows("files") == [(1,), (2,)]
+
+    broker.start()
+    report = case.update()
+    assert (report.state, report["orders"].input_rows, report["orders"].dropped_rows) == ("COMPLETED", 3, 1)
+    assert case.rows("orders", "id") == [(1,), (2,), (3,), (4,)]
+    assert case.rows("total") == [(4, 6.0)]
+    assert case.update()["orders"].batches == 0

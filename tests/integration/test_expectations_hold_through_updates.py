@@ -1,0 +1,153 @@
+"""Rules of all kinds, stacked, keep out, count and fail exactly what they say, in streams and in views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.errors import ExpectationViolated
+
+SCHEMA = "id INT, amount INT, age INT"
+RULES = """
+@dp.expect("adult", "age >= 18")
+@dp.expect_or_drop("valid_id", "id IS NOT NULL")
+@dp.expect_all_or_drop({"pos": "amount > 0"})
+"""
+STREAM = f"""
+@dp.table{RULES}def people():
+    return spark.readStream.schema("{SCHEMA}").option("maxFilesPerTrigger", 1).json(LANDING).where("true")
+"""
+VIEW = f"""
+@dp.materialized_view{RULES}def people():
+    return spark.read.schema("{SCHEMA}").json(LANDING)
+"""
+STRICT = f"""
+@dp.table
+@dp.expect("adult", "age >= 18")
+@dp.expect_or_fail("whole", "id IS NOT NULL")
+@dp.expect_or_drop("pos", "amount > 0")
+def strict():
+    return spark.readStream.schema("{SCHEMA}").option("maxFilesPerTrigger", 1).json(LANDING)
+
+@dp.table
+def after():
+    return dp.read_stream("strict").select("id")
+
+@dp.table
+def beside():
+    return spark.readStream.schema("{SCHEMA}").json(LANDING).select("amount")
+"""
+STRICT_VIEW = f"""
+@dp.materialized_view
+@dp.expect_or_fail("whole", "id IS NOT NULL")
+def view():
+    return spark.read.schema("{SCHEMA}").json(LANDING).select("id")
+"""
+
+
+def person(id_: int | None, amount: int | None, age: int) -> dict[str, Any]:
+    """A row of the source."""
+    return {"id": id_, "amount": amount, "age": age}
+
+
+SIX = [
+    person(1, 10, 30),
+    person(None, 10, 30),
+    person(3, -1, 30),
+    person(None, -1, 10),
+    person(5, None, 10),
+    person(6, 5, 17),
+]
+
+
+def quality(case: Any, flow: str) -> list[dict[str, Any]]:
+    """What the event log has on a flow's batches."""
+    records = case.events(flow=flow, level="METRICS")
+    return [record["details"]["flow_progress"]["data_quality"] for record in records]
+
+
+@pytest.mark.parametrize("source", [STREAM, VIEW], ids=["stream", "view"])
+def test_warn_and_drop(pipeline, source: str):
+    """Each rule is counted over all rows, NULL passes, and a row that breaks two drop rules is dropped once."""
+    case = pipeline(source)
+    case.land(SIX)
+    report = case.update()
+    flow = report["people"]
+    assert report.state == "COMPLETED"
+    assert (flow.input_rows, flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (6, 3, 3, 0)
+    assert case.rows("people") == [(1, 10, 30), (5, None, 10), (6, 5, 17)]
+    (found,) = quality(case, "people")
+    assert found["dropped_records"] == 3
+    counts = {
+        rule["name"]: (rule["passed_records"], rule["failed_records"]) for rule in found["expectations"]
+    }
+    assert counts == {"adult": (3, 3), "valid_id": (4, 2), "pos": (4, 2)}
+
+
+def test_counts_are_of_each_batch(pipeline):
+    """Two files in two batches, and a third in a later update: every batch has its own counts, none has another's."""
+    case = pipeline(STREAM)
+    case.land(SIX)
+    case.land([person(7, 1, 40)])
+    case.update()
+    case.land([person(8, -1, 10), person(9, 1, 10)])
+    report = case.update()
+    assert (report["people"].input_rows, report["people"].dropped_rows) == (2, 1)
+    adults = [found["expectations"][0] for found in quality(case, "people")]
+    assert [rule["name"] for rule in adults] == ["adult"] * 3
+    assert [(rule["passed_records"], rule["failed_records"]) for rule in adults] == [(3, 3), (1, 0), (0, 2)]
+    assert [found["dropped_records"] for found in quality(case, "people")] == [3, 0, 1]
+
+
+def test_fail_writes_nothing_of_its_batch(pipeline):
+    """The batch before it stays, its own leaves no row and no record, readers wait, other branches go on."""
+    case = pipeline(STRICT)
+    case.land([person(1, 10, 30), person(2, -1, 30)])
+    case.land([person(3, 10, 30), person(None, 10, 30), person(4, 10, 30)])
+    for _ in range(2):
+        code, answer = case.run()
+        assert (code, answer["state"]) == (1, "FAILED")
+        assert {flow["flow"]: flow["state"] for flow in answer["flows"]} == {
+            "strict": "FAILED",
+            "after": "SKIPPED",
+            "beside": "COMPLETED",
+        }
+        assert case.rows("strict") == [(1, 10, 30)]
+        assert not case.table("after").exists()
+        assert len(case.rows("beside")) == 5
+        assert [found["dropped_records"] for found in quality(case, "strict")] == [1]
+    error = case.update().error
+    assert isinstance(error, ExpectationViolated)
+    assert not error.transient
+    assert "'whole'" in error.what
+    assert '"amount": 10, "age": 30' in error.what
+    assert error.where == case.line_of("@dp.table")
+    failed = [r for r in case.events(flow="strict", level="ERROR") if r["error"]]
+    assert len(failed) == 3
+
+
+def test_after_a_mended_rule_it_goes_on(pipeline):
+    """With the rule softened, the same batch is read again and written, and the readers catch up."""
+    case = pipeline(STRICT)
+    case.land([person(1, 10, 30)])
+    case.land([person(3, 10, 30), person(None, 10, 30)])
+    assert case.update().state == "FAILED"
+    case.rewrite(STRICT.replace("expect_or_fail", "expect_or_drop"))
+    report = case.update()
+    assert report.state == "COMPLETED"
+    assert (report["strict"].input_rows, report["strict"].dropped_rows) == (2, 1)
+    assert case.rows("strict") == [(1, 10, 30), (3, 10, 30)]
+    assert case.rows("after") == [(1,), (3,)]
+
+
+def test_fail_leaves_a_view_as_it_was(pipeline):
+    """A refresh that meets a broken row writes nothing: readers keep the rows of the last good one."""
+    case = pipeline(STRICT_VIEW)
+    case.land([person(1, 1, 1)])
+    assert case.update().state == "COMPLETED"
+    before = case.version("view")
+    case.land([person(2, 1, 1), person(None, 1, 1)])
+    report = case.update()
+    assert isinstance(report["view"].error, ExpectationViolated)
+    assert (case.version("view"), case.rows("view")) == (before, [(1,)])

@@ -1,0 +1,95 @@
+"""Several flows append to one table, each with its own position; one that runs once does so, and no more."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+SOURCE = """
+dp.create_streaming_table("orders", comment="of all shops")
+
+def landed(folder, columns="id INT, shop STRING"):
+    return spark.readStream.schema(columns).json(LANDING + "/" + folder)
+
+@dp.append_flow(target="orders")
+def web():
+    return landed("web")
+
+@dp.append_flow(target="orders", once=True)
+def archive():
+    return spark.read.schema("id INT, shop STRING").json(LANDING + "/archive")
+"""
+LATER = """
+@dp.append_flow(target="orders", name="from_app")
+def app():
+    return landed("app", "id INT, shop STRING, device STRING")
+
+@dp.materialized_view
+def sizes():
+    return dp.read("orders").groupBy("shop").count()
+"""
+
+
+@pytest.fixture
+def case(pipeline):
+    """The pipeline after its first update."""
+    made = pipeline(SOURCE)
+    for folder in ("web", "archive", "app"):
+        made.land([{"id": 1, "shop": folder}], folder)
+    assert made.update().statuses == {"web": "COMPLETED", "archive": "COMPLETED"}
+    return made
+
+
+def test_a_flow_is_added_later(case):
+    """The new flow begins at its source's start, with a column of its own; the others do not begin again."""
+    case.rewrite(SOURCE + LATER)
+    case.land([{"id": 2, "shop": "web"}], "web")
+    report = case.update()
+    assert report.state == "COMPLETED"
+    assert {name: report[name].output_rows for name in ("web", "archive", "from_app")} == {
+        "web": 1,
+        "archive": 0,
+        "from_app": 1,
+    }
+    assert case.rows("orders") == [(1, "app", None), (1, "archive", None), (1, "web", None), (2, "web", None)]
+    assert case.columns("orders") == ["id", "shop", "device"]
+    assert case.rows("sizes") == [("app", 1), ("archive", 1), ("web", 2)]
+    case.rewrite(SOURCE)
+    case.land([{"id": 3, "shop": "web"}], "web")
+    assert case.update().state == "COMPLETED"
+    assert len(case.rows("orders")) == 5
+
+
+def test_once_means_once(case):
+    """What comes to its source later is not read, until a full refresh, which reads all of it."""
+    case.land([{"id": 2, "shop": "archive"}], "archive")
+    assert case.update()["archive"].batches == 0
+    assert case.rows("orders") == [(1, "archive"), (1, "web")]
+    report = case.update(full_refresh=("orders",))
+    assert (report["archive"].output_rows, report["web"].output_rows) == (2, 1)
+    assert case.rows("orders") == [(1, "archive"), (1, "web"), (2, "archive")]
+    assert case.update()["archive"].batches == 0
+
+
+def test_once_though_its_driver_died_at_the_end(case):
+    """Committed and not noted, or noted and forgotten: the table's log knows that the rows are there."""
+    case.checkpoint("orders", "archive").update_state(completed=False, sink_id=None)
+    assert case.update().state == "COMPLETED"
+    shutil.rmtree(case.checkpoint("orders", "archive").folder)
+    assert case.update().state == "COMPLETED"
+    assert case.rows("orders") == [(1, "archive"), (1, "web")]
+    shutil.rmtree(case.checkpoint("orders", "archive").folder)
+    assert case.update(full_refresh=("orders",)).state == "COMPLETED"
+    assert case.rows("orders") == [(1, "archive"), (1, "web")]
+
+
+def test_once_and_the_table_is_gone(case):
+    """A flow that has run does not say that all is well when its rows are gone."""
+    shutil.rmtree(case.table("orders"))
+    code, answer = case.run()
+    assert code == 3
+    assert [flow["state"] for flow in answer["flows"]] == ["FAILED", "FAILED"]
+    assert not case.table("orders").exists()
+    assert case.update(full_refresh=("orders",)).state == "COMPLETED"
+    assert case.rows("orders") == [(1, "archive"), (1, "web")]

@@ -1,0 +1,155 @@
+"""A lost checkpoint, and a table that is gone or another one, are refused before a row is lost or doubled."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+SOURCE = """
+@dp.table(comment="made before its first row")
+def bronze():
+    return spark.readStream.schema("id INT").json(LANDING)
+
+@dp.materialized_view
+def total():
+    return dp.read("bronze").select(F.count("*").alias("n"))
+
+@dp.table
+def beside():
+    return spark.readStream.schema("id INT").json(LANDING)
+"""
+
+
+def lose_checkpoint(case: Any) -> None:
+    """Only Spark's files go."""
+    shutil.rmtree(case.checkpoint("bronze").epoch_folder(0))
+
+
+def lose_flow(case: Any) -> None:
+    """All that is known of the flow's position goes."""
+    shutil.rmtree(case.checkpoint("bronze").folder)
+
+
+def lose_newest_epoch(case: Any) -> None:
+    """The state and the live epoch go, an older epoch stays."""
+    case.update(full_refresh=("bronze",))
+    case.checkpoint("bronze").state_file.unlink()
+    shutil.rmtree(case.checkpoint("bronze").epoch_folder(1))
+
+
+def drop_table(case: Any) -> None:
+    """The table goes."""
+    shutil.rmtree(case.table("bronze"))
+
+
+def drop_table_after_a_killed_first_update(case: Any) -> None:
+    """The driver had committed a batch and was killed before it said to which table."""
+    case.checkpoint("bronze").update_state(sink_id=None, completed=False)
+    drop_table(case)
+
+
+def make_table_anew(case: Any) -> None:
+    """Another table lies in its place."""
+    drop_table(case)
+    write_deltalake(str(case.table("bronze")), pa.table({"id": pa.array([7], pa.int32())}))
+
+
+def rows_of(case: Any) -> list[tuple[Any, ...]]:
+    """The rows, or none where there is no table."""
+    return case.rows("bronze") if case.table("bronze").exists() else []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lose_checkpoint,
+        lose_flow,
+        lose_newest_epoch,
+        drop_table,
+        drop_table_after_a_killed_first_update,
+        make_table_anew,
+    ],
+)
+def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None]):
+    """Exit code 3, the flow's table and position as they were, other branches done; the remedy that is told works."""
+    case = pipeline(SOURCE)
+    case.land([{"id": 1}])
+    assert case.update().state == "COMPLETED"
+    damage(case)
+    case.land([{"id": 2}])
+    rows, epochs = rows_of(case), case.checkpoint("bronze").epochs()
+    for _ in range(2):
+        code, answer = case.run()
+        flows = {flow["flow"]: flow for flow in answer["flows"]}
+        assert (code, answer["state"]) == (3, "FAILED")
+        assert "CHECKPOINT_MISMATCH" in flows["bronze"]["error"]
+        assert {name: flow["state"] for name, flow in flows.items()} == {
+            "bronze": "FAILED",
+            "total": "SKIPPED",
+            "beside": "COMPLETED",
+        }
+        assert rows_of(case) == rows
+        assert case.checkpoint("bronze").epochs() == epochs
+    assert case.rows("beside") == [(1,), (2,)]
+    assert "--full-refresh bronze" in flows["bronze"]["error"]
+    assert case.update(full_refresh=("bronze",)).state == "COMPLETED"
+    assert case.rows("bronze") == [(1,), (2,)]
+    case.land([{"id": 3}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze") == [(1,), (2,), (3,)]
+    assert case.rows("total") == [(3,)]
+
+
+def test_storage_is_lost(pipeline):
+    """With all of storage gone no row comes twice: each flow is refused by what its table's log tells."""
+    case = pipeline(SOURCE)
+    case.land([{"id": 1}])
+    case.update()
+    shutil.rmtree(case.storage)
+    code, answer = case.run()
+    assert (code, {flow["flow"]: flow["state"] for flow in answer["flows"]}) == (
+        3,
+        {"bronze": "FAILED", "total": "SKIPPED", "beside": "FAILED"},
+    )
+    assert (case.rows("bronze"), case.rows("beside")) == ([(1,)], [(1,)])
+    assert case.update(full_refresh_all=True).state == "COMPLETED"
+    assert (case.rows("bronze"), case.rows("beside")) == ([(1,)], [(1,)])
+
+
+def test_only_the_state_is_lost(pipeline):
+    """Where the checkpoint itself is there, the flow goes on from it."""
+    case = pipeline(SOURCE)
+    case.land([{"id": 1}])
+    case.update()
+    case.checkpoint("bronze").state_file.unlink()
+    case.land([{"id": 2}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze") == [(1,), (2,)]
+
+
+def test_table_and_checkpoint_are_both_gone(pipeline):
+    """Whoever removed both wants to begin anew: it does, in an epoch that was never used."""
+    case = pipeline(SOURCE)
+    case.land([{"id": 1}])
+    case.update()
+    lose_flow(case)
+    drop_table(case)
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze") == [(1,)]
+    assert case.checkpoint("bronze").epochs() == [1]
+    batches = case.events(flow="bronze", level="METRICS")
+    assert [(r["origin"]["epoch"], r["origin"]["batch_id"]) for r in batches] == [(0, 0), (1, 0)]
+
+
+def test_the_table_is_known_after_the_first_batch(pipeline):
+    """A table's id in the flow's state is that of the table."""
+    case = pipeline(SOURCE)
+    case.update()
+    state = case.checkpoint("bronze").read_state()
+    assert state is not None
+    assert state.sink_id == DeltaTable(str(case.table("bronze"))).metadata().id

@@ -1,0 +1,75 @@
+"""With `processing_time` an update looks again and again, and ends in time: between batches, and when it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+from headwater.checkpoints.table_history import table_exists
+
+SOURCE = """
+@dp.table
+def bronze():
+    return spark.readStream.schema("id INT").json(LANDING)
+
+@dp.materialized_view
+def total():
+    return dp.read("bronze").select(F.count("*").alias("n"))
+"""
+
+
+def when_total_is(case: Any, count: int, then: Any) -> threading.Thread:
+    """Do something as soon as the view shows so many rows, beside the update."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if table_exists(case.table("total")) and case.rows("total") == [(count,)]:
+                then()
+                return
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_what_comes_meanwhile_is_taken_in(pipeline):
+    """A file that lands after the first round is in all tables when the time is up."""
+    case = pipeline(SOURCE)
+    case.land([{"id": 0}])
+    case.update()
+    text = (case.folder / "pipeline.yml").read_text()
+    case.write("pipeline.yml", text + "trigger: {processing_time: 500 milliseconds, run_for: 12 seconds}\n")
+    case.land([{"id": 1}])
+    thread = when_total_is(case, 2, lambda: case.land([{"id": 2}, {"id": 3}]))
+    report = case.update()
+    thread.join(60)
+    assert report.state == "COMPLETED"
+    assert 11 < report.result.seconds < 40
+    assert (report["bronze"].batches, report["bronze"].input_rows) == (2, 3)
+    assert case.rows("bronze") == [(0,), (1,), (2,), (3,)]
+    assert case.rows("total") == [(4,)]
+    batches = [r["origin"]["batch_id"] for r in case.events(flow="bronze", level="METRICS")]
+    assert batches == [0, 1, 2]
+
+
+def test_sigterm_ends_it(pipeline):
+    """Told to stop, it ends soon and says so; the next update goes on, and the process's handlers are its own again."""
+    spec = "trigger: {processing_time: 1 second, run_for: 10 minutes}\n"
+    case = pipeline(SOURCE, spec=spec)
+    case.land([{"id": 1}])
+    before = signal.getsignal(signal.SIGTERM)
+    thread = when_total_is(case, 1, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    report = case.update()
+    thread.join(60)
+    assert report.state == "CANCELED"
+    assert report.result.seconds < 60
+    assert signal.getsignal(signal.SIGTERM) is before
+    case.write("pipeline.yml", (case.folder / "pipeline.yml").read_text().replace(spec, ""))
+    case.land([{"id": 2}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze") == [(1,), (2,)]

@@ -1,0 +1,45 @@
+"""An aggregation of a stream without a watermark holds, after each update, what a batch query would give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+SOURCE = """
+def landed():
+    return spark.readStream.schema("id INT, team STRING").option("maxFilesPerTrigger", 1).json(LANDING)
+
+@dp.table
+@dp.expect("some", "n > 1")
+def by_team():
+    return landed().groupBy("team").agg(F.count("*").alias("n"), F.max("id").alias("newest"))
+
+@dp.table
+def whole():
+    return landed().agg(F.count("*").alias("n"), F.sum("id").alias("ids"), F.avg("id").alias("mean"))
+
+@dp.materialized_view
+def teams():
+    return dp.read("by_team").agg(F.count("*").alias("teams"), F.sum("n").alias("n"))
+"""
+
+
+def test_three_updates(pipeline):
+    """With keys and without, over updates of several batches, of none, and of new keys."""
+    case = pipeline(SOURCE)
+    landed: list[dict[str, Any]] = []
+    versions = []
+    for teams in (["aab", "b"], [], ["ca", "c", "a"]):
+        for letters in teams:
+            rows = [{"id": len(landed) + n, "team": letter} for n, letter in enumerate(letters)]
+            case.land(rows)
+            landed += rows
+        assert case.update().state == "COMPLETED"
+        counts = Counter(row["team"] for row in landed)
+        newest = {row["team"]: row["id"] for row in landed}
+        assert case.rows("by_team") == [(team, counts[team], newest[team]) for team in sorted(counts)]
+        total = sum(row["id"] for row in landed)
+        assert case.rows("whole") == [(len(landed), total, total / len(landed))]
+        assert case.rows("teams") == [(len(counts), len(landed))]
+        versions.append(case.version("by_team"))
+    assert versions[0] == versions[1] < versions[2]
