@@ -62,9 +62,9 @@ class Feed:
             )
 
     def now_and_then(self) -> None:
-        """Land a file about every five seconds."""
+        """Land a file about every eight seconds."""
         if time.monotonic() >= self._next:
-            self._next = time.monotonic() + 5
+            self._next = time.monotonic() + 8
             self.land(1)
 
     @property
@@ -105,7 +105,7 @@ def _kill_again_and_again(
         point = POINTS[killed] if killed < len(POINTS) else chance.choice(POINTS)
         point = any_time if missed and not killed else point
         alone = chance.random() < 0.3
-        feed.land(chance.randint(2, 3))
+        feed.land(chance.randint(1, 3))
         started = time.monotonic()
         moment = point(case, chance)
         drivers.append(Driver.start(case))
