@@ -9,7 +9,8 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── NotADataFrame, ActionInDefinition, InvalidExpectation, QueryFailed
 │   ├── StreamingReadOfMaterializedView
 │   ├── UnsupportedArgument, UnsupportedSource, UnsupportedStreamOperation
-│   └── DatasetReadAtImport
+│   ├── DatasetReadAtImport
+│   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
 │   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
 └── UpdateFailed          (exit 1)   an update ran and did not end well
@@ -202,6 +203,12 @@ class DatasetReadAtImport(InvalidPipeline):
     """A source reads a dataset of the pipeline outside a function: before it is known what the dataset is."""
 
     condition = "DATASET_READ_AT_IMPORT"
+
+
+class SourceNotGiven(InvalidPipeline):
+    """In a test, a function reads a source for which no rows are given, or rows are given that nothing reads."""
+
+    condition = "SOURCE_NOT_GIVEN"
 
 
 class RefusedForSafety(HeadwaterError):

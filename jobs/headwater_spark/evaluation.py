@@ -61,7 +61,7 @@ class Evaluation:
         self._registry = registry
         self._session = session
         self._warehouse = warehouse
-        self._stubs = stubs
+        self.stubs = stubs
         self._lock = threading.RLock()
         self._stack: list[str] = []
         self._reads: list[list[str]] = []
@@ -226,10 +226,18 @@ class Evaluation:
         """The folder of a stored dataset's table."""
         return Path(dataset.path) if dataset.path else self._warehouse / dataset.qualified_name.location
 
+    def forget(self) -> None:
+        """Forget what was learned: the registry has changed."""
+        for known in (self._schemas, self._kinds, self.reads_of, self.frames, self.output_modes):
+            known.clear()
+
     # -- names ---------------------------------------------------------------------------------------------------
 
     def _knows(self, parts: list[str]) -> bool:
         name = ".".join(parts)
+        given = self._session.given
+        if given is not None and given.has_table(name):
+            return True
         return self._dataset(name) is not None or self._in_warehouse(name) is not None
 
     def _dataset(self, name: str) -> Dataset | None:
@@ -285,7 +293,7 @@ class Evaluation:
                 raise _read_at_import(name, where)
 
     def _stub(self, kind: str, dataset: Dataset) -> str:
-        folder = self._stubs / kind / dataset.name
+        folder = self.stubs / kind / dataset.name
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)
 

@@ -57,17 +57,19 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
     for key, value in project.configuration.items():
         session.conf.set(key, value)
     registry = Registry(catalog=project.spec.catalog, schema=project.spec.schema)
-    with _session_of_sources(session), tempfile.TemporaryDirectory(prefix="headwater-") as folder:
+    with session_of_sources(session), tempfile.TemporaryDirectory(prefix="headwater-") as folder:
         stubs = Path(folder).resolve()
         evaluation = Evaluation(registry, session, project.warehouse, project.configuration, stubs)
         with loaded_sources(project, registry, session) as loaded:
             evaluation.labels = loaded.labels
+            if session.given is not None:
+                session.given.narrow(registry, evaluation)
             manifest = _resolve(project, registry, evaluation, stubs)
             yield ResolvedPipeline(project, registry, session, evaluation, manifest)
 
 
 @contextmanager
-def _session_of_sources(session: PipelineSession) -> Iterator[None]:
+def session_of_sources(session: PipelineSession) -> Iterator[None]:
     """Let ``SparkSession.builder.getOrCreate()`` and ``getActiveSession()`` in a source give the facade."""
     instantiated, active = SparkSession._instantiatedSession, SparkSession.__dict__["getActiveSession"]  # noqa: SLF001
     SparkSession._instantiatedSession = session  # noqa: SLF001

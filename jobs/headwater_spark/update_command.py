@@ -6,21 +6,23 @@ import sys
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.commands.arguments import RunArguments
+from headwater.commands.findings import show_findings
 from headwater.commands.printing import print_json
 from headwater.commands.report import FlowReport, RunReport
-from headwater.errors import RefusedForSafety
+from headwater.definitions.finding import CODE_OF_CONDITION, finding
+from headwater.errors import InvalidPipeline, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.update import UpdateRequest, UpdateResult, plan_only, resolve_only, run_update
+from headwater_spark.execution.update import UpdateRequest, UpdateResult, lint_only, plan_only, run_update
 
 
 def answer(project: PipelineProject, arguments: RunArguments) -> int:
     """Do what the arguments ask for and print the result; returns the exit code. Raises HeadwaterError."""
     if arguments.validate:
-        return _validate(project, as_json=arguments.as_json)
+        return _validate(project, arguments)
     selection = Selection(
         arguments.tables, arguments.full_refresh, arguments.full_refresh_all, arguments.reset_checkpoint
     )
@@ -42,19 +44,50 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
     return report.exit_code
 
 
-def _validate(project: PipelineProject, *, as_json: bool) -> int:
-    manifest = resolve_only(project)
+def _validate(project: PipelineProject, arguments: RunArguments) -> int:
+    strict = arguments.strict or project.spec.lint.strict
+    try:
+        manifest, report = lint_only(project)
+    except InvalidPipeline as error:
+        if error.condition not in CODE_OF_CONDITION:
+            raise
+        return _end_invalid(error, as_json=arguments.as_json)
+    failed = report.fails(strict=strict)
     path = project.folder / FILE_NAME
-    write_atomically(path, portable(manifest, project.configuration).to_json())
-    if as_json:
-        datasets = [{"name": entry.name, "kind": entry.kind} for entry in manifest.datasets]
+    if not failed:
+        write_atomically(path, portable(manifest, project.configuration).to_json())
+    if arguments.as_json:
         print_json(
-            {"update_id": None, "state": "VALID", "flows": [], "datasets": datasets, "manifest": str(path)}
+            {
+                "update_id": None,
+                "state": "INVALID" if failed else "VALID",
+                "flows": [],
+                "datasets": [{"name": entry.name, "kind": entry.kind} for entry in manifest.datasets],
+                "manifest": None if failed else str(path),
+                "findings": [found.as_dict() for found in report.findings],
+                "silenced": [found.as_dict() for found in report.silenced],
+            }
         )
-    else:
-        print(f"The pipeline is valid: {len(manifest.datasets)} datasets, {len(manifest.flows)} flows.")
-        print(f"Wrote {path}; commit it, Airflow builds the DAG from it.")
+        return 2 if failed else 0
+    show_findings(report.findings, len(report.silenced))
+    if failed:
+        print("Nothing was written: correct the errors, or silence what is meant to be as it is.")
+        return 2
+    print(f"The pipeline is valid: {len(manifest.datasets)} datasets, {len(manifest.flows)} flows.")
+    print(f"Wrote {path}; commit it, Airflow builds the DAG from it.")
     return 0
+
+
+def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
+    """End with an error that is also one of the linter's findings."""
+    print(error, file=sys.stderr)
+    if as_json:
+        found = finding(CODE_OF_CONDITION[error.condition], error.what, error.remedy).as_dict()
+        found |= {"where": error.where, "silence": ""}
+        print_json(
+            {"update_id": None, "state": "INVALID", "flows": [], "error": error.as_dict(), "findings": [found], "silenced": []}
+        )  # fmt: skip
+    return error.exit_code
 
 
 def _report(result: UpdateResult) -> RunReport:

@@ -24,7 +24,7 @@ class RunArguments:
     """The arguments of ``run`` and ``validate``.
 
     ``attempt`` and ``max_attempts``: which try of a request this is, from 1 (Airflow's retries).
-    ``validate``: resolve the graph and write the manifest, run nothing.
+    ``validate``: resolve the graph and write the manifest, run nothing; ``strict``: its warnings are errors.
     """
 
     pipeline: str
@@ -42,6 +42,7 @@ class RunArguments:
     max_attempts: int = 1
     no_skip: bool = False
     validate: bool = False
+    strict: bool = False
 
     @property
     def selective(self) -> bool:
@@ -70,6 +71,7 @@ class RunArguments:
             "--dry-run": self.dry_run,
             "--no-skip": self.no_skip,
             "--validate": self.validate,
+            "--strict": self.strict,
             "--json": self.as_json,
         }
         return argv + [flag for flag, given in switches.items() if given]
@@ -80,6 +82,7 @@ def parse_run_arguments(argv: Sequence[str]) -> RunArguments:
     parser = Parser(prog="headwater run", allow_abbrev=False)
     add_run_arguments(parser)
     parser.add_argument("--validate", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--strict", action="store_true", help=argparse.SUPPRESS)
     return run_arguments(parser.parse_args(list(argv)))
 
 

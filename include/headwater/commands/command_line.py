@@ -45,8 +45,12 @@ def _parser() -> Parser:
     add_run_arguments(run)
     run.set_defaults(answer=_run)
 
-    validate = verb("validate", "Resolve the graph, check it, and write manifest.json beside pipeline.yml.")
+    validate = verb(
+        "validate",
+        "Resolve the graph, look for what will go wrong, and write manifest.json beside pipeline.yml.",
+    )
     add_project_arguments(validate)
+    validate.add_argument("--strict", action="store_true", help="warnings of the linter count as errors")
     validate.set_defaults(answer=_run, validate=True)
 
     graph = verb("graph", "Show the graph of the manifest.")

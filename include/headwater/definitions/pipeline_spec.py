@@ -14,9 +14,11 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    field_validator,
     model_validator,
 )
 
+from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
 _DURATION = re.compile(
@@ -132,6 +134,21 @@ class AirflowSpec(_Strict):
     alerts: AlertSpec = AlertSpec()
 
 
+class LintSpec(_Strict):
+    """What `validate` leaves out for the whole pipeline. ``strict``: warnings count as errors."""
+
+    ignore: tuple[str, ...] = ()
+    strict: bool = False
+
+    @field_validator("ignore")
+    @classmethod
+    def _known(cls, codes: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [code for code in codes if code not in LINT_RULES]
+        if unknown:
+            raise ValueError(f"no rule has the code {unknown[0]}; the codes are in docs/linter.md")
+        return codes
+
+
 class PipelineSpec(_Strict):
     """The whole of ``pipeline.yml``."""
 
@@ -150,6 +167,7 @@ class PipelineSpec(_Strict):
     spark: dict[str, ConfText] = Field(default_factory=dict)
     trigger_spec: TriggerSpec = Field(default="available_now", alias="trigger")
     airflow: AirflowSpec = AirflowSpec()
+    lint: LintSpec = LintSpec()
 
     @model_validator(mode="before")
     @classmethod

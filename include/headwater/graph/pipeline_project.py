@@ -14,6 +14,8 @@ from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 
+# Keys of the spec that no row depends on.
+_NOT_DATA = ("airflow", "lint")
 SOURCE_SUFFIXES = (".py", ".ipynb")
 
 
@@ -72,7 +74,7 @@ class PipelineProject:
         Values from the environment are left out: a manifest is committed on one machine and read on others.
         """
         digest = hashlib.sha256()
-        written = {key: value for key, value in read_written(self.spec_file).items() if key != "airflow"}
+        written = {key: value for key, value in read_written(self.spec_file).items() if key not in _NOT_DATA}
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(repr(sorted(self.parameters.items())).encode())
         modules = {path for path in self.folder.rglob("*.py") if not self._aside(path)}

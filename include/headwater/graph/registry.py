@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -94,6 +94,12 @@ class Registry:
     def flows(self) -> list[Flow]:
         """All flows."""
         return list(self._flows.values())
+
+    def keep(self, datasets: Collection[Dataset]) -> None:
+        """Forget every dataset but these, and every flow into another one; their declarations are taken as given here."""
+        self._datasets = {dataset.name: dataset for dataset in datasets}
+        self._functions, self._expectations = {}, {}
+        self._flows = {name: flow for name, flow in self._flows.items() if flow.target in self._datasets}
 
     def _with_rules(self, dataset: Dataset) -> Dataset:
         function = self._functions.get(dataset.name)

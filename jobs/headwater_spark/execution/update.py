@@ -28,6 +28,7 @@ from headwater_spark.execution.resets import run_resets
 from headwater_spark.execution.schedule import run_refreshes
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.graph_resolution import ResolvedPipeline, resolved_pipeline
+from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.session import start_session
 
 
@@ -61,6 +62,13 @@ def resolve_only(project: PipelineProject) -> Manifest:
     spark = start_session(project.pipeline_id, project.spec.spark)
     with resolved_pipeline(project, spark) as pipeline:
         return pipeline.manifest
+
+
+def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
+    """Resolve the graph and look for what will go wrong; writes nothing. Raises InvalidPipeline."""
+    spark = start_session(project.pipeline_id, project.spec.spark)
+    with resolved_pipeline(project, spark) as pipeline:
+        return pipeline.manifest, lint(pipeline)
 
 
 def plan_only(project: PipelineProject, selection: Selection) -> UpdatePlan:

@@ -7,6 +7,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
+from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
 from headwater_spark.sources import event_hubs
 from headwater_spark.sources.kafka_options import kafka_overrides
@@ -37,11 +38,14 @@ class PipelineSession(SparkSession):
     """
 
     resolution: NameResolution | None = None
+    given: GivenSources | None = None
 
     @classmethod
     def over(cls, base: SparkSession) -> PipelineSession:
         """A facade over a clone of ``base``: own settings and temporary views, same catalog and data."""
-        return cls(base.sparkContext, base._jsparkSession.cloneSession())  # noqa: SLF001 - no public way to clone
+        session = cls(base.sparkContext, base._jsparkSession.cloneSession())  # noqa: SLF001 - no public way to clone
+        session.given = given_sources()
+        return session
 
     @property
     def conf(self) -> PipelineConf:
@@ -63,12 +67,15 @@ class PipelineSession(SparkSession):
     @property
     def readStream(self) -> PipelineStreamReader:  # noqa: N802 - Spark's spelling
         """A stream reader whose ``table`` finds the pipeline's datasets first."""
+        if self.given is not None and self.given.bounded:
+            return BoundedStreamReader(self)  # type: ignore[return-value]  # it is used in the same way
         return PipelineStreamReader(self)
 
     def newSession(self) -> PipelineSession:  # noqa: N802 - Spark's spelling
         """As Spark's; it knows the same datasets."""
         session = PipelineSession(self.sparkContext, self._jsparkSession.newSession())
         session.resolution = self.resolution
+        session.given = self.given
         return session
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
@@ -104,7 +111,7 @@ class _KnowsFormats:
         if source is None:
             return
         self.source_format = source.lower()
-        if self.source_format in _NOT_HERE:
+        if self.source_format in _NOT_HERE and self.session.given is None:
             raise UnsupportedSource(
                 f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
             )
@@ -117,8 +124,10 @@ class _KnowsFormats:
         return kafka_overrides(self.options_given, zone)
 
 
-class PipelineBatchReader(_KnowsFormats, DataFrameReader):
+class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: ignore[misc]  # text's first name differs
     """``spark.read`` of the facade."""
+
+    streaming = False
 
     def __init__(self, spark: PipelineSession) -> None:
         super().__init__(spark)
@@ -153,7 +162,7 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        if self.source_format == event_hubs.FORMAT:
+        if self.source_format == event_hubs.FORMAT and self.session.given is None:
             reader = DataFrameReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
         super().options(**{**options, **self._translated()})
@@ -161,6 +170,10 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
+        if self.session.given is not None:
+            frame = self.session.given.table(tableName, self.session, streaming=False)
+            if frame is not None:
+                return frame
         if self.session.resolution is None:
             return super().table(tableName)
         return self.session.resolution.batch(tableName, self)
@@ -174,8 +187,10 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):
         return self._df(self._jreader.format("delta").load(path))
 
 
-class PipelineStreamReader(_KnowsFormats, DataStreamReader):
+class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
     """``spark.readStream`` of the facade."""
+
+    streaming = True
 
     def __init__(self, spark: PipelineSession) -> None:
         super().__init__(spark)
@@ -210,7 +225,7 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        if self.source_format == event_hubs.FORMAT:
+        if self.source_format == event_hubs.FORMAT and self.session.given is None:
             reader = DataStreamReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
         super().options(**{**options, **self._translated()})
@@ -218,6 +233,10 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table, as a stream."""
+        if self.session.given is not None:
+            frame = self.session.given.table(tableName, self.session, streaming=True)
+            if frame is not None:
+                return frame
         if self.session.resolution is None:
             return super().table(tableName)
         return self.session.resolution.stream(tableName, self)
@@ -229,3 +248,11 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
     def frame_at(self, path: str) -> DataFrame:
         """The Delta table at ``path`` as a stream, with the options given so far."""
         return self._df(self._jreader.format("delta").load(path))
+
+
+class BoundedStreamReader(PipelineBatchReader):
+    """``spark.readStream`` where everything that there is to read is read as one batch."""
+
+    def name(self, source_name: str) -> BoundedStreamReader:  # noqa: ARG002 - Spark's signature
+        """Do nothing: the name is that of a checkpoint's source, and a batch has none."""
+        return self

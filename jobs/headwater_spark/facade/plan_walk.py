@@ -9,7 +9,8 @@ from typing import Any
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that hold a plan of their own (``InSubquery`` holds a ``ListQuery``).
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
-_CURRENT_TIME = {
+# Expressions that Spark calls deterministic, and that tell the time of the run.
+CURRENT_TIME = {
     "CurrentDate",
     "CurrentTimestamp",
     "CurrentTimestampLike",
@@ -129,7 +130,7 @@ def reads_the_clock(plan: Any) -> bool:
             if not expression.deterministic():
                 return True
             if any(
-                class_name(part).rpartition(".")[2] in _CURRENT_TIME for part in expression_nodes(expression)
+                class_name(part).rpartition(".")[2] in CURRENT_TIME for part in expression_nodes(expression)
             ):
                 return True
     return False

@@ -42,6 +42,10 @@ class SqlText:
         views = {
             reference.start: self._view(".".join(reference.parts), reference.streaming) for reference in found
         }
+        given = self._session.given
+        if given is not None and given.bounded:
+            # The view is a batch: the word STREAM would ask for another.
+            return _replaced(text, found, views, with_aliases=True, streams=False)
         named = _replaced(text, found, views, with_aliases=True)
         try:
             self._parse(named)
@@ -73,14 +77,20 @@ class SqlText:
 
 
 def _replaced(
-    text: str, references: Sequence[TableReference], views: Mapping[int, str], *, with_aliases: bool
+    text: str,
+    references: Sequence[TableReference],
+    views: Mapping[int, str],
+    *,
+    with_aliases: bool,
+    streams: bool = True,
 ) -> str:
     # From the end, so that earlier positions stay right.
     for reference in sorted(references, key=lambda reference: -reference.start):
         span = text[reference.start : reference.stop + 1]
         dotted = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in reference.parts)
         # A stream's span begins with the word STREAM, and a table may be called so.
-        pattern = rf"(?<=stream\b)(\W*?){dotted}" if reference.streaming else f"(){dotted}"
+        word = r"(?<=stream\b)" if streams else r"stream\b"
+        pattern = rf"{word}(\W*?){dotted}" if reference.streaming else f"(){dotted}"
         span = re.sub(pattern, rf"\g<1>{views[reference.start]}", span, count=1, flags=re.IGNORECASE)
         if with_aliases and not reference.aliased:
             # Columns may be referred to by the table's name: `orders.id`.

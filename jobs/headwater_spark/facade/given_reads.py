@@ -1,0 +1,163 @@
+"""Reads that are answered with rows of a test in place of the source that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from headwater.graph.registry import Registry
+
+if TYPE_CHECKING:
+    from headwater_spark.evaluation import Evaluation
+    from headwater_spark.facade.pipeline_session import PipelineSession
+
+
+@dataclass(frozen=True)
+class SourceRequest:
+    """What a reader was told. ``options`` have lower-case keys; ``schema`` is a StructType, DDL text or None."""
+
+    format: str
+    path: str | None
+    streaming: bool
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: Any = None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The same source at another path, with more options."""
+
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class GivenSources(Protocol):
+    """Rows by what would be read. ``bounded``: what a source reads as a stream is read as a batch."""
+
+    bounded: bool
+
+    def has_table(self, name: str) -> bool:
+        """Whether rows are given in place of this dataset or table."""
+
+    def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
+        """The rows given in place of a dataset or table, if any."""
+
+    def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
+        """What to read in place of a source: a frame, or another place for the same reader. Raises SourceNotGiven."""
+
+    def narrow(self, registry: Registry, evaluation: Evaluation) -> None:
+        """Take out of the pipeline what is given, and what is not asked for."""
+
+
+_GIVEN: ContextVar[GivenSources | None] = ContextVar("headwater_given_sources", default=None)
+
+
+def given_sources() -> GivenSources | None:
+    """What is given to pipelines that are resolved now; None outside a test."""
+    return _GIVEN.get()
+
+
+@contextmanager
+def giving(sources: GivenSources) -> Iterator[None]:
+    """Answer the reads of pipelines that are resolved inside the block with given rows."""
+    token = _GIVEN.set(sources)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+class GivenReads:
+    """A reader that asks for given rows first. It stands before Spark's reader in the order of bases."""
+
+    session: PipelineSession
+    options_given: dict[str, str]
+    streaming: bool
+    _format: str | None = None
+    _schema: Any = None
+
+    def format(self, source: str) -> Any:
+        """As Spark's."""
+        self._format = source
+        return super().format(source)  # type: ignore[misc]
+
+    def schema(self, schema: Any) -> Any:
+        """As Spark's."""
+        self._schema = schema
+        return super().schema(schema)  # type: ignore[misc]
+
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - the name is Spark's
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        """As Spark's."""
+        if self.session.given is not None:
+            path, frame = self._substituted(format or self._format or "parquet", path, schema, options)
+            if frame is not None:
+                return frame
+        return super().load(path, format, schema, **options)  # type: ignore[misc,no-any-return]
+
+    def json(self, path: Any, schema: Any = None, *more: Any, **options: Any) -> DataFrame:
+        """As Spark's."""
+        return self._by_shorthand("json", path, schema, schema, *more, **options)
+
+    def csv(self, path: Any, schema: Any = None, *more: Any, **options: Any) -> DataFrame:
+        """As Spark's."""
+        return self._by_shorthand("csv", path, schema, schema, *more, **options)
+
+    def text(self, path: Any = None, *more: Any, paths: Any = None, **options: Any) -> DataFrame:
+        """As Spark's."""
+        return self._by_shorthand("text", paths if path is None else path, None, *more, **options)
+
+    def parquet(self, *paths: Any, **options: Any) -> DataFrame:
+        """As Spark's."""
+        return self._by_shorthand("parquet", paths[0] if len(paths) == 1 else list(paths), None, **options)
+
+    def orc(self, path: Any, *more: Any, **options: Any) -> DataFrame:
+        """As Spark's."""
+        return self._by_shorthand("orc", path, None, *more, **options)
+
+    def jdbc(self, url: str, table: str, *more: Any, **options: Any) -> DataFrame:
+        """As Spark's."""
+        if self.session.given is not None:
+            _, frame = self._substituted("jdbc", None, None, {"dbtable": table})
+            if frame is not None:
+                return frame
+        return super().jdbc(url, table, *more, **options)  # type: ignore[misc,no-any-return]
+
+    def _by_shorthand(self, name: str, path: Any, schema: Any, *more: Any, **options: Any) -> DataFrame:
+        if self.session.given is not None:
+            path, frame = self._substituted(name, path, schema, options)
+            if frame is not None:
+                return frame
+        paths = path if name == "parquet" and isinstance(path, list) else [path]
+        return getattr(super(), name)(*paths, *more, **options)  # type: ignore[no-any-return]
+
+    def _substituted(
+        self, source: str, path: Any, schema: Any, options: Mapping[str, Any]
+    ) -> tuple[Any, DataFrame | None]:
+        given = self.session.given
+        assert given is not None
+        told = {key.lower(): str(value) for key, value in options.items() if value is not None}
+        everything = {**self.options_given, **told}
+        where = path[0] if isinstance(path, list) and len(path) == 1 else path
+        request = SourceRequest(
+            source.lower(),
+            str(where) if where is not None else everything.get("path"),
+            self.streaming,
+            everything,
+            schema if schema is not None else self._schema,
+        )
+        found = given.source(request, self.session)
+        if isinstance(found, Moved):
+            super().options(**found.options)  # type: ignore[misc]
+            return found.path, None
+        return path, found

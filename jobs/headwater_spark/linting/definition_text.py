@@ -1,0 +1,97 @@
+"""The text of a definition: which lines it has, where in it a method is called, and the comments that silence."""
+
+from __future__ import annotations
+
+import ast
+import io
+import linecache
+import re
+import tokenize
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from headwater.definitions.source_location import SourceLocation
+
+_IGNORE = re.compile(r"#\s*headwater:\s*ignore\b(?:\[([^\]]*)\])?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class IgnoreComment:
+    """A comment ``# headwater: ignore[HW101, HW103] why``. ``codes`` is None where it names none."""
+
+    where: SourceLocation
+    codes: tuple[str, ...] | None
+
+
+@dataclass
+class SourceFile:
+    """A source by its label: its syntax tree, as far as it can be read, and its comments that silence."""
+
+    label: str
+    tree: ast.Module = field(init=False)
+    comments: list[IgnoreComment] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The loader put the text there, also of a notebook's cell.
+        text = "".join(linecache.getlines(self.label))
+        try:
+            self.tree = ast.parse(text)
+        except SyntaxError:
+            self.tree = ast.Module([], [])
+        self.comments = _comments(self.label, text)
+
+    def span(self, line: int) -> range:
+        """The lines of the definition that begins at ``line``, with its decorators and the line above them."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef) and _first_line(node) <= line <= (node.end_lineno or line):
+                return range(_first_line(node) - 1, (node.end_lineno or line) + 1)
+        for statement in self.tree.body:
+            if statement.lineno <= line <= (statement.end_lineno or line):
+                return range(statement.lineno - 1, (statement.end_lineno or line) + 1)
+        return range(line - 1, line + 1)
+
+    def calls(self, line: int, names: Collection[str]) -> list[int]:
+        """The lines inside the function that begins at ``line`` where one of these methods is called."""
+        span = self.span(line)
+        return [
+            node.func.end_lineno or node.lineno
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in names
+            and (node.func.end_lineno or node.lineno) in span
+        ]
+
+    def settings(self, key: str) -> list[int]:
+        """The lines where ``spark.conf.set`` sets ``key``."""
+        return [
+            node.lineno
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "set"
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and node.args[0].value == key
+        ]
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _comments(label: str, text: str) -> list[IgnoreComment]:
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+            if match is not None:
+                codes = (
+                    None
+                    if match[1] is None
+                    else tuple(c.strip().upper() for c in match[1].split(",") if c.strip())
+                )
+                found.append(IgnoreComment(SourceLocation(label, token.start[0]), codes or None))
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return found
+    return found

@@ -1,0 +1,86 @@
+"""Tables that forget before a stream comes by: HW301 and HW302."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from headwater.definitions.finding import Finding
+from headwater.definitions.schedule_interval import longest_gap
+from headwater.definitions.source import SourceKind
+from headwater.graph.manifest import SourceEntry
+from headwater_spark.linting.flow_case import FlowCase
+
+_PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week|month|year)s?", re.IGNORECASE)
+_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 604800,
+    "month": 2592000,
+    "year": 31536000,
+}
+_RULES = (
+    ("HW301", "delta.logRetentionDuration", "interval 30 days", "commits that were not read are forgotten"),
+    (
+        "HW302",
+        "delta.deletedFileRetentionDuration",
+        "interval 1 week",
+        "a vacuum removes files that were not read",
+    ),
+)
+
+
+def short_retention(case: FlowCase) -> Iterator[Finding]:
+    """HW301 and HW302."""
+    schedule = case.pipeline.project.spec.airflow.schedule
+    gap = longest_gap(schedule) if schedule else None
+    if gap is None:
+        return
+    entry = next(f for f in case.pipeline.manifest.flows if f.name == case.flow.name)
+    for source in entry.sources:
+        properties = _properties(case, source) if source.streaming else None
+        if properties is None:
+            continue
+        name = source.name or (source.location or "").rpartition("/")[2]
+        for code, key, default, consequence in _RULES:
+            kept = duration(properties.get(key, default))
+            if kept is not None and kept < gap:
+                yield case.find(
+                    code,
+                    f"It reads {name!r} as a stream, whose {key} is {properties.get(key, default + ', the default')}, and the "
+                    f"schedule ({schedule}) leaves up to {_shown(gap)} between updates: {consequence}.",
+                    f"Set the table's property {key} to more than that, or run the pipeline more often.",
+                    ("read_stream", "table", "load"),
+                )
+
+
+def duration(text: str) -> timedelta | None:
+    """An interval as Delta writes it (``interval 30 days``); None where it is none."""
+    parts = _PART.findall(text)
+    return timedelta(seconds=sum(int(n) * _SECONDS[unit.lower()] for n, unit in parts)) if parts else None
+
+
+def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None:
+    if source.kind is SourceKind.DATASET:
+        return next(
+            (d.table_properties for d in case.pipeline.registry.datasets() if d.name == source.name), None
+        )
+    if source.kind is not SourceKind.DELTA:
+        return None
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    path = case.pipeline.project.warehouse / (source.location or source.path or "")
+    try:
+        configuration: Mapping[str, str] = DeltaTable(str(path)).metadata().configuration
+    except (TableNotFoundError, OSError):
+        return None
+    return configuration
+
+
+def _shown(gap: timedelta) -> str:
+    hours = gap.total_seconds() / 3600
+    return f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"

@@ -1,0 +1,134 @@
+"""What is read, and how: HW106, HW107, HW201, HW202, HW501."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.definitions.finding import Finding, finding
+from headwater.definitions.source import SourceKind
+from headwater.definitions.source_location import SourceLocation
+from headwater.graph.manifest import SourceEntry
+from headwater_spark.linting.flow_case import FlowCase, StreamLeaf
+
+_TOLERANT = ("skipchangecommits", "readchangefeed", "ignorechanges", "ignoredeletes")
+_CHANGES = {"MERGE", "UPDATE", "DELETE"}
+_LIMITS = {
+    "kafka": ("maxoffsetspertrigger",),
+    "files": ("maxfilespertrigger", "maxbytespertrigger", "cloudfiles.maxfilespertrigger", "cloudfiles.maxbytespertrigger"),
+}  # fmt: skip
+_FILES = ("json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile", "cloudfiles")
+_SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+def forgotten_caches(case: FlowCase) -> Iterator[Finding]:
+    """HW106."""
+    where = case.flow.location
+    file = case.files.get(where.file) if where is not None else None
+    if where is None or file is None:
+        return
+    for line in sorted(set(file.calls(where.line, ("cache", "persist")))):
+        yield finding(
+            "HW106",
+            "The function caches a DataFrame. It is called anew for every update, and what it caches is never released.",
+            "Leave it out. What several tables shall share belongs in a materialized view that they read.",
+            SourceLocation(where.file, line),
+            case.dataset.name,
+        )
+
+
+def frozen_settings(case: FlowCase) -> Iterator[Finding]:
+    """HW107."""
+    stateful = case.nodes_of(
+        "Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"
+    )  # fmt: skip
+    where = case.flow.location
+    file = case.files.get(where.file) if where is not None else None
+    if not stateful or file is None:
+        return
+    for line in file.settings(_SHUFFLE):
+        yield finding(
+            "HW107",
+            f"{_SHUFFLE} is set here. A query with state keeps the number that it had at its first start: "
+            "another value changes nothing, until a full refresh.",
+            "Choose it before the first start, under `spark` in pipeline.yml.",
+            SourceLocation(file.label, line),
+            case.dataset.name,
+        )
+
+
+def streams_of_changing_tables(case: FlowCase) -> Iterator[Finding]:
+    """HW201 and HW202."""
+    entry = next(f for f in case.pipeline.manifest.flows if f.name == case.flow.name)
+    for source in entry.sources:
+        if not source.streaming or source.kind not in (SourceKind.DATASET, SourceKind.DELTA):
+            continue
+        if _tolerates(case, source):
+            continue
+        modes = case.pipeline.evaluation.output_modes
+        if source.kind is SourceKind.DATASET and any(
+            modes.get(flow.name, "append") != "append"
+            for flow in case.pipeline.registry.flows() if flow.target == source.name
+        ):  # fmt: skip
+            yield case.find(
+                "HW201",
+                f"It reads {source.name!r} as a stream, and each batch replaces rows of that table: the next update fails.",
+                f'Read it as a batch, dp.read("{source.name}"), or give its aggregation a watermark, so that it only appends.',
+                ("read_stream", "table"),
+            )
+        if source.kind is SourceKind.DELTA:
+            yield from _changed_before(case, source)
+
+
+def first_loads(case: FlowCase) -> Iterator[Finding]:
+    """HW501."""
+    for leaf in case.stream_leaves:
+        kind = _kind(leaf)
+        if kind is None or case.is_stub(leaf.path) or any(option in leaf.options for option in _LIMITS[kind]):
+            continue
+        if leaf.options.get("startingoffsets", "latest") == "latest" and kind == "kafka":
+            continue  # nothing of the past is read
+        what = leaf.options.get("subscribe") or leaf.options.get("subscribepattern") or leaf.path
+        option = "maxOffsetsPerTrigger" if kind == "kafka" else "maxFilesPerTrigger"
+        yield case.find(
+            "HW501",
+            f"Nothing limits a batch from {what!r}: the first update reads all that is there at once.",
+            f'If that is much, set .option("{option}", ...): the update then takes it in several batches.',
+            ("load", "table", *_FILES),
+        )
+
+
+def _tolerates(case: FlowCase, source: SourceEntry) -> bool:
+    if any(source.options.get(key) == "true" for key in ("skipChangeCommits", "readChangeFeed")):
+        return True
+    end = f"/{(source.location or source.name).rstrip('/').rpartition('/')[2]}"
+    leaves = [leaf for leaf in case.stream_leaves if f"/{leaf.path.strip('/')}".endswith(end)]
+    return any(leaf.options.get(option, "false").lower() == "true" for leaf in leaves for option in _TOLERANT)
+
+
+def _changed_before(case: FlowCase, source: SourceEntry) -> Iterator[Finding]:
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    path = case.pipeline.project.warehouse / (source.location or source.path or "")
+    try:
+        history = DeltaTable(str(path)).history(200)
+    except (TableNotFoundError, OSError):
+        return
+    changes = sorted({str(commit.get("operation")) for commit in history} & _CHANGES)
+    if changes:
+        yield case.find(
+            "HW202",
+            f"It reads the table {path.name!r} as a stream, and that table gets updates ({', '.join(changes)} in its log): "
+            "the stream fails at the next one.",
+            'Read it with .option("skipChangeCommits", "true") to take appended rows only, or follow its changes with '
+            '.option("readChangeFeed", "true").',
+            ("table", "load", "read_stream"),
+        )
+
+
+def _kind(leaf: StreamLeaf) -> str | None:
+    if "kafka" in leaf.format:
+        return "kafka"
+    # Delta takes a thousand files at a time unless it is told otherwise.
+    short = leaf.format.rpartition(".")[2].removesuffix("fileformat")
+    return "files" if short in _FILES else None

@@ -1,0 +1,114 @@
+"""State that only grows: HW101 to HW104."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.definitions.finding import Finding
+from headwater_spark.facade.plan_walk import class_name, expression_nodes, items
+from headwater_spark.linting.flow_case import FlowCase, watermark_of
+
+_WATERMARK = 'Add .withWatermark("event_time", "10 minutes") before it'
+
+
+def unbounded_aggregations(case: FlowCase) -> Iterator[Finding]:
+    """HW101."""
+    for node in case.nodes_of("Aggregate"):
+        keys = items(node.groupingExpressions())
+        if not keys or any(watermark_of(part) for key in keys for part in expression_nodes(key)):
+            continue
+        names = ", ".join(_name(key) for key in keys)
+        yield case.find(
+            "HW101",
+            f"The aggregation by {names} has no watermark among its keys: its state keeps every key that ever came, "
+            "and each batch writes the whole result.",
+            f"{_WATERMARK}, and group by a window over that column. If the keys are few and stay so, silence this.",
+            ("groupBy", "groupby", "rollup", "cube", "agg", "count"),
+        )
+
+
+def unbounded_deduplications(case: FlowCase) -> Iterator[Finding]:
+    """HW103."""
+    for node in case.nodes_of("Deduplicate", "Distinct"):
+        keys = items(node.keys()) if class_name(node).endswith(".Deduplicate") else items(node.output())
+        if any(watermark_of(key) for key in keys):
+            continue
+        names = ", ".join(_name(key) for key in keys)
+        marked = next((_name(a) for a in items(node.child().output()) if watermark_of(a)), None)
+        if marked:
+            message = (
+                f"dropDuplicates over {names} leaves out {marked!r}, which has the watermark: "
+                "the watermark frees nothing, and every key is kept for good."
+            )
+        else:
+            message = (
+                f"The deduplication over {names} has no watermark: every key that ever came is kept for good."
+            )
+        yield case.find(
+            "HW103",
+            message,
+            f"{'Use' if marked else _WATERMARK + ', and use'} .dropDuplicatesWithinWatermark([...]): "
+            "it forgets a key when the watermark's delay has passed.",
+            ("dropDuplicates", "drop_duplicates", "distinct"),
+        )
+
+
+def unbounded_joins(case: FlowCase) -> Iterator[Finding]:
+    """HW102."""
+    for node in case.nodes_of("Join"):
+        left, right = node.left(), node.right()
+        if not (left.isStreaming() and right.isStreaming()):
+            continue
+        sides = [name for name, one, other in (("left", left, right), ("right", right, left))
+                 if not _bounded(case, node, one, other)]  # fmt: skip
+        if not sides:
+            continue
+        yield case.find(
+            "HW102",
+            f"The join of two streams keeps every row of its {' and '.join(sides)} side for good: nothing in the "
+            "condition says how long a partner may be awaited.",
+            "Give both sides a watermark, and bound the times in the condition: "
+            "click_time BETWEEN shown_time AND shown_time + INTERVAL 5 MINUTES.",
+            ("join",),
+        )
+
+
+def _bounded(case: FlowCase, join: Any, side: Any, other: Any) -> bool:
+    """Whether Spark can free the state of ``side``: by a window among the keys, or by a bound in the condition."""
+    jvm = case.frame.sparkSession._jvm  # noqa: SLF001 - Spark's own reckoning has no public face in Python
+    helper = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper")
+    if helper.isWatermarkInJoinKeys(join):
+        return True
+    attributes = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.AttributeSet")
+    # Any watermark will do, only whether there is a bound matters; this one is too large for anything but a long.
+    watermark = getattr(jvm, "scala.Option").apply(10**13)
+    return any(
+        helper.getStateValueWatermark(
+            side.outputSet(), attributes.apply(marked), join.condition(), watermark
+        ).isDefined()
+        for marked in items(other.output())
+        if watermark_of(marked)
+    )
+
+
+def stateful_functions(case: FlowCase) -> Iterator[Finding]:
+    """HW104."""
+    for node in case.nodes_of("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"):
+        old = class_name(node).endswith("WithState")
+        mode = class_name(node.timeout() if old else node.timeMode()).rpartition(".")[2].rstrip("$")
+        if mode not in ("NoTimeout", "NoTime"):
+            continue
+        yield case.find(
+            "HW104",
+            "The function keeps state by key, and has no timeout or timer with which to let go of any.",
+            'Give it one: applyInPandasWithState(..., timeoutConf="EventTimeTimeout"), or '
+            'transformWithState(..., timeMode="EventTime") with timers or a TTL.',
+            ("applyInPandasWithState", "transformWithState", "transformWithStateInPandas"),
+        )
+
+
+def _name(expression: Any) -> str:
+    name = getattr(expression, "name", None)
+    text = str(expression.sql())
+    return str(name()) if name is not None and "(" not in text else text

@@ -1,0 +1,161 @@
+"""The linter finds what the page about it says, at the user's line, and is silent where it is told to be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from headwater.definitions.finding import CODE_OF_CONDITION, LINT_RULES, Finding, Severity
+from headwater.errors import InvalidPipeline
+from headwater_spark.linting.linter import LintReport, lint
+
+PAGE = (Path(__file__).parents[2] / "docs" / "linter.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^### (HW\d{3})\n(.*?)(?=^### |\Z)", PAGE, re.DOTALL | re.MULTILINE))
+# What the page takes as given.
+EVENTS = """
+@dp.table
+def events():
+    columns = "event_id STRING, user_id STRING, event_time TIMESTAMP, amount INT"
+    return spark.readStream.schema(columns).option("maxFilesPerTrigger", 100).json(LANDING)
+
+"""
+# Spark would raise it while the query is described.
+RAISED = {"HW105"}
+DAILY = 'airflow: {schedule: "0 3 * * *"}\n'
+
+
+def examples(code: str) -> list[str]:
+    """The Python blocks of a rule's section."""
+    return re.findall(r"^```python\n(.*?)^```", SECTIONS[code], re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def findings(pipeline, tmp_path):
+    """Lint a source after the page's own table; with ``spec`` added to pipeline.yml."""
+
+    def run(source: str, spec: str = DAILY) -> LintReport:
+        case = pipeline(EVENTS + source.replace("/landing", str(tmp_path / "landing")), spec=spec)
+        (tmp_path / "landing" / "files").mkdir(exist_ok=True)
+        with case.resolved() as resolved:
+            return lint(resolved)
+
+    return run
+
+
+def codes(report: LintReport) -> set[str]:
+    """The codes of what was found."""
+    return {found.code for found in report.findings}
+
+
+def only(report: LintReport) -> Finding:
+    """The one finding."""
+    assert len(report.findings) == 1, report.findings
+    return report.findings[0]
+
+
+def test_every_rule_is_documented():
+    """Each code has a section with two examples and its severity, and the page has no other codes."""
+    assert set(SECTIONS) == set(LINT_RULES)
+    for code, rule in LINT_RULES.items():
+        assert len(examples(code)) == 2, code
+        assert f"({rule.severity}" in SECTIONS[code], code
+        assert SECTIONS[code].strip().startswith(rule.title), code
+
+
+@pytest.mark.parametrize("code", sorted(LINT_RULES))
+def test_examples(code, findings, tmp_path):
+    """The first example of each rule has its finding, at a line of the example; the second one has none."""
+    if code == "HW202":
+        table = tmp_path / "warehouse" / "shop" / "corrected"
+        write_deltalake(str(table), pa.table({"id": [1, 2]}))
+        DeltaTable(str(table)).delete("id = 1")
+    bad, good = examples(code)
+    if code in RAISED:
+        with pytest.raises(InvalidPipeline) as raised:
+            findings(bad)
+        assert CODE_OF_CONDITION[raised.value.condition] == code
+        assert "main.py:" in raised.value.where
+    else:
+        report = findings(bad)
+        found = [one for one in report.findings if one.code == code]
+        assert len(found) == 1, report
+        assert found[0].where is not None
+        assert found[0].where.line > EVENTS.count("\n") + 1
+        assert found[0].severity is LINT_RULES[code].severity
+        assert found[0].remedy
+    assert codes(findings(good)) == set()
+
+
+def test_line_of_the_call(findings):
+    """A finding points at the call, not only at the function."""
+    found = only(findings(examples("HW103")[0].replace(".dropDuplicates", "\\\n        .dropDuplicates")))
+    assert found.where is not None
+    text = Path(found.where.file).read_text(encoding="utf-8").splitlines()
+    assert ".dropDuplicates" in text[found.where.line - 1]
+    assert found.dataset == "once_each"
+
+
+def test_silenced_by_comment(findings):
+    """A comment silences its code in its own definition, in any place of it, and nowhere else."""
+    source = examples("HW103")[0]
+    above = findings("# headwater: ignore[HW103] they are few\n" + source)
+    inside = findings(source.replace("():\n", "():\n    # headwater: ignore[hw501, hw103]\n"))
+    assert (codes(above), codes(inside)) == (set(), set())
+    assert [found.code for found in above.silenced] == ["HW103"]
+    other = findings(
+        "@dp.table\ndef copy():  # headwater: ignore[HW103]\n    return dp.read_stream('events')\n\n\n"
+        + source
+    )
+    assert codes(other) == {"HW103", "HW002"}
+    in_text = findings(source.replace("():\n", "():\n    'headwater: ignore[HW103]'\n"))
+    assert codes(in_text) == {"HW103"}
+
+
+def test_silenced_for_the_pipeline(findings):
+    """`lint.ignore` silences a code everywhere; a code that does not exist is refused."""
+    report = findings(examples("HW501")[0], "lint: {ignore: [HW501]}\n")
+    assert (codes(report), [found.code for found in report.silenced]) == (set(), ["HW501"])
+    with pytest.raises(InvalidPipeline, match="HW999"):
+        findings("", "lint: {ignore: [HW999]}\n")
+
+
+def test_a_view_is_blamed_once(findings):
+    """What stands in a view is found at the view, and not again at each of its readers."""
+    report = findings(
+        "@dp.temporary_view\ndef unique():\n    return dp.read_stream('events').dropDuplicates(['event_id'])\n\n"
+        "@dp.table\ndef one():\n    return dp.read_stream('unique')\n\n"
+        "@dp.table\ndef other():\n    return dp.read_stream('unique')\n"
+    )
+    assert only(report).dataset == "unique"
+
+
+def test_sql_text(findings):
+    """SQL text is looked at as any query is."""
+    assert codes(findings("@dp.table\ndef s():\n    return spark.sql('SELECT DISTINCT user_id FROM STREAM events')\n")) == {"HW103"}  # fmt: skip
+    assert codes(findings("@dp.table\ndef s():\n    return spark.sql('SELECT user_id, count(*) AS n FROM STREAM events GROUP BY user_id')\n")) == {"HW101"}  # fmt: skip
+
+
+def test_what_is_in_order(findings):
+    """Bounded state, batch reads and few-key totals without keys give no finding."""
+    source = (
+        "@dp.materialized_view\ndef m():\n    return dp.read('events').dropDuplicates(['event_id']).groupBy('user_id').count()\n\n"
+        "@dp.table\ndef total():\n    return dp.read_stream('events').agg(F.count('*').alias('n'))\n\n"
+        "@dp.table\ndef d():\n    return dp.read_stream('events').withWatermark('event_time', '1 hour').dropDuplicates(['event_id', 'event_time'])\n\n"
+        "@dp.table\ndef w():\n    return dp.read_stream('events').withWatermark('event_time', '1 hour').groupBy(F.session_window('event_time', '5 minutes'), 'user_id').count()\n"
+    )
+    assert codes(findings(source)) == set()
+
+
+def test_severity_and_strictness(findings):
+    """Errors fail always, warnings only where they are told to, infos never."""
+    warning = findings(examples("HW103")[0])
+    assert (warning.fails(strict=False), warning.fails(strict=True)) == (False, True)
+    error = findings(examples("HW402")[0])
+    assert error.fails(strict=False)
+    assert error.findings[0].severity is Severity.ERROR
+    info = findings(examples("HW501")[0])
+    assert not info.fails(strict=True)
