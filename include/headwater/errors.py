@@ -6,7 +6,8 @@ HeadwaterError                       what, where, what to do; a condition name; 
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
-│   ├── NotADataFrame, ActionInDefinition, InvalidExpectation, QueryFailed
+│   ├── NotADataFrame, ActionInDefinition, InvalidExpectation
+│   ├── QueryFailed, DuplicateColumn
 │   ├── StreamingReadOfMaterializedView
 │   ├── UnsupportedArgument, UnsupportedSource, UnsupportedStreamOperation
 │   ├── DatasetReadAtImport
@@ -173,6 +174,12 @@ class QueryFailed(InvalidPipeline):
     """Spark could not analyse the query that a dataset function describes."""
 
     condition = "QUERY_FAILED"
+
+
+class DuplicateColumn(QueryFailed):
+    """A query returns two columns whose names differ in letter case at most."""
+
+    condition = "DUPLICATE_COLUMN"
 
 
 class StreamingReadOfMaterializedView(InvalidPipeline):

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
-from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater.errors import DuplicateColumn, QueryFailed, UnsupportedArgument
 from headwater_spark.loader.source_errors import describe
 
 # Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
@@ -82,7 +82,7 @@ def _check_names(flow: Flow, schema: StructType) -> None:
     names = [field.name.lower() for field in schema.fields]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise QueryFailed(
+        raise DuplicateColumn(
             f"{flow.name!r} returns more than one column named {', '.join(map(repr, twice))}.",
             where=flow.location,
             remedy=f'Choose one of them after the join: .select("e.*", "i.other") or .drop(right["{twice[0]}"]), or '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,9 +10,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from headwater.commands.arguments import RunArguments
 from headwater.definitions.finding import CODE_OF_CONDITION, LINT_RULES, Finding, Severity
 from headwater.errors import InvalidPipeline
+from headwater.graph.manifest import read_manifest
+from headwater.graph.pipeline_project import open_project
+from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.linting.linter import LintReport, lint
+from headwater_spark.update_command import answer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "linter.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (HW\d{3})\n(.*?)(?=^### |\Z)", PAGE, re.DOTALL | re.MULTILINE))
@@ -23,8 +29,8 @@ def events():
     return spark.readStream.schema(columns).option("maxFilesPerTrigger", 100).json(LANDING)
 
 """
-# Spark would raise it while the query is described.
-RAISED = {"HW105"}
+# They end the resolution.
+RAISED = {"HW105", "HW402"}
 DAILY = 'airflow: {schedule: "0 3 * * *"}\n'
 
 
@@ -154,8 +160,72 @@ def test_severity_and_strictness(findings):
     """Errors fail always, warnings only where they are told to, infos never."""
     warning = findings(examples("HW103")[0])
     assert (warning.fails(strict=False), warning.fails(strict=True)) == (False, True)
-    error = findings(examples("HW402")[0])
+    error = findings(examples("HW201")[0])
     assert error.fails(strict=False)
     assert error.findings[0].severity is Severity.ERROR
     info = findings(examples("HW501")[0])
     assert not info.fails(strict=True)
+
+
+@pytest.fixture
+def validated(pipeline, capsys):
+    """Validate a source after the page's own table: the exit code, the JSON object, and whether a manifest was written."""
+
+    def run(source: str, *, spec: str = "", **arguments: bool) -> tuple[int, dict, bool]:
+        case = pipeline(EVENTS + source, spec=spec)
+        asked = RunArguments(str(case.folder), validate=True, as_json=True, **arguments)
+        code = answer(case.project(), asked)
+        written = (case.folder / "manifest.json").exists()
+        return code, json.loads(capsys.readouterr().out.splitlines()[-1]), written
+
+    return run
+
+
+def test_validate_with_a_warning(validated):
+    """A warning is told and the manifest is written; with --strict, or `lint.strict`, it is an error and nothing is."""
+    source = examples("HW103")[0]
+    code, told, written = validated(source)
+    assert (code, told["state"], written) == (0, "VALID", True)
+    found = told["findings"][0]
+    assert (found["code"], found["severity"], found["dataset"]) == ("HW103", "warning", "once_each")
+    assert re.search(r"main\.py:\d+$", found["where"])
+    assert "HW103" in found["silence"]
+    code, told, _ = validated(source, strict=True)
+    assert (code, told["state"], told["manifest"]) == (2, "INVALID", None)
+    assert validated(source, spec="lint: {strict: true}\n")[0] == 2
+
+
+def test_validate_with_an_error(validated):
+    """An error ends with code 2 and no manifest, also where the graph can't be resolved for it."""
+    code, told, written = validated(examples("HW201")[0])
+    assert (code, told["state"], written) == (2, "INVALID", False)
+    code, told, written = validated(examples("HW105")[0])
+    assert (code, told["state"], written) == (2, "INVALID", False)
+    assert told["findings"][0]["code"] == "HW105"
+    assert told["error"]["condition"] == "UNSUPPORTED_STREAM_OPERATION"
+
+
+def test_validate_for_people(pipeline, capsys):
+    """On a terminal each finding is told with its code, line, remedy and how to silence it, and then counted."""
+    case = pipeline(EVENTS + examples("HW103")[0])
+    assert answer(case.project(), RunArguments(str(case.folder), validate=True)) == 0
+    text = capsys.readouterr().out
+    assert "warning HW103  once_each" in text
+    assert "what to do: " in text
+    assert "# headwater: ignore[HW103]" in text
+    assert "The linter found 1 warning." in text
+
+
+def test_shipped_pipeline_is_clean(spark, tmp_path):
+    """The shipped pipeline has no finding that is not silenced with a reason, and its manifest fits its sources."""
+    for folder in ("clicks/web", "clicks/app", "customers"):
+        (tmp_path / folder).mkdir(parents=True)
+    orders = Path(__file__).parents[2] / "jobs" / "pipelines" / "orders"
+    project = open_project(
+        orders, storage=tmp_path, warehouse=tmp_path, environment={"HEADWATER_LANDING": str(tmp_path)}
+    )
+    with resolved_pipeline(project, spark) as resolved:
+        assert lint(resolved).findings == ()
+    manifest = read_manifest(orders / "manifest.json")
+    assert manifest is not None
+    assert manifest.source_hash == project.source_hash()

@@ -177,7 +177,7 @@ OUTCOMES: dict[tuple[str, int], Outcome] = {
     ("004", 6): distinct(frame="streaming_metrics"),
     ("004", 7): started('.table("silver.deduplicated_events")', "return df"),
     # Both sides have user_id; which of them the table shall have, the query has to say.
-    ("004", 8): Refused("QUERY_FAILED", "def from_block", '.select("e.*"', frame="joined_stream"),
+    ("004", 8): Refused("DUPLICATE_COLUMN", "def from_block", '.select("e.*"', frame="joined_stream"),
     ("004", 9): Runs(
         {"from_block": 6},
         frame="enriched_stream",

@@ -8,16 +8,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-_PRODUCTS = {
-    "espresso beans": 14.9,
-    "filter papers": 3.5,
-    "grinder": 129.0,
-    "kettle": 59.0,
-    "milk jug": 18.5,
-    "mug": 11.0,
-    "scale": 34.9,
-    "travel press": 27.0,
-}
+from headwater.testing.shapes import broken, iso, product
+
 _COUNTRIES = ("AT", "BR", "CA", "CH", "DE", "ES", "FR", "IT", "JP", "NL", "SE", "US")
 _FIRST_NAMES = ("Ada", "Ben", "Chen", "Dora", "Emil", "Fatou", "Goran", "Hana", "Ivo", "Jun", "Kofi", "Lena")
 _LAST_NAMES = (
@@ -139,11 +131,11 @@ class SampleData:
         return sent, Counts(messages=len(sent), duplicates=len(repeats), **kinds)
 
     def _order(self, kind: str, now: datetime) -> Message:
-        product, price = self._product()
+        name, price = product(self._random)
         order: dict[str, Any] = {
             "order_id": self._id("o"),
             "customer_id": self._random.choice(self._customers)["customer_id"],
-            "product": product,
+            "product": name,
             "quantity": self._random.choice((1, 1, 1, 2, 2, 3)),
             "price": price,
             "ordered_at": self._moment(now, hours=kind == "late"),
@@ -152,13 +144,8 @@ class SampleData:
             order |= self._random.choice(({"quantity": 0}, {"quantity": -1}, {"price": -price}))
         text = json.dumps(order)
         if kind == "malformed":
-            text = self._broken(order, text)
+            text = broken(self._random, order, "order_id", "ordered_at")
         return Message(order["customer_id"], text)
-
-    def _broken(self, order: dict[str, Any], text: str) -> str:
-        without_id = json.dumps({key: value for key, value in order.items() if key != "order_id"})
-        strange_time = json.dumps({**order, "ordered_at": "yesterday"})
-        return self._random.choice((text[: len(text) // 2], "<order/>", "", "[]", without_id, strange_time))
 
     def _clicks(self, lines: int, now: datetime) -> tuple[dict[str, tuple[str, ...]], int]:
         of_channel: dict[str, list[str]] = {"web": [], "app": []}
@@ -167,7 +154,7 @@ class SampleData:
             click = {
                 "click_id": self._id("k"),
                 "customer_id": self._random.choice(self._customers)["customer_id"],
-                "product": self._product()[0],
+                "product": product(self._random)[0],
                 "clicked_at": self._moment(now, hours=False),
             }
             text = json.dumps(click)
@@ -194,14 +181,9 @@ class SampleData:
         country = self._random.choice(_COUNTRIES)
         return {"customer_id": identity, "name": name, "email": f"{identity}@example.org", "country": country}
 
-    def _product(self) -> tuple[str, float]:
-        # The first ones sell best.
-        weights = [1 / rank for rank in range(1, len(_PRODUCTS) + 1)]
-        return self._random.choices(list(_PRODUCTS.items()), weights)[0]
-
     def _moment(self, now: datetime, *, hours: bool) -> str:
         ago = self._random.uniform(3600, 6 * 3600) if hours else self._random.expovariate(1 / 60)
-        return (now - timedelta(seconds=ago)).isoformat(timespec="milliseconds")
+        return iso(now - timedelta(seconds=ago))
 
     def _id(self, kind: str) -> str:
         self._numbers += 1

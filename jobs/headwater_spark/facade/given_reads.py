@@ -78,32 +78,19 @@ class GivenReads:
     session: PipelineSession
     options_given: dict[str, str]
     streaming: bool
-    _format: str | None = None
+    source_format: str
     _schema: Any = None
-
-    def format(self, source: str) -> Any:
-        """As Spark's."""
-        self._format = source
-        return super().format(source)  # type: ignore[misc]
 
     def schema(self, schema: Any) -> Any:
         """As Spark's."""
         self._schema = schema
         return super().schema(schema)  # type: ignore[misc]
 
-    def load(
-        self,
-        path: Any = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
-        schema: Any = None,
-        **options: Any,
-    ) -> DataFrame:
-        """As Spark's."""
-        if self.session.given is not None:
-            path, frame = self._substituted(format or self._format or "parquet", path, schema, options)
-            if frame is not None:
-                return frame
-        return super().load(path, format, schema, **options)  # type: ignore[misc,no-any-return]
+    def given_load(self, path: Any, schema: Any) -> tuple[Any, DataFrame | None]:
+        """What ``load`` is to do, its format and options known: read another path, or take this frame."""
+        if self.session.given is None:
+            return path, None
+        return self._substituted(self.source_format or "parquet", path, schema, {})
 
     def json(self, path: Any, schema: Any = None, *more: Any, **options: Any) -> DataFrame:
         """As Spark's."""
@@ -158,6 +145,6 @@ class GivenReads:
         )
         found = given.source(request, self.session)
         if isinstance(found, Moved):
-            super().options(**found.options)  # type: ignore[misc]
+            self.options(**found.options)  # type: ignore[attr-defined]
             return found.path, None
         return path, found

@@ -162,7 +162,10 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        if self.source_format == event_hubs.FORMAT and self.session.given is None:
+        path, given = self.given_load(path, schema)
+        if given is not None:
+            return given
+        if self.source_format == event_hubs.FORMAT:
             reader = DataFrameReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
         super().options(**{**options, **self._translated()})
@@ -225,7 +228,10 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        if self.source_format == event_hubs.FORMAT and self.session.given is None:
+        path, given = self.given_load(path, schema)
+        if given is not None:
+            return given
+        if self.source_format == event_hubs.FORMAT:
             reader = DataStreamReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
         super().options(**{**options, **self._translated()})

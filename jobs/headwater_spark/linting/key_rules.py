@@ -1,8 +1,7 @@
-"""Keys and columns: HW401 and HW402."""
+"""Keys: HW401."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,19 +24,6 @@ def unsteady_keys(case: FlowCase) -> Iterator[Finding]:
                     "Take the key from the data: an id that came with the row, or a hash over its columns (sha2).",
                     calls,
                 )
-
-
-def duplicate_columns(case: FlowCase) -> Iterator[Finding]:
-    """HW402."""
-    counts = Counter(name.lower() for name in case.frame.columns)
-    twice = [name for name, count in counts.items() if count > 1]
-    if twice:
-        spelled = [name for name in case.frame.columns if name.lower() in twice]
-        yield case.find(
-            "HW402",
-            f"The query returns {', '.join(spelled)}: letter case does not tell columns apart, and a table can't have both.",
-            "Rename one of them (.withColumnRenamed), or drop the one that a join has brought along.",
-        )
 
 
 def _unsteady_columns(nodes: list[Any]) -> dict[int, str]:

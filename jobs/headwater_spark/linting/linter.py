@@ -9,7 +9,7 @@ from headwater.definitions.finding import LINT_RULES, Finding, Severity, finding
 from headwater_spark.graph_resolution import ResolvedPipeline
 from headwater_spark.linting.definition_text import IgnoreComment, SourceFile
 from headwater_spark.linting.flow_case import FlowCase
-from headwater_spark.linting.key_rules import duplicate_columns, unsteady_keys
+from headwater_spark.linting.key_rules import unsteady_keys
 from headwater_spark.linting.retention_rules import short_retention
 from headwater_spark.linting.source_rules import (
     first_loads,
@@ -34,7 +34,6 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     streams_of_changing_tables,
     short_retention,
     unsteady_keys,
-    duplicate_columns,
     first_loads,
 )
 _ORDER = list(Severity)

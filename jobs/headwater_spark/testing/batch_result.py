@@ -35,7 +35,7 @@ class BatchEvaluation(Evaluation):
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
-        self._record(dataset)
+        self._record(dataset, name)
         return self.frame_of(dataset)
 
     def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:

@@ -136,14 +136,16 @@ class RowsInPlace:
                 f"There is no dataset {self._target!r}.",
                 remedy=f"The source declares: {', '.join(d.name for d in self._originals.values())}.",
             )
+        target = self._originals[target.lower()].name if target is not None else None
         for name in self._originals:
             given = self._input_of_table(name)
             if given is not None and given.schema is None:
                 given.schema = self._declared_schema(name)
         evaluation.forget()
-        registry.keep([_in_test(d, target) for d in self._originals.values() if self._input_of_table(d.name) is None or d.name == target])  # fmt: skip
+        run = [d for d in self._originals.values() if _runs(d, self._input_of_table(d.name), target)]
+        registry.keep([_in_test(dataset, target) for dataset in run])
         if target is not None:
-            dataset = next(d for d in registry.datasets() if d.name.lower() == target.lower())
+            dataset = next(d for d in registry.datasets() if d.name == target)
             evaluation.schema_of(dataset)
             needed = _closure(dataset.name, registry, evaluation)
             registry.keep([d for d in registry.datasets() if d.name in needed])
@@ -209,6 +211,11 @@ class RowsInPlace:
         if not self.one_by_one:
             return {}
         return {"cloudFiles.maxFilesPerTrigger" if source == "cloudfiles" else "maxFilesPerTrigger": "1"}
+
+
+def _runs(dataset: Dataset, given: GivenInput | None, target: str | None) -> bool:
+    """Whether a test runs a dataset: not where its rows are given, and never a sink, which writes to the world."""
+    return dataset.kind.value != "sink" and (given is None or dataset.name == target)
 
 
 def _in_test(dataset: Dataset, target: str | None) -> Dataset:

@@ -22,6 +22,7 @@ FULL = RunArguments(
     max_attempts=3,
     no_skip=True,
     validate=True,
+    strict=True,
 )
 
 
