@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -129,7 +126,7 @@ class _Case:
         }
 
     def _update(self, number: int) -> None:
-        with giving(self._sources), _own_signals():
+        with giving(self._sources):
             result = run_update(self._project, UpdateRequest(Selection()))
         if result.error is not None:
             raise result.error
@@ -153,17 +150,3 @@ class _Case:
 
     def _spelled(self, name: str) -> str:
         return name.removeprefix("LIVE.").replace("`", "")
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """An update takes the signals that end a program; a test gives them back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
