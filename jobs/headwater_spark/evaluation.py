@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
-from headwater.definitions.source_location import SourceLocation, caller_location
+from headwater.definitions.source_location import SourceLocation
 from headwater.errors import (
     DatasetCycle,
     DatasetReadAtImport,
@@ -39,7 +39,8 @@ from headwater_spark.expectations import apply_expectations, check_expectations
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
-from headwater_spark.loader.source_errors import describe, user_location
+from headwater_spark.hints import hint_for
+from headwater_spark.loader.source_errors import describe, line_being_run, user_location
 from headwater_spark.output_mode import output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.stream_operations import check_stream
@@ -257,7 +258,7 @@ class Evaluation:
         self, name: str, at_path: Callable[[str], DataFrame], in_catalog: Callable[[str], DataFrame]
     ) -> DataFrame:
         if not self._reads:
-            self._read_at_import.append((name, caller_location()))
+            self._read_at_import.append((name, line_being_run()))
         path = self._in_warehouse(name)
         if path is not None:
             return at_path(str(path))
@@ -331,11 +332,12 @@ class Evaluation:
             raise
         except Exception as error:
             where = user_location(error.__traceback__, self.labels) or flow.location
-            if isinstance(error, AnalysisException):
+            if isinstance(error, AnalysisException | IllegalArgumentException):
                 raise QueryFailed(
                     f"Spark can't run the query of {flow.name!r}: {describe(error).partition(': ')[2]}",
                     where=where,
-                    remedy="Correct the query and run `python -m headwater validate`.",
+                    remedy=hint_for(str(error))
+                    or "Correct the query and run `python -m headwater validate`.",
                 ) from error
             if self.live and isinstance(error, PySparkException):
                 raise UpdateFailed(

@@ -18,6 +18,8 @@ _RUNTIME_DEFAULTS = {
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    # Checkpoints are managed, so a source's schemaTrackingLocation can't lie inside one.
+    "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation": "true",
 }
 
 

@@ -23,6 +23,7 @@ class FlowState:
     (the table may be empty already).
     ``sink_id``: the Delta id of the table that the live epoch writes to.
     ``input_versions``: for a batch flow, what each source was at when it was last read (by source key).
+    ``source_schemas``: the columns (name to type) of a stream's sources, and of its result, at its last start.
     ``definition_hash``: the hash of the pipeline's sources at the last completed run.
     ``completed``: whether the last run ended well.
     """
@@ -32,6 +33,7 @@ class FlowState:
     pending_empties_table: bool = False
     sink_id: str | None = None
     input_versions: Mapping[str, str] = field(default_factory=dict)
+    source_schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     definition_hash: str | None = None
     completed: bool = False
 

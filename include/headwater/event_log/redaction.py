@@ -10,7 +10,7 @@ from typing import Any
 REDACTED = "[redacted]"
 MAX_TEXT = 8 * 1024
 
-_NAMES = r"(?:secret|password|passwd|token|jaas|account[._-]?key|(?<![a-z])sas(?![a-z]))"
+_NAMES = r"(?:secret|password|passwd|token|jaas|(?:account|access)[._-]?key|connection[._-]?string|(?<![a-z])sas(?![a-z]))"
 _SECRET_KEY = re.compile(_NAMES, re.IGNORECASE)
 # Every repetition is bounded or can't run into itself: texts may be long, and come from anywhere.
 _ASSIGNED = re.compile(

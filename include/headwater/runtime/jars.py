@@ -36,6 +36,8 @@ _SPARK = (
     Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
     Coordinate("org.apache.kafka", "kafka-clients", "3.9.2"),
     Coordinate("org.apache.commons", "commons-pool2", "2.13.1"),
+    Coordinate("org.apache.spark", "spark-avro_2.13", "4.1.1"),
+    Coordinate("org.postgresql", "postgresql", "42.7.8"),
 )
 # The last is what makes the broker write a log: its own jars bring no binding.
 _KAFKA_BROKER = (
@@ -49,7 +51,7 @@ def ensure_jars(group: str) -> list[Path]:
     """Return the jars of a group, fetched on the first call; safe to call from several processes at once.
 
     Args:
-        group: ``spark`` (Delta and the Kafka source) or ``kafka_broker``.
+        group: ``spark`` (Delta, the sources Kafka and Avro, the driver of Postgres) or ``kafka_broker``.
 
     Raises:
         JarsUnavailable: if they are not in the cache and could not be fetched.

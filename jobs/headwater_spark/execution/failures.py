@@ -12,6 +12,7 @@ from headwater.definitions.flow import Flow
 from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, HeadwaterError
 from headwater.event_log.redaction import redact_text
 from headwater_spark.expectations import find_violation
+from headwater_spark.hints import hint_for
 from headwater_spark.loader.source_errors import describe
 
 _TRANSIENT = re.compile(
@@ -19,17 +20,6 @@ _TRANSIENT = re.compile(
     r"|ExecutorLost|SparkOutOfMemory|BrokerNotAvailable|DisconnectException|LEADER_NOT_AVAILABLE"
     r"|DELTA_CONCURRENT|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
 )
-_HINTS = (
-    (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
-    (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
-    (re.compile(r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE"),
-     'The source table was changed, not only appended to. Read it with .option("skipChangeCommits", "true"), or read its change feed.'),
-    (re.compile(r"Some data may have been lost|KAFKA_DATA_LOSS"),
-     "The topic was recreated or its records have expired. Fill the table anew with --full-refresh, or take the loss with "
-     '.option("failOnDataLoss", "false").'),
-    (re.compile(r"DELTA_METADATA_MISMATCH|DELTA_FAILED_TO_MERGE_FIELDS"),
-     "The query's columns no longer fit the table. Cast them in the query, or fill the table anew with --full-refresh."),
-)  # fmt: skip
 
 
 def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
@@ -56,10 +46,7 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
             where=flow.location,
             remedy="Under Airflow it is tried again; by hand, run the update again. It goes on from where it stood.",
         )
-    hint = next(
-        (hint for pattern, hint in _HINTS if pattern.search(whole)),
-        "Correct the cause and run the update again; it goes on from where it stood.",
-    )
+    hint = hint_for(whole) or "Correct the cause and run the update again; it goes on from where it stood."
     return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=flow.location, remedy=hint)
 
 

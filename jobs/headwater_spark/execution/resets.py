@@ -69,6 +69,7 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
             pending_empties_table=False,
             sink_id=None,
             input_versions={},
+            source_schemas={},
         )
     context.events.emit(
         "user_action",

@@ -23,6 +23,7 @@ from headwater_spark.execution.tables import create_table, table_id
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
 from headwater_spark.expectations import Quality, apply_expectations, read_quality
 from headwater_spark.schemas import stored_schema
+from headwater_spark.sources.source_schemas import Columns, check_source_schemas, stream_schemas
 
 _OBSERVATION = "headwater"
 
@@ -49,6 +50,7 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     # A query keeps the settings it was started with.
     with context.pipeline.evaluation.settings(flow):
         frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
+        checkpoint.update_state(source_schemas=_checked_schemas(context, flow, frame, state))
         frame = apply_expectations(frame, dataset.expectations, _OBSERVATION)
         query = _start(context, dataset, frame, state, flow, name)
     batches.started(query)
@@ -63,6 +65,16 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         definition_hash=context.pipeline.manifest.source_hash,
     )
     outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
+
+
+def _checked_schemas(
+    context: UpdateContext, flow: Flow, frame: DataFrame, state: FlowState
+) -> dict[str, Columns]:
+    evaluation = context.pipeline.evaluation
+    own = {str(evaluation.table_path(dataset)) for dataset in context.pipeline.registry.datasets()}
+    schemas, wanted = stream_schemas(frame, own)
+    check_source_schemas(flow, state.source_schemas, schemas, wanted)
+    return schemas
 
 
 def _start(

@@ -10,6 +10,7 @@ from headwater.errors import UnsupportedSource
 from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
 from headwater_spark.sources import event_hubs
+from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 _NOT_HERE = {
@@ -118,6 +119,8 @@ class _KnowsFormats:
 
     def _translated(self) -> dict[str, str]:
         """Options to set over those given, so that open Spark's source means the same."""
+        if self.source_format in ("delta", ""):
+            return delta_overrides(self.options_given)
         if self.source_format != "kafka":
             return {}
         zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -243,6 +246,7 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
             frame = self.session.given.table(tableName, self.session, streaming=True)
             if frame is not None:
                 return frame
+        super().options(**self._translated())
         if self.session.resolution is None:
             return super().table(tableName)
         return self.session.resolution.stream(tableName, self)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection
+from pathlib import Path
 from types import TracebackType
 
+import pyspark
+
+import headwater
+import headwater_spark
 from headwater.definitions.source_location import SourceLocation
 
 
@@ -13,6 +18,20 @@ def user_location(trace: TracebackType | None, labels: Collection[str]) -> Sourc
     """The innermost frame that lies in one of the pipeline's sources."""
     frames = [frame for frame in traceback.extract_tb(trace) if frame.filename in labels]
     return SourceLocation(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+# Engine, face and Spark: no code of the pipeline's.
+_NOT_THE_USERS = tuple(
+    str(Path(module.__file__ or "").parent) for module in (headwater_spark, headwater, pyspark)
+)
+
+
+def line_being_run() -> SourceLocation | None:
+    """The innermost line on the stack that is neither ours nor Spark's: for what is noted before it is known to be wrong."""
+    for frame in reversed(traceback.extract_stack()):
+        if not frame.filename.startswith((*_NOT_THE_USERS, "<frozen")):
+            return SourceLocation(frame.filename, frame.lineno or 0)
+    return None
 
 
 def describe(error: BaseException) -> str:

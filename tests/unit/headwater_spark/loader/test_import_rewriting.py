@@ -97,3 +97,21 @@ def test_nothing_global_is_changed():
     run("import dlt\nimport pyspark.pipelines\nx = pyspark.pipelines.table")
     assert "dlt" not in sys.modules
     assert getattr(pyspark, "pipelines", None) is not face
+
+
+def test_modules_of_the_closed_platform():
+    """What is imported from its runtime module is what the loader injects, under the name that was asked for."""
+    given = {"__headwater_runtime__": {"spark": 1, "dbutils": 2, "DBUtils": 3}, "display": 4}
+    text = (
+        "from databricks.sdk.runtime import spark, dbutils as d\nfrom databricks.sdk.runtime import *\n"
+        "from pyspark.dbutils import DBUtils\ndef inner():\n    from databricks.sdk.runtime import spark as s\n    return s"
+    )
+    names: dict[str, Any] = dict(given)
+    exec(compile(rewrite_imports(ast.parse(text)), "source.py", "exec", dont_inherit=True), names)
+    assert (names["spark"], names["d"], names["DBUtils"], names["inner"]()) == (1, 2, 3, 1)
+
+
+def test_functions_that_a_star_used_to_bring():
+    """`from pyspark.sql.functions import *` still binds countDistinct and the other names that Spark stopped exporting."""
+    names = run("from pyspark.sql.functions import *")
+    assert {"col", "countDistinct", "approxCountDistinct", "sumDistinct", "shiftLeft"} <= set(names)

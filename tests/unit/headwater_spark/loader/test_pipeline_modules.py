@@ -79,3 +79,32 @@ def test_an_error_in_a_module_keeps_its_line(folder: Path):
         import broken  # noqa: F401
     last = traceback.extract_tb(caught.tb)[-1]
     assert (last.filename, last.lineno, last.line) == (str(folder / "broken.py"), 2, "1 / 0")
+
+
+def test_modules_reached_through_sys_path(folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    """A folder that a source adds to sys.path is the pipeline's too: rewritten, and off the path afterwards."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "shared_rules.py").write_text("import dlt\nface = dlt\n")
+    before = list(sys.path)
+    with pipeline_modules([folder], {}):
+        sys.path.append(str(elsewhere))
+        import shared_rules
+
+        assert shared_rules.face is face
+    assert sys.path == before
+    assert "shared_rules" not in sys.modules
+
+
+def test_a_folder_without_init(folder: Path):
+    """A folder of modules needs no __init__.py, and hides nothing that is installed."""
+    for name in ("helpers", "json"):
+        (folder / name).mkdir()
+        (folder / name / "text.py").write_text("import dlt\nface = dlt\n")
+    with pipeline_modules([folder], {}):
+        import json
+
+        from helpers.text import face as found
+
+        assert found is face
+        assert json.dumps({}) == "{}"
+    assert not {"helpers", "helpers.text"} & set(sys.modules)

@@ -132,3 +132,25 @@ def test_a_syntax_error_in_a_cell(tmp_path: Path):
         compile_source(unit)
     assert caught.value.where == f"{unit.label}:2"
     assert "y = = 2" in caught.value.what
+
+
+def test_a_python_cell_of_a_databricks_notebook_is_run(tmp_path: Path):
+    """Code of a %python cell stands in comments: it is brought out, on its own lines, and a following cell ends it."""
+    path = tmp_path / "a.py"
+    path.write_text(
+        "# Databricks notebook source\n# MAGIC %python\n# MAGIC x = 1\n# MAGIC if x:\n# MAGIC     y = 2\n"
+        "# COMMAND ----------\n# MAGIC %md\n# MAGIC z = 3\n"
+    )
+    (unit,) = read_sources(path)
+    names: dict[str, int] = {}
+    exec(compile_source(unit), names)
+    assert (names["x"], names["y"]) == (1, 2)
+    assert "z" not in names
+    assert unit.text.splitlines()[4] == "    y = 2"
+
+
+@pytest.mark.parametrize("cell", ["%sh ls", "%scala\nval x = 1", "%fs ls /", "%r\nx <- 1"])
+def test_cells_of_other_languages_in_a_notebook(tmp_path: Path, cell: str):
+    """A cell of another language is refused by name, not as wrong Python."""
+    with pytest.raises(SourceFileFailed, match=cell.split()[0]):
+        read_sources(notebook(tmp_path, cell))

@@ -1,0 +1,34 @@
+"""What to do about the errors of Spark, Delta and Kafka that pipelines meet."""
+
+from __future__ import annotations
+
+import re
+
+_HINTS = (
+    (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
+    (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
+    (re.compile(r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE"),
+     'The source table was changed, not only appended to. Read it with .option("skipChangeCommits", "true"), or read its change feed.'),
+    (re.compile(r"Some data may have been lost|KAFKA_DATA_LOSS"),
+     "The topic was recreated or its records have expired. Fill the table anew with --full-refresh, or take the loss with "
+     '.option("failOnDataLoss", "false").'),
+    (re.compile(r"DELTA_METADATA_MISMATCH|DELTA_FAILED_TO_MERGE_FIELDS"),
+     "The query's columns no longer fit the table. Cast them in the query, or fill the table anew with --full-refresh."),
+    (re.compile(r"CHANGE_TABLE_FEED_DISABLED|MISSING_CHANGE_DATA|[Cc]hange data (?:feed )?(?:was|is) not"),
+     "The change feed knows only what was written while it was on. Turn it on (ALTER TABLE ... SET TBLPROPERTIES "
+     "(delta.enableChangeDataFeed = true)), and read from the version of that commit on: "
+     '.option("startingVersion", N).'),
+    (re.compile(r"DELTA_TIMESTAMP_GREATER_THAN_COMMIT|DELTA_CDC_START_VERSION_AFTER_LATEST|DELTA_INVALID_CDC_RANGE"),
+     "The table has no commit that late. Give a time or version up to its last commit; a stream that starts at the next one "
+     'is .option("startingVersion", "latest").'),
+    (re.compile(r"DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE|DELTA_STREAMING_SCHEMA|DELTA_SCHEMA_CHANGED|BLOCK_COLUMN_MAPPING"),
+     "Columns of the source table were renamed, removed or retyped. Fill the table anew with --full-refresh, or track them with "
+     '.option("schemaTrackingLocation", "a folder of this read\'s own").'),
+    (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
+     'Open Spark has no read_files. Read with spark.readStream.format("json").schema(...).load(folder).'),
+)  # fmt: skip
+
+
+def hint_for(text: str) -> str | None:
+    """What to do about an error with this text, None where nothing special is known."""
+    return next((hint for pattern, hint in _HINTS if pattern.search(text)), None)

@@ -1,0 +1,31 @@
+"""Options of a Delta stream that open Delta would pass over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headwater.errors import UnsupportedArgument
+
+_LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+_NO_LIMIT = {"maxFilesPerTrigger": str(2**31 - 1)}
+
+
+def delta_overrides(given: Mapping[str, str]) -> dict[str, str]:
+    """The options to set over those ``given`` (keys in lower case).
+
+    ``withEventTimeOrder``: its purpose is that a watermark drops no row of the table as it stood at first. Open Delta does
+    not know it. What has the same effect is one batch for all that is there: a watermark moves between batches only.
+
+    Raises:
+        UnsupportedArgument: where a limit is given beside it, which would cut that batch.
+    """
+    if given.get("witheventtimeorder", "").lower() != "true":
+        return {}
+    limits = [name for name in _LIMITS if name.lower() in given]
+    if limits:
+        raise UnsupportedArgument(
+            f"withEventTimeOrder and {limits[0]} exclude each other: open Delta can't sort a table's files by event time.",
+            remedy=f"Leave {limits[0]} out: all that is there is then one batch, and the watermark drops none of it. Or leave "
+            "withEventTimeOrder out, and give the watermark a delay that spans the first load.",
+        )
+    return _NO_LIMIT

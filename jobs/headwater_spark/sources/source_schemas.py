@@ -1,0 +1,133 @@
+"""The columns of a stream's sources: what a flow has read so far, what it would read now, and what to do about it.
+
+Delta would take a source's new columns into the table without a word, and fill a removed one with NULL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from headwater.definitions.flow import Flow
+from headwater.errors import SourceSchemaChanged
+from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_leaves
+
+Columns = Mapping[str, str]
+# The query's own result, kept beside its sources: a change that does not reach it matters to nobody.
+OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """How columns differ: names added and removed, and names with their types before and now."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    retyped: tuple[tuple[str, str, str], ...]
+    renamed: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def between(cls, before: Columns, now: Columns) -> SchemaChange:
+        """The difference; one column gone and one of its type come counts as a rename."""
+        added = [name for name in now if name not in before]
+        removed = [name for name in before if name not in now]
+        renamed: list[tuple[str, str]] = []
+        if len(added) == len(removed) == 1 and before[removed[0]] == now[added[0]]:
+            renamed, added, removed = [(removed[0], added[0])], [], []
+        retyped = [
+            (name, before[name], now[name]) for name in before if now.get(name, before[name]) != before[name]
+        ]
+        return cls(tuple(added), tuple(removed), tuple(retyped), tuple(renamed))
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether everything that was there is there still."""
+        return not (self.removed or self.retyped or self.renamed)
+
+    def __str__(self) -> str:
+        parts = [f"added {name}" for name in self.added]
+        parts += [f"removed {name}" for name in self.removed]
+        parts += [f"renamed {old} to {new}" for old, new in self.renamed]
+        parts += [f"changed {name} from {old} to {new}" for name, old, new in self.retyped]
+        return ", ".join(parts)
+
+
+def stream_schemas(frame: DataFrame, own_tables: set[str]) -> tuple[dict[str, Columns], set[str]]:
+    """The columns of the query's streaming tables and of its result, and the sources whose additions are wanted.
+
+    Args:
+        frame: the flow's query over its real sources.
+        own_tables: paths of the pipeline's own tables: their columns change with the pipeline's code, on purpose.
+
+    Returns:
+        Columns (name to type) by source, and the sources read with ``mergeSchema``.
+    """
+    found: dict[str, Columns] = {OUTPUT: _columns(frame.schema)}
+    wanted: set[str] = set()
+    for path, options, schema in _streaming_leaves(frame):
+        if path in own_tables:
+            continue
+        found[path] = _columns(schema)
+        if options.get("mergeschema", "").lower() == "true":
+            wanted.add(path)
+    return found, wanted
+
+
+def check_source_schemas(
+    flow: Flow, before: Mapping[str, Columns], now: Mapping[str, Columns], wanted: set[str]
+) -> None:
+    """Raise SourceSchemaChanged where a source's columns changed, this changes the result, and nobody asked for it."""
+    if OUTPUT not in before or before[OUTPUT] == now[OUTPUT]:
+        return
+    for source, columns in now.items():
+        if source == OUTPUT or source not in before or before[source] == columns:
+            continue
+        change = SchemaChange.between(before[source], columns)
+        if change.only_adds and source in wanted:
+            continue
+        raise SourceSchemaChanged(
+            f"The source of {flow.name!r} has other columns than before: {change}.",
+            where=f"{flow.location}, reading {source}",
+            remedy=_ways_out(flow, change),
+        )
+
+
+def _ways_out(flow: Flow, change: SchemaChange) -> str:
+    ways = []
+    if change.only_adds:
+        ways.append('take new columns as they come, with .option("mergeSchema", "true") on the read')
+        ways.append("leave them out, by naming the columns in .select(...)")
+    ways += [f'keep the old name, with .withColumnRenamed("{new}", "{old}")' for old, new in change.renamed]
+    ways += [
+        f'keep the old type, with .withColumn("{name}", F.col("{name}").try_cast("{old}"))'
+        for name, old, _ in change.retyped
+    ]
+    ways += [f'keep the column, with .withColumn("{name}", F.lit(None))' for name in change.removed]
+    ways.append(f"or fill the table anew: --full-refresh {flow.target}")
+    return "Choose: " + "; ".join(ways) + "."
+
+
+def _streaming_leaves(frame: DataFrame) -> Iterator[tuple[str, dict[str, str], StructType]]:
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
+    for leaf in plan_leaves(plan):
+        if not class_name(leaf).endswith(".StreamingRelation"):
+            continue
+        source = leaf.dataSource()
+        pairs = (pair_of(pair) for pair in items(source.options().toSeq()))
+        options = {key.lower(): value for key, value in pairs}
+        # Files with a schema of the user's: only the user changes it.
+        if "path" in options and not source.userSpecifiedSchema().isDefined():
+            yield options["path"].removeprefix("file:"), options, _schema(leaf)
+
+
+def _schema(leaf: Any) -> StructType:
+    return StructType.fromJson(json.loads(leaf.schema().json()))
+
+
+def _columns(schema: StructType) -> Columns:
+    return {field.name: field.dataType.simpleString() for field in schema.fields}

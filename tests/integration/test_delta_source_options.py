@@ -1,0 +1,275 @@
+"""Every option of a Delta source reaches Delta, and does there what its documentation says."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+from tests.pipeline_case import PipelineCase
+
+from headwater.errors import HeadwaterError, QueryFailed, SourceSchemaChanged, UnsupportedArgument
+
+DAY = datetime(2023, 4, 18, tzinfo=UTC)
+# Batches of a change feed reach back a week at most.
+RECENT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=5)
+
+
+def source(case: PipelineCase) -> Path:
+    """Where the table that the case reads lies."""
+    return case.landing / "events"
+
+
+def append(case: PipelineCase, *ids: int, **more: object) -> None:
+    """Append a file of rows; `day` is the partition."""
+    rows = {"id": list(ids), "day": [f"d{number % 2}" for number in ids]}
+    rows |= {name: [value] * len(ids) for name, value in more.items()}
+    merge = {"schema_mode": "merge"} if more else {}
+    write_deltalake(str(source(case)), pa.table(rows), mode="append", partition_by=["day"], **merge)
+
+
+def reading(*options: str, then: str = "") -> str:
+    """A streaming table over the source, read with options."""
+    chain = "".join(f".option({option})" for option in options)
+    read = f'spark.readStream.format("delta"){chain}.load(LANDING + "/events"){then}'
+    return f"@dp.table\ndef copy():\n    return {read}\n"
+
+
+def ids(case: PipelineCase) -> list[int]:
+    """The ids in the copy."""
+    return [row[0] for row in case.rows("copy", "id", "1")]
+
+
+@pytest.mark.parametrize(
+    ("option", "batches"),
+    [('"maxFilesPerTrigger", 2', 3), ('"maxBytesPerTrigger", "1"', 5), ('"maxFilesPerTrigger", 1000', 1)],
+)
+def test_limits(pipeline, option: str, batches: int):
+    """n files at k a batch are ceil(n / k) batches, in one update; a limit in bytes lets one file through at least."""
+    case = pipeline(reading(option))
+    for number in range(0, 10, 2):
+        append(case, number)
+    assert case.update()["copy"].batches == batches
+    assert ids(case) == [0, 2, 4, 6, 8]
+
+
+def test_starting_points(pipeline, spark: SparkSession):
+    """A version or a time says where the first run begins; afterwards the checkpoint does."""
+    case = pipeline(reading('"startingVersion", "2"'))
+    for number in range(4):
+        append(case, number)
+        log = source(case) / "_delta_log" / f"{number:020d}.json"
+        os.utime(log, ((DAY.timestamp() + 86400 * number,) * 2))
+    case.update()
+    assert ids(case) == [2, 3]
+    case.rewrite(reading('"startingVersion", "0"'))
+    append(case, 4)
+    case.update()
+    assert ids(case) == [2, 3, 4]
+    case.rewrite(reading('"startingTimestamp", "2023-04-19"').replace("copy", "late"))
+    case.update()
+    assert [row[0] for row in case.rows("late", "id", "1")] == [1, 2, 3, 4]
+
+
+DELETED = {
+    "not asked for": ((), None),
+    "ignoreDeletes": (('"ignoreDeletes", "true"',), [0, 1, 2]),
+    "skipChangeCommits": (('"skipChangeCommits", "true"',), [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), DELETED.values(), ids=list(DELETED))
+def test_a_partition_is_deleted(pipeline, options: tuple[str, ...], expected: list[int] | None):
+    """Rows deleted by partition stop a stream, unless it was told to pass over them."""
+    case = pipeline(reading(*options))
+    append(case, 0, 1)
+    case.update()
+    DeltaTable(str(source(case))).delete("day = 'd0'")
+    append(case, 2)
+    report = case.update()
+    if expected is None:
+        assert report.state == "FAILED"
+        assert "skipChangeCommits" in str(report.error)
+    else:
+        assert ids(case) == expected
+
+
+REWRITTEN = {
+    "ignoreDeletes is not enough": ('"ignoreDeletes", "true"', None),
+    "ignoreChanges gives rows again": ('"ignoreChanges", "true"', [0, 0, 2, 4]),
+    "skipChangeCommits does not": ('"skipChangeCommits", "true"', [0, 2, 4]),
+}
+
+
+@pytest.mark.parametrize(("option", "expected"), REWRITTEN.values(), ids=list(REWRITTEN))
+def test_a_file_is_rewritten(pipeline, option: str, expected: list[int] | None):
+    """A row deleted inside a file rewrites the file: its other rows come again, or the commit is passed over."""
+    case = pipeline(reading(option))
+    append(case, 0, 2)
+    case.update()
+    DeltaTable(str(source(case))).delete("id = 2")
+    append(case, 4)
+    report = case.update()
+    if expected is None:
+        assert report.state == "FAILED"
+    else:
+        assert ids(case) == expected
+
+
+TIMED = (
+    '.withColumn("at", F.timestamp_seconds(F.col("id") * 3600)).withWatermark("at", "10 seconds")'
+    '.dropDuplicates(["id", "at"])'
+)
+
+
+def test_event_time_order(pipeline):
+    """With withEventTimeOrder the watermark drops no row of a first load whose files are out of order."""
+    case = pipeline(reading('"withEventTimeOrder", "true"', then=TIMED))
+    for number in (9, 1, 5, 3):
+        append(case, number)
+    case.update()
+    assert ids(case) == [1, 3, 5, 9]
+
+
+def test_event_time_order_in_batches(pipeline):
+    """File by file a watermark would drop rows, and open Delta can't sort the files: the limit is refused."""
+    case = pipeline(reading('"withEventTimeOrder", "true"', '"maxFilesPerTrigger", 1', then=TIMED))
+    append(case, 1)
+    with pytest.raises(UnsupportedArgument, match="exclude each other"):
+        case.manifest()
+
+
+@pytest.fixture
+def changed(pipeline, spark: SparkSession) -> PipelineCase:
+    """A table with one change of each type: an insert (version 0), an update (1), a delete (2), an append (3)."""
+    case: PipelineCase = pipeline()
+    path = source(case)
+    writer = (
+        spark.createDataFrame([(1, "a"), (2, "b")], "id INT, name STRING").coalesce(1).write.format("delta")
+    )
+    writer.option("delta.enableChangeDataFeed", "true").save(str(path))
+    spark.sql(f"UPDATE delta.`{path}` SET name = 'A' WHERE id = 1")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
+    spark.createDataFrame([(3, "c")], "id INT, name STRING").write.format("delta").mode("append").save(
+        str(path)
+    )
+    for version in range(4):
+        log = path / "_delta_log" / f"{version:020d}.json"
+        os.utime(log, ((RECENT.timestamp() + 86400 * version,) * 2))
+    return case
+
+
+FEED = """
+@dp.table
+def stream():
+    return spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 0).load(LANDING + "/events")
+
+@dp.materialized_view
+def by_version():
+    return (spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
+            .option("endingVersion", 2).load(LANDING + "/events"))
+
+@dp.materialized_view
+def by_time():
+    return (spark.read.option("readChangeFeed", "true").option("startingTimestamp", "{start}")
+            .option("endingTimestamp", "{end}").format("delta").load(LANDING + "/events"))
+"""
+
+
+def test_the_change_feed(changed: PipelineCase):
+    """As a stream and as a batch between versions or times, both ends included; rows of all four kinds."""
+    start, end = RECENT + timedelta(hours=12), RECENT + timedelta(days=2)
+    changed.rewrite(FEED.format(start=f"{start:%F %T}", end=f"{end:%F %T}"))
+    assert changed.update().state == "COMPLETED"
+    assert changed.columns("stream") == ["id", "name", "_change_type", "_commit_version", "_commit_timestamp"]
+    kinds = "id, name, _change_type, _commit_version"
+    update = [(1, "A", "update_postimage", 1), (1, "a", "update_preimage", 1)]
+    delete = [(2, "b", "delete", 2)]
+    ends = [(1, "a", "insert", 0), (2, "b", "insert", 0), (3, "c", "insert", 3)]
+    assert changed.rows("stream", kinds, "1, 2, 4") == sorted(
+        ends + update + delete, key=lambda r: (r[0], r[1], r[3])
+    )
+    assert changed.rows("by_version", kinds) == update + delete
+    assert changed.rows("by_time", kinds) == update + delete
+    schema = {f.name: str(f.type) for f in DeltaTable(str(changed.table("stream"))).schema().fields}
+    assert "long" in schema["_commit_version"]
+    assert "timestamp" in schema["_commit_timestamp"]
+
+
+def test_a_change_feed_that_was_not_on(pipeline):
+    """What was written before the feed was turned on can't be read from it: refused with what to do."""
+    case = pipeline(reading('"readChangeFeed", "true"', '"startingVersion", 0'))
+    append(case, 1)
+    try:
+        error: HeadwaterError | Exception | None = case.update().error
+    except QueryFailed as refused:
+        error = refused
+    assert "delta.enableChangeDataFeed" in str(error)
+    assert "startingVersion" in str(error)
+
+
+def test_a_range_beyond_the_last_commit(changed: PipelineCase):
+    """A feed that starts after the last commit is an error that says so, not an empty answer."""
+    changed.rewrite(
+        "@dp.materialized_view\ndef feed():\n"
+        '    return (spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 9)\n'
+        '            .load(LANDING + "/events"))\n'
+    )
+    try:
+        error: HeadwaterError | Exception | None = changed.update().error
+    except QueryFailed as refused:
+        error = refused
+    assert error is not None
+    assert "9" in str(error)
+
+
+def test_schema_tracking(pipeline):
+    """schemaTrackingLocation is taken although the checkpoint is managed elsewhere."""
+    case = pipeline(reading('"schemaTrackingLocation", LANDING + "/../tracked"'))
+    append(case, 1)
+    case.update()
+    assert ids(case) == [1]
+    assert any((case.root / "tracked").rglob("*"))
+
+
+def test_columns_are_added_at_the_source(pipeline):
+    """By default a new column stops the flow before it reads anything; mergeSchema on the read takes it."""
+    case = pipeline(reading())
+    append(case, 1)
+    case.update()
+    append(case, 2, size=5)
+    error = case.update().error
+    assert isinstance(error, SourceSchemaChanged)
+    assert "added size" in error.what
+    assert ids(case) == [1]
+    case.rewrite(reading('"mergeSchema", "true"'))
+    assert case.update().state == "COMPLETED"
+    assert case.rows("copy", "id, size") == [(1, None), (2, 5)]
+    append(case, 3, size=6, color="red")
+    assert case.update().state == "COMPLETED"
+    assert case.columns("copy") == ["id", "day", "size", "color"]
+
+
+def test_a_new_column_that_is_not_asked_for(pipeline):
+    """A query that names its columns goes on when the source has more."""
+    case = pipeline(reading(then='.select("id")'))
+    append(case, 1)
+    case.update()
+    append(case, 2, size=5)
+    assert case.update().state == "COMPLETED"
+    assert ids(case) == [1, 2]
+
+
+def test_a_full_refresh_takes_the_new_columns(pipeline):
+    """The way out that the message names: the table is filled anew with the columns of now."""
+    case = pipeline(reading())
+    append(case, 1)
+    case.update()
+    append(case, 2, size=5)
+    assert case.update().state == "FAILED"
+    assert case.update(full_refresh=("copy",)).state == "COMPLETED"
+    assert case.rows("copy", "id, size") == [(1, None), (2, 5)]

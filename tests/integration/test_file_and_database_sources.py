@@ -1,0 +1,147 @@
+"""Each file format as a batch and as a stream, and a real Postgres over JDBC."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headwater.runtime.ports import free_port
+
+FORMATS = ("parquet", "csv", "json", "avro", "orc", "text")
+SCHEMA = {"text": "value STRING"}
+READ = """
+@dp.table
+def {name}_stream():
+    return spark.readStream.format("{name}").schema("{schema}").option("header", "true").load(LANDING + "/{name}")
+
+@dp.materialized_view
+def {name}_batch():
+    return spark.read.format("{name}").schema("{schema}").option("header", "true").load(LANDING + "/{name}")
+"""
+
+
+def write(spark: SparkSession, name: str, folder: Path, *numbers: int) -> None:
+    """Append a file of rows in a format."""
+    rows = [(str(number),) if name == "text" else (number, f"n{number}") for number in numbers]
+    frame = spark.createDataFrame(rows, SCHEMA.get(name, "id INT, name STRING")).coalesce(1)
+    frame.write.format(name).option("header", "true").mode("append").save(str(folder / name))
+
+
+def test_file_formats(pipeline, spark: SparkSession):
+    """In six formats a first update takes all rows, and a second one the stream's new rows and the batch's whole."""
+    text = "".join(READ.format(name=name, schema=SCHEMA.get(name, "id INT, name STRING")) for name in FORMATS)
+    case = pipeline(text)
+    for name in FORMATS:
+        write(spark, name, case.landing, 1, 2)
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    for name in FORMATS:
+        write(spark, name, case.landing, 3)
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert {name: report[f"{name}_stream"].output_rows for name in FORMATS} == dict.fromkeys(FORMATS, 1)
+    for name in FORMATS:
+        expected = [("1",), ("2",), ("3",)] if name == "text" else [(n, f"n{n}") for n in (1, 2, 3)]
+        assert case.rows(f"{name}_stream", order="1") == expected
+        assert case.rows(f"{name}_batch", order="1") == expected
+
+
+def _programs() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    on_path = shutil.which("initdb")
+    return Path(on_path).parent if on_path else found[-1].parent if found else None
+
+
+PROGRAMS = _programs()
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A running server."""
+
+    port: int
+
+    def run(self, sql: str) -> None:
+        """Run SQL in it."""
+        import psycopg2
+
+        connection = psycopg2.connect(
+            host="127.0.0.1", port=self.port, user="shop", password="", dbname="postgres"
+        )
+        with connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A server on loopback with its data in a folder of its own. It refuses root, so root becomes its own user."""
+    assert PROGRAMS is not None
+    folder = tmp_path_factory.mktemp("postgres")
+    user: dict[str, str] = {}
+    if os.geteuid() == 0:
+        user = {"user": "postgres", "group": "postgres"}
+        for path in (folder, *folder.parents[:2]):
+            path.chmod(0o755)
+        shutil.chown(folder, "postgres", "postgres")
+    port = free_port()
+    data = str(folder / "data")
+
+    def call(program: str, *arguments: str) -> None:
+        subprocess.run(
+            [str(PROGRAMS / program), *arguments],
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+            **user,
+        )
+
+    call("initdb", "--no-sync", "-A", "trust", "-U", "shop", "-D", data)
+    settings = f"-F -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    call("pg_ctl", "-D", data, "-o", settings, "-w", "-l", str(folder / "log"), "start")
+    try:
+        yield Postgres(port)
+    finally:
+        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+
+
+JDBC = """
+URL = "jdbc:postgresql://127.0.0.1:{port}/postgres"
+
+@dp.table
+def customers():
+    return (spark.read.format("jdbc").option("url", URL).option("dbtable", "public.customers")
+            .option("user", "shop").option("password", dbutils.secrets.get("pg", "password")).load())
+
+@dp.materialized_view
+def germans():
+    return spark.read.jdbc(URL, "(select * from customers where country = 'DE') q", properties={{"user": "shop"}})
+"""
+
+
+@pytest.mark.skipif(PROGRAMS is None, reason="no Postgres server is installed here")
+def test_a_database(pipeline, postgres: Postgres, monkeypatch: pytest.MonkeyPatch):
+    """Tables and queries of a Postgres are read over JDBC, anew with each update, and the password is kept out of the log."""
+    monkeypatch.setenv("HEADWATER_SECRET_PG_PASSWORD", "LETMEIN")
+    postgres.run(
+        "create table customers (id int, name text, country text, since timestamptz, spent numeric(10,2))"
+    )
+    postgres.run("insert into customers values (1, 'Ann', 'DE', now(), 3.50), (2, 'Bo', 'FR', now(), null)")
+    case = pipeline(JDBC.format(port=postgres.port))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("germans", "id, name") == [(1, "Ann")]
+    postgres.run("insert into customers values (3, 'Cem', 'DE', now(), 1)")
+    assert case.update().state == "COMPLETED"
+    assert case.rows("customers", "id, country") == [(1, "DE"), (2, "FR"), (3, "DE")]
+    written = b"".join(path.read_bytes() for path in case.storage.rglob("*") if path.is_file())
+    assert b"LETMEIN" not in written
+    assert "LETMEIN" not in case.manifest().to_json()

@@ -1,0 +1,162 @@
+"""Kafka's options as pipelines in use spell them, and Event Hubs' through the same protocol, on a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.pipeline_case import PipelineCase
+
+from headwater.local_stack.kafka_broker import KafkaBroker
+
+KEY = "hub+key/of="
+DAY = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def connection_string(port: int, hub: str = "clicks") -> str:
+    """What a hub's owner hands out; the emulator's flag stands for no TLS."""
+    return (
+        f"Endpoint=sb://127.0.0.1:{port}/;SharedAccessKeyName=read;SharedAccessKey={KEY};EntityPath={hub};"
+        "UseDevelopmentEmulator=true"
+    )
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker with filled topics, and a second address that asks for the login of an event hub."""
+    from headwater.runtime.ports import free_port
+
+    port = free_port()
+    users = {"$ConnectionString": connection_string(port)}
+    with KafkaBroker(tmp_path_factory.mktemp("kafka"), users=users, login_port=port) as running:
+        running.create_topic("events", partitions=2)
+        running.create_topic("events-more")
+        running.create_topic("clicks")
+        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
+        for number in range(10):
+            millis = int((DAY + timedelta(hours=number)).timestamp() * 1000)
+            headers = [("trace", f"t{number}".encode())]
+            producer.produce("events", str(number), partition=number % 2, timestamp=millis, headers=headers)
+        producer.produce("events-more", "100")
+        for number in range(3):
+            producer.produce("clicks", json.dumps({"n": number}), key="k", headers=[("source", b"web")])
+        assert producer.flush(20) == 0
+        yield running
+
+
+def reading(broker: KafkaBroker, name: str, *options: str, select: str = "CAST(value AS STRING) AS v") -> str:
+    """A streaming table over Kafka, read with options."""
+    chain = "".join(f".option({option})" for option in options)
+    server = f'.option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")'
+    return (
+        f'@dp.table\ndef {name}():\n    return spark.readStream.format("kafka"){server}{chain}.load()'
+        f'.selectExpr("{select}")\n\n'
+    )
+
+
+ALL = '"startingOffsets", "earliest"'
+EVENTS = '"subscribe", "events"'
+
+
+def test_options_of_kafka(pipeline, broker: KafkaBroker):
+    """Subscriptions and starting points in all their forms, limits, and headers: each gives the records that it should."""
+    offsets = json.dumps(json.dumps({"events": {"0": 3, "1": -2}}))
+    by_time = json.dumps(json.dumps({"events": {"0": "2025-01-01 08:00:00", "1": "2025-01-01 09:00:00"}}))
+    assign = json.dumps(json.dumps({"events": [1]}))
+    forms = {
+        "everything": [EVENTS, ALL],
+        "from_latest": [EVENTS, '"startingOffsets", "latest"'],
+        "by_offsets": [EVENTS, f'"startingOffsets", {offsets}'],
+        "by_text_time": [EVENTS, '"startingTimestamp", "2025-01-01 06:00:00"'],
+        "by_time_of_each": [EVENTS, f'"startingOffsetsByTimestamp", {by_time}'],
+        "several": ['"subscribe", "events,events-more"', ALL],
+        "pattern": ['"subscribePattern", "events.*"', ALL],
+        "assigned": [f'"assign", {assign}', ALL],
+        "limited": [EVENTS, ALL, '"maxOffsetsPerTrigger", "4"'],
+    }
+    text = "".join(reading(broker, name, *options) for name, options in forms.items())
+    text += reading(
+        broker,
+        "headers",
+        EVENTS,
+        ALL,
+        '"includeHeaders", "true"',
+        select="CAST(headers[0].value AS STRING) AS v",
+    )
+    case: PipelineCase = pipeline(text)
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    found = {name: sorted(row[0] for row in case.rows(name, "v", "1")) for name in [*forms, "headers"]}
+    numbers = [str(number) for number in range(10)]
+    assert found == {
+        "everything": numbers,
+        "from_latest": [],
+        "by_offsets": ["1", "3", "5", "6", "7", "8", "9"],
+        "by_text_time": ["6", "7", "8", "9"],
+        "by_time_of_each": ["8", "9"],
+        "several": sorted([*numbers, "100"]),
+        "pattern": sorted([*numbers, "100"]),
+        "assigned": ["1", "3", "5", "7", "9"],
+        "limited": numbers,
+        "headers": [f"t{number}" for number in range(10)],
+    }
+    assert report["limited"].batches == 3
+
+
+HUB = """
+@dp.table
+def clicks():
+    text = dbutils.secrets.get("eventhub", "connection-string")
+    position = '{"offset": "-1", "seqNo": -1, "enqueuedTime": null, "isInclusive": true}'
+    return (
+        spark.readStream.format("eventhubs")
+        .options(**{"eventhubs.connectionString": text, "eventhubs.consumerGroup": "lake",
+                    "eventhubs.startingPosition": position})
+        .load()
+    )
+
+@dp.materialized_view
+def totals():
+    rows = spark.read.format("eventhubs").option("eventhubs.connectionString", dbutils.secrets.get("eventhub", "connection-string"))
+    return rows.load().selectExpr("count(*) AS n", "max(properties['source']) AS source")
+"""
+
+
+def stored_text(folder: Path) -> str:
+    """All that an update wrote outside its tables' data files."""
+    texts = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return b"\n".join(texts).decode("utf-8", "replace")
+
+
+def test_an_event_hub(pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch):
+    """The connector's options log in at the hub's Kafka endpoint, rows have its columns, and the key is written nowhere."""
+    monkeypatch.setenv("HEADWATER_SECRET_EVENTHUB_CONNECTION_STRING", connection_string(broker.login_port))
+    case: PipelineCase = pipeline(HUB)
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.columns("clicks") == [
+        "body", "partition", "offset", "sequenceNumber", "enqueuedTime", "publisher", "partitionKey", "properties",
+        "systemProperties",
+    ]  # fmt: skip
+    select = 'CAST(body AS STRING) AS body, "offset" AS o, "sequenceNumber" AS s, "partitionKey" AS k'
+    assert [row[1:] for row in case.rows("clicks", select, "2")] == [(str(n), n, "k") for n in range(3)]
+    assert case.rows("totals") == [(3, "web")]
+    assert case.update()["clicks"].output_rows == 0
+    assert KEY not in stored_text(case.storage)
+    assert KEY not in case.manifest().to_json()
+
+
+def test_a_wrong_key(pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch):
+    """The broker really asks: a wrong key fails the flow, and no key is in the error or the event log."""
+    wrong = connection_string(broker.login_port).replace(KEY, "WRONGKEY")
+    monkeypatch.setenv("HEADWATER_SECRET_EVENTHUB_CONNECTION_STRING", wrong)
+    case: PipelineCase = pipeline(HUB.partition("@dp.materialized_view")[0])
+    report = case.update()
+    assert report.state == "FAILED"
+    assert "uthentication" in str(report.error)
+    assert "WRONGKEY" not in str(report.error)
+    assert "WRONGKEY" not in stored_text(case.storage)

@@ -1,0 +1,78 @@
+"""What a notebook of the closed platform finds ready is there, or says that it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import UsageError
+from headwater_spark.loader.shims import DbUtils
+
+
+@pytest.fixture
+def dbutils() -> DbUtils:
+    """A dbutils with one value configured."""
+    return DbUtils({"color": "red"})
+
+
+@pytest.mark.parametrize(
+    ("scope", "key", "variable"),
+    [
+        ("eventhub", "connection-string", "HEADWATER_SECRET_EVENTHUB_CONNECTION_STRING"),
+        ("my.scope", "Key_1", "HEADWATER_SECRET_MY_SCOPE_KEY_1"),
+    ],
+)
+def test_a_secret(dbutils: DbUtils, monkeypatch, scope: str, key: str, variable: str):
+    """A secret is the environment variable of scope and key; a missing one is told by the variable's name."""
+    with pytest.raises(UsageError) as caught:
+        dbutils.secrets.get(scope, key)
+    assert variable in caught.value.remedy
+    monkeypatch.setenv(variable, "s3cret")
+    assert dbutils.secrets.get(scope=scope, key=key) == "s3cret"
+    assert dbutils.secrets.getBytes(scope, key) == b"s3cret"
+
+
+def test_listing_a_folder(dbutils: DbUtils, tmp_path: Path):
+    """Folders end in a slash and say isDir(); a missing path raises; prefixes of the platform are taken off."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file.txt").write_text("hello")
+    listed = {entry.name: entry for entry in dbutils.fs.ls(f"file:{tmp_path}")}
+    assert set(listed) == {"folder/", "file.txt"}
+    assert (listed["folder/"].isDir(), listed["file.txt"].isDir()) == (True, False)
+    assert listed["folder/"].path == f"{tmp_path}/folder/"
+    assert listed["file.txt"].size == 5
+    assert dbutils.fs.head(f"dbfs:{tmp_path}/file.txt") == "hello"
+    with pytest.raises(FileNotFoundError):
+        dbutils.fs.ls(str(tmp_path / "nothing"))
+
+
+def test_widgets(dbutils: DbUtils):
+    """A widget's value is the configuration's, else its default; one without either is told with where to put it."""
+    dbutils.widgets.text("color", "blue")
+    dbutils.widgets.dropdown("size", "L", ["S", "L"])
+    assert (dbutils.widgets.get("color"), dbutils.widgets.get("size")) == ("red", "L")
+    assert dbutils.widgets.getAll() == {"color": "red", "size": "L"}
+    with pytest.raises(UsageError, match="'shape'") as caught:
+        dbutils.widgets.get("shape")
+    assert "configuration" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda d: d.notebook.run("x"),
+        lambda d: d.fs.rm("/x"),
+        lambda d: d.secrets.listScopes(),
+        lambda d: d.jobs.taskValues,
+    ],
+)
+def test_what_is_not_there(dbutils: DbUtils, use):
+    """The rest of dbutils is refused by name, not as a missing attribute."""
+    with pytest.raises(UsageError, match=r"dbutils[.\w]*\.\w+ is not there"):
+        use(dbutils)
+
+
+def test_restarting_python_does_nothing(dbutils: DbUtils):
+    """The line that follows %pip in notebooks is harmless."""
+    assert dbutils.library.restartPython() is None

@@ -1,0 +1,46 @@
+"""A change of a source's columns that reaches the result is told with the ways out."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.definitions.flow import Flow
+from headwater.errors import SourceSchemaChanged
+from headwater_spark.sources.source_schemas import OUTPUT, SchemaChange, check_source_schemas
+
+BEFORE = {"id": "int", "name": "string"}
+FLOW = Flow("silver", "silver", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("now", "told", "way"),
+    [
+        ({**BEFORE, "size": "int"}, "added size", "mergeSchema"),
+        ({"id": "int"}, "removed name", 'withColumn("name", F.lit(None))'),
+        ({"id": "int", "title": "string"}, "renamed name to title", 'withColumnRenamed("title", "name")'),
+        ({"id": "bigint", "name": "string"}, "changed id from int to bigint", 'try_cast("int")'),
+    ],
+)
+def test_a_change_is_told(now: dict[str, str], told: str, way: str):
+    """Each kind of change is named, with the way to keep the table as it is, and the full refresh."""
+    assert str(SchemaChange.between(BEFORE, now)) == told
+    with pytest.raises(SourceSchemaChanged, match=told) as caught:
+        check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: now, "/t": now}, set())
+    assert way in caught.value.remedy
+    assert "--full-refresh silver" in caught.value.remedy
+
+
+def test_what_is_no_matter():
+    """No first run, no change that stays out of the result, and no addition that was asked for is refused."""
+    more = {**BEFORE, "size": "int"}
+    check_source_schemas(FLOW, {}, {OUTPUT: more, "/t": more}, set())
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: BEFORE, "/t": more}, set())
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: more, "/t": more}, {"/t"})
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: more, "/t": BEFORE}, set())
+
+
+def test_only_additions_can_be_asked_for():
+    """mergeSchema takes new columns, and no loss."""
+    now = {"id": "int"}
+    with pytest.raises(SourceSchemaChanged, match="removed name"):
+        check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: now, "/t": now}, {"/t"})
