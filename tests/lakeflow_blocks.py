@@ -130,6 +130,27 @@ _CLICKS = [(1, f"{DAY} 10:02:00"), (2, f"{DAY} 10:30:00"), (9, f"{DAY} 15:00:00"
 _IMPRESSIONS = [(1, f"{DAY} 10:00:00"), (3, f"{DAY} 10:29:00"), (9, f"{DAY} 14:59:00")]
 
 
+_SESSIONS = [
+    ("s1", "u1", "session", "web"), ("s1", "u1", "session", "web"), ("s2", None, "session", "web"),
+    ("s3", "u9", "session", "fax"), ("s4", "u9", "session", "ios"), ("e6", "u1", "click", "web"),
+]  # fmt: skip
+
+
+def _write_json(folder: Path) -> None:
+    """Events as files of JSON lines: two good sessions (one told twice), two bad ones, and a click."""
+    folder.mkdir(parents=True)
+    lines = [
+        json.dumps(
+            {
+                "event_id": event, "user_id": user, "event_type": kind, "platform": platform,
+                "event_timestamp": f"{DAY}T10:00:00Z", "properties": {"duration_seconds": 90, "event_count": 3},
+            }
+        )
+        for event, user, kind, platform in _SESSIONS
+    ]  # fmt: skip
+    (folder / "1.json").write_text("\n".join(lines) + "\n")
+
+
 def build_world(spark: SparkSession, root: Path) -> Path:
     """Write the tables that blocks read, as other jobs would have left them; returns their warehouse."""
     raw = spark.createDataFrame(
@@ -181,6 +202,8 @@ def build_world(spark: SparkSession, root: Path) -> Path:
         "bronze/impressions": seen, "shop/huge_dimension": dimension, "shop/dim_table": dimension,
     }  # fmt: skip
     tables["files/sales_delta"] = customers
+    for folder in ("events_json", "sales_json"):
+        _write_json(root / "files" / folder)
     rows = {id(frame): frame.toArrow() for frame in tables.values()}
     for name, frame in tables.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

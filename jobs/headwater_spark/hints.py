@@ -24,6 +24,10 @@ _HINTS = (
     (re.compile(r"DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE|DELTA_STREAMING_SCHEMA|DELTA_SCHEMA_CHANGED|BLOCK_COLUMN_MAPPING"),
      "Columns of the source table were renamed, removed or retyped. Fill the table anew with --full-refresh, or track them with "
      '.option("schemaTrackingLocation", "a folder of this read\'s own").'),
+    (re.compile(r"INVALID_EXTRACT_(?:BASE_FIELD_TYPE|FIELD)|Can't extract a value"),
+     "The column is no struct. cloudFiles gives nested JSON as text unless it is told otherwise: "
+     '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '
+     "F.get_json_object or F.from_json."),
     (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
      'Open Spark has no read_files. Read with spark.readStream.format("json").schema(...).load(folder).'),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,36 +82,26 @@ class Postgres:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+def postgres() -> Iterator[Postgres]:
     """A server on loopback with its data in a folder of its own. It refuses root, so root becomes its own user."""
     assert PROGRAMS is not None
-    folder = tmp_path_factory.mktemp("postgres")
-    user: dict[str, str] = {}
-    if os.geteuid() == 0:
-        user = {"user": "postgres", "group": "postgres"}
-        for path in (folder, *folder.parents[:2]):
-            path.chmod(0o755)
-        shutil.chown(folder, "postgres", "postgres")
-    port = free_port()
-    data = str(folder / "data")
+    with tempfile.TemporaryDirectory() as name:
+        folder, user, port = Path(name), dict[str, str](), free_port()
+        if os.geteuid() == 0:
+            user = {"user": "postgres", "group": "postgres"}
+            shutil.chown(folder, "postgres", "postgres")
 
-    def call(program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(PROGRAMS / program), *arguments],
-            cwd=folder,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            timeout=60,
-            **user,
-        )
+        def call(program: str, *arguments: str) -> None:
+            command = [str(PROGRAMS / program), "-D", str(folder / "data"), *arguments]
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60, **user)
 
-    call("initdb", "--no-sync", "-A", "trust", "-U", "shop", "-D", data)
-    settings = f"-F -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    call("pg_ctl", "-D", data, "-o", settings, "-w", "-l", str(folder / "log"), "start")
-    try:
-        yield Postgres(port)
-    finally:
-        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        call("initdb", "--no-sync", "-A", "trust", "-U", "shop")
+        settings = f"-F -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+        call("pg_ctl", "-o", settings, "-w", "-l", str(folder / "log"), "start")
+        try:
+            yield Postgres(port)
+        finally:
+            call("pg_ctl", "-m", "immediate", "stop")
 
 
 JDBC = """
