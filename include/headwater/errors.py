@@ -10,6 +10,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── QueryFailed, DuplicateColumn
 │   ├── StreamingReadOfMaterializedView
 │   ├── UnsupportedArgument, UnsupportedSource, UnsupportedStreamOperation
+│   ├── InvalidSourceOption, SchemaNotInferred
 │   ├── DatasetReadAtImport
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
@@ -218,6 +219,18 @@ class SourceNotGiven(InvalidPipeline):
     condition = "SOURCE_NOT_GIVEN"
 
 
+class InvalidSourceOption(InvalidPipeline):
+    """An option of a source that is unknown, or has a value that can't be honoured."""
+
+    condition = "INVALID_SOURCE_OPTION"
+
+
+class SchemaNotInferred(InvalidPipeline):
+    """The columns of a source's files can't be found out."""
+
+    condition = "SCHEMA_NOT_INFERRED"
+
+
 class RefusedForSafety(HeadwaterError):
     """Going on could lose or double data; nothing was changed."""
 
@@ -272,6 +285,19 @@ class SourceSchemaChanged(FlowFailed):
     """The columns of a source are not those that the flow has read so far."""
 
     condition = "SOURCE_SCHEMA_CHANGED"
+
+
+class UnknownFields(FlowFailed):
+    """Files have fields that the schema has not, and the flow was told to fail then; nothing of its batch was written."""
+
+    condition = "UNKNOWN_FIELDS"
+
+
+class SchemaChanged(UpdateFailed):
+    """The source's schema was evolved more than once in one update; the next start goes on with the new one."""
+
+    condition = "SCHEMA_CHANGED"
+    transient = True
 
 
 class FlowInterrupted(UpdateFailed):

@@ -123,6 +123,11 @@ def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -
     return list(found.values())
 
 
+def entry_path(data: Any) -> str:
+    """The path in a line of the file source's log."""
+    return _decoded(str(data["path"]))
+
+
 def _seen_file(data: Any, file: Path) -> SeenFile:
     try:
         return SeenFile(_decoded(str(data["path"])), int(data["timestamp"]), int(data["batchId"]))

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -29,7 +30,8 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     """The files below ``path`` (a file, folder or glob), by path; raises SourceUnreachable if it is not local.
 
     Folders below are looked into where ``recursiveFileLookup`` is on or they are partitions (``day=1``);
-    names that begin with ``_`` or ``.`` are left out, as Spark does.
+    names that begin with ``_`` or ``.`` are left out, as Spark does. ``pathGlobFilter``, ``modifiedAfter`` and
+    ``modifiedBefore`` (UTC where no zone is given) are honoured.
     """
     url = urlparse(path)
     if url.scheme not in ("", "file"):
@@ -37,13 +39,30 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     lowered = {key.lower(): value for key, value in options.items()}
     recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
     patterns = _alternatives(lowered.get("pathglobfilter", "*"))
+    after = _instant_ns(lowered.get("modifiedafter"))
+    before = _instant_ns(lowered.get("modifiedbefore"))
     found: dict[str, ListedFile] = {}
     for root in _roots(unquote(url.path) if url.scheme else path):
         for file in _below(root, recursive=recursive):
             if any(fnmatch.fnmatchcase(file.name, pattern) for pattern in patterns):
                 state = file.stat()
+                if (after is not None and state.st_mtime_ns <= after) or (
+                    before is not None and state.st_mtime_ns >= before
+                ):
+                    continue
                 found[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
     return [found[key] for key in sorted(found)]
+
+
+def _instant_ns(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise SourceUnreachable(f"{text!r} is no point in time; write it as 2026-01-31T00:00:00.") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1_000_000_000)
 
 
 def _roots(path: str) -> list[Path]:

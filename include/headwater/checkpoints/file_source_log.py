@@ -1,0 +1,65 @@
+"""The log of a file source: Spark knows files by their path alone, so an overwritten one has to be forgotten first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.offsets import committed_offsets, files_seen
+
+# Behind the path of an entry that was superseded; no file's URI holds a question mark.
+MARK = "?superseded="
+
+
+def forget_overwritten(checkpoint: Path, modified: Mapping[str, int]) -> list[str]:
+    """Take files that were written again since they were read out of what Spark knows, so that it reads them again.
+
+    Only entries of committed batches are touched, and only while no query runs on the checkpoint.
+
+    Args:
+        checkpoint: the live epoch's folder.
+        modified: each file's modification time now, in ms since 1970, by path.
+
+    Returns:
+        The paths that will be read again.
+    """
+    offsets = committed_offsets(checkpoint)
+    if offsets is None:
+        return []
+    forgotten: list[str] = []
+    for index in range(len(offsets.sources)):
+        offset = offsets.source(index)
+        if not isinstance(offset, dict) or "logOffset" not in offset:
+            continue
+        last = int(offset["logOffset"])
+        old = {
+            file.path: file.timestamp
+            for file in files_seen(checkpoint, index, up_to=last)
+            if modified.get(file.path, 0) > file.timestamp
+        }
+        if old:
+            _rewrite(checkpoint / "sources" / str(index), old, last)
+            forgotten += old
+    return forgotten
+
+
+def _rewrite(folder: Path, old: Mapping[str, int], last: int) -> None:
+    from headwater.checkpoints.offsets import entry_path
+
+    for file in sorted(folder.iterdir()):
+        if file.name.startswith(".") or not file.name.removesuffix(".compact").isdigit():
+            continue
+        head, *lines = file.read_text(encoding="utf-8").splitlines()
+        entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        changed = False
+        for entry in entries:
+            if entry_path(entry) in old and int(entry["batchId"]) <= last:
+                entry["path"] = f"{entry['path']}{MARK}{entry['timestamp']}"
+                changed = True
+        if changed:
+            # The checksum of the old content would make Spark refuse the new one.
+            (folder / f".{file.name}.crc").unlink(missing_ok=True)
+            write_atomically(file, "\n".join([head, *map(json.dumps, entries)]))

@@ -1,0 +1,1 @@
+"""``format("cloudFiles")``: Auto Loader's face over Spark's own file source."""

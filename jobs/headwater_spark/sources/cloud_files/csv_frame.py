@@ -1,0 +1,100 @@
+"""CSV with its rescued data: cells are read as text by position, and named by each file's own header."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampNTZType, TimestampType
+
+from headwater_spark.sources.cloud_files.frames import (
+    CORRUPT,
+    PATH,
+    FileRead,
+    guarded,
+    native_reader,
+    string_columns,
+    with_path_columns,
+)
+from headwater_spark.sources.cloud_files.new_files import file_uri
+from headwater_spark.sources.cloud_files.rescue import rescued_text
+
+_HEADER = "__headwater_header"
+_LOST = "__headwater_lost"
+
+
+def csv_frame(session: SparkSession, read: FileRead) -> DataFrame:
+    """The stream of a CSV read that rescues data or looks for new fields."""
+    groups = _groups(read)
+    cells = string_columns(max(len(header) for header in groups))
+    parsed = StructType([*cells.fields, StructField(CORRUPT, StringType())])
+    reader = native_reader(session, read, "csv").option("columnNameOfCorruptRecord", CORRUPT)
+    reader = reader.option("header", str(read.options.header)).option("enforceSchema", "true")
+    frame = guarded(reader.schema(parsed).load(read.path), read)
+    path = F.col("_metadata.file_path")
+    number = F.lit(0)
+    for index, paths in enumerate(list(groups.values())[1:], start=1):
+        number = F.when(path.isin([file_uri(p) for p in paths]), F.lit(index)).otherwise(number)
+    frame = frame.select(*parsed.names, number.alias(_HEADER), path.alias(PATH))
+    headers = list(groups)
+    columns = [_typed(field, headers, read).alias(field.name) for field in read.data.fields]
+    if read.options.rescued is None:
+        return with_path_columns(frame, read, columns)
+    frame = frame.select("*", _lost(headers, cells, read).alias(_LOST))
+    rescued = rescued_text(F.col(_LOST), F.col(PATH)).alias(read.options.rescued)
+    return with_path_columns(frame, read, [*columns, rescued])
+
+
+def _groups(read: FileRead) -> dict[tuple[str, ...], list[str]]:
+    """The files by their header; before any is known, one group with the schema's own columns."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, header in (read.headers or {}).items():
+        groups.setdefault(header, []).append(path)
+    return groups or {tuple(read.data.names): []}
+
+
+def _raw(name: str, headers: list[tuple[str, ...]]) -> Column:
+    """The cell under a name, as text."""
+    found: Column = F.lit(None).cast("string")
+    for index, header in enumerate(headers):
+        if name in header:
+            cell = F.col(f"__c{header.index(name)}")
+            found = cell if len(headers) == 1 else F.when(F.col(_HEADER) == index, cell).otherwise(found)
+    return found
+
+
+def _typed(field: StructField, headers: list[tuple[str, ...]], read: FileRead) -> Column:
+    raw, kind = _raw(field.name, headers), field.dataType
+    option = {DateType: "dateFormat", TimestampType: "timestampFormat", TimestampNTZType: "timestampNTZFormat"}
+    form = read.options.native_option(option.get(type(kind), ""))
+    if form:
+        return F.try_to_timestamp(raw, F.lit(form)).cast(kind)
+    return raw if isinstance(kind, StringType) else raw.try_cast(kind)
+
+
+def _lost(headers: list[tuple[str, ...]], cells: StructType, read: FileRead) -> Column:
+    """What is in no typed column: cells of unknown names, of the wrong type, beyond the header, or broken lines."""
+    known = {field.name: field for field in read.data.fields}
+    found: Column | None = None
+    for index, header in enumerate(headers):
+        pairs = []
+        for position, cell in enumerate(cells.names):
+            name = header[position] if position < len(header) else f"_c{position}"
+            field = known.get(name) if position < len(header) and header.index(name) == position else None
+            if field is not None and isinstance(field.dataType, StringType):
+                continue
+            value = F.col(cell)
+            if field is not None:
+                value = F.when(_typed(field, headers, read).isNull(), value)
+            pairs.append(F.struct(F.lit(name).alias("key"), value.cast("variant").alias("value")))
+        lost = _entries(pairs)
+        found = lost if found is None else F.when(F.col(_HEADER) == index, lost).otherwise(found)
+    assert found is not None
+    broken = F.create_map(F.lit("_corrupt_record"), F.col(CORRUPT).cast("variant"))
+    return F.when(F.col(CORRUPT).isNotNull(), broken).otherwise(found)
+
+
+def _entries(pairs: list[Column]) -> Column:
+    if not pairs:
+        return F.lit(None).cast("map<string,variant>")
+    filled = F.filter(F.array(*pairs), lambda pair: pair["value"].isNotNull())
+    return F.map_from_entries(filled)

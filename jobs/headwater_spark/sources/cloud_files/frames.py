@@ -1,0 +1,137 @@
+"""The streaming frames of a cloudFiles read: Spark's native file source, and expressions over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
+
+from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
+from headwater_spark.sources.cloud_files.partitions import partition_value
+from headwater_spark.sources.cloud_files.rescue import LATE_FILE
+
+PATH = "__headwater_path"
+TEXT = "__headwater_text"
+RECORD = "__headwater_record"
+CORRUPT = "__headwater_corrupt"
+# Marks the read in the query's plan; Spark's sources ignore what they don't know.
+FORMAT_OPTION = "headwater.format"
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """A read that is fully decided. ``data``: columns from the files' content; ``partitions``: from their paths.
+
+    ``checked``: the URIs of files that were looked at before the start, None where that is not needed; a file that
+    is not among them fails the query. ``skipped``: URIs of files that are taken as read. ``headers``: of CSV files.
+    ``proven``: the checked JSON files are certain to have no unknown key.
+    """
+
+    path: str
+    options: CloudFilesOptions
+    data: StructType
+    partitions: StructType
+    checked: tuple[str, ...] | None = None
+    skipped: tuple[str, ...] = ()
+    headers: Mapping[str, tuple[str, ...]] | None = None
+    extra: StructType = StructType()  # noqa: RUF009 - never changed
+    proven: bool = False
+
+    @property
+    def checks_fields(self) -> bool:
+        """Whether fields that the schema lacks matter."""
+        return self.options.rescued is not None or self.options.mode is not EvolutionMode.NONE
+
+
+def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> DataStreamReader:
+    """Spark's reader with the options of the read."""
+    options = read.options
+    reader = DataStreamReader(session).format(spark_format).options(**options.native)
+    reader = reader.option("recursiveFileLookup", "true").option(FORMAT_OPTION, options.format)
+    if options.max_files is not None:
+        reader = reader.option("maxFilesPerTrigger", options.max_files)
+    if options.max_bytes is not None:
+        reader = reader.option("maxBytesPerTrigger", options.max_bytes)
+    # Spark's own default forgets, and then ignores, files a week older than the newest.
+    return reader.option("maxFileAge", options.max_file_age)
+
+
+def guarded(frame: DataFrame, read: FileRead) -> DataFrame:
+    """Leave out the files to skip; fail where one turns up that was not looked at before the start."""
+    path = F.col("_metadata.file_path")
+    if read.skipped:
+        frame = frame.where(~path.isin(list(read.skipped)))
+    if read.checked is not None:
+        late = F.raise_error(F.concat(F.lit(LATE_FILE), path)).cast("boolean")
+        frame = frame.where(F.when(path.isin(list(read.checked)), F.lit(True)).otherwise(late))
+    return frame
+
+
+def with_path_columns(frame: DataFrame, read: FileRead, columns: Sequence[Column]) -> DataFrame:
+    """The columns, and after them the partition columns; before the rescued one where it is the last."""
+    partitions = [partition_value(field, F.col("_metadata.file_path")) for field in read.partitions.fields]
+    if read.options.rescued is not None:
+        return frame.select(*columns[:-1], *partitions, columns[-1])
+    return frame.select(*columns, *partitions)
+
+
+def native_frame(session: SparkSession, read: FileRead, *, fixed: bool = False) -> DataFrame:
+    """Files as Spark reads them with the schema (``fixed``: its own), nothing rescued, nothing checked."""
+    reader = native_reader(session, read, read.options.format)
+    if read.options.format == "csv" and not read.options.native_option("header"):
+        reader = reader.option("header", "true")
+    frame = guarded((reader if fixed else reader.schema(read.data)).load(read.path), read)
+    if not read.partitions.fields:
+        return frame
+    names = [name for name in frame.columns if name not in read.partitions.names]
+    return with_path_columns(frame, read, [F.col(_quoted(name)) for name in names])
+
+
+def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
+    """Parquet, ORC and Avro: fields that the schema lacks are read as well, and folded into the rescued column."""
+    whole = StructType([*read.data.fields, *read.extra.fields])
+    frame = guarded(native_reader(session, read, read.options.format).schema(whole).load(read.path), read)
+    columns = [F.col(_quoted(field.name)) for field in read.data.fields]
+    if read.options.rescued is not None:
+        columns.append(_folded(read.extra.fields).alias(read.options.rescued))
+    return with_path_columns(frame, read, columns)
+
+
+def _folded(extra: Sequence[StructField]) -> Column:
+    nothing = F.lit(None).cast("string")
+    if not extra:
+        return nothing
+    parts = [F.col(_quoted(field.name)) for field in extra]
+    there = F.lit(False)
+    for part in parts:
+        there = there | part.isNotNull()
+    path = F.col("_metadata.file_path").alias("_file_path")
+    return F.when(there, F.to_json(F.struct(*parts, path))).otherwise(nothing)
+
+
+def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
+    """JSON records as text, one a row: lines (or whole files), arrays taken apart, blank lines left out."""
+    reader = native_reader(session, read, "text")
+    if read.options.multi_line:
+        reader = reader.option("wholetext", "true")
+    frame = guarded(reader.load(read.path), read)
+    lines = frame.where("length(trim(value)) > 0")
+    several = F.from_json("value", ArrayType(VariantType()))
+    parts = F.when(
+        F.startswith(F.ltrim("value"), F.lit("[")),
+        F.coalesce(F.transform(several, F.to_json), F.array("value")),
+    ).otherwise(F.array("value"))
+    return lines.select(F.explode(parts).alias(TEXT), F.col("_metadata.file_path").alias(PATH))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def string_columns(count: int) -> StructType:
+    """As many text columns, by position."""
+    return StructType([StructField(f"__c{index}", StringType()) for index in range(count)])

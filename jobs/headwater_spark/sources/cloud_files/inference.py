@@ -1,0 +1,104 @@
+"""The columns of files: what Spark's own inference says, or STRING for all where types are not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrameReader, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headwater.errors import SchemaNotInferred
+from headwater.metrics.file_listing import ListedFile
+from headwater_spark.loader.source_errors import describe
+from headwater_spark.sources.cloud_files.merging import union, without_void
+from headwater_spark.sources.cloud_files.new_files import csv_columns, footer_key
+from headwater_spark.sources.cloud_files.options import CloudFilesOptions
+
+# As Auto Loader samples.
+_SAMPLE_FILES = 1000
+_SAMPLE_BYTES = 50_000_000_000
+
+
+def inferred_schema(
+    session: SparkSession, files: Sequence[ListedFile], options: CloudFilesOptions
+) -> StructType:
+    """The fields of the files, without partition columns; of more than 1,000 files or 50 GB, of a sample.
+
+    Raises:
+        SchemaNotInferred: where Spark can't read them.
+    """
+    sample = _sample([file for file in files if file.size > 0])
+    if not sample:
+        return StructType()
+    # Names that differ in case only would be an error: they are told apart here, and one of them is rescued later.
+    clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())  # noqa: SLF001 - no public way
+    clone.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        found = _of_format(clone, sample, options)
+    except PySparkException as error:
+        raise SchemaNotInferred(
+            f"The columns of the {options.format} files can't be inferred: {describe(error)}",
+            where=sample[0],
+            remedy="Correct or remove the file, or give the columns with .schema(...).",
+        ) from None
+    return without_void(union([found]))
+
+
+def csv_headers(paths: Sequence[str], options: CloudFilesOptions) -> dict[str, tuple[str, ...]]:
+    """The columns of each CSV file."""
+    return {path: csv_columns(path, options) for path in paths}
+
+
+def file_schemas(session: SparkSession, paths: Sequence[str], source_format: str) -> list[StructType]:
+    """The different schemas of Parquet, ORC or Avro files; one file of each is opened by Spark."""
+    groups = {footer_key(path, source_format): path for path in paths}
+    reader = session.read.format(source_format).option("recursiveFileLookup", "true")
+    return [reader.load(path).schema for path in groups.values()]
+
+
+def _of_format(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:
+    if options.format == "json":
+        return _strings_unless_typed(_json(session, paths, options), options)
+    if options.format == "csv":
+        return _csv(session, paths, options)
+    return union(file_schemas(session, paths, options.format))
+
+
+def _json(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:
+    corrupt = "__headwater_corrupt"
+    reader = _reader(session, options).option("columnNameOfCorruptRecord", corrupt)
+    schema = reader.json(paths).schema
+    return StructType([field for field in schema.fields if field.name != corrupt])
+
+
+def _csv(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:
+    by_header: dict[tuple[str, ...], list[str]] = {}
+    for path, header in csv_headers(paths, options).items():
+        by_header.setdefault(header, []).append(path)
+    plain = (StructType([StructField(name, StringType()) for name in header]) for header in by_header)
+    if not options.infer_types:
+        return union(plain)
+    reader = _reader(session, options).option("header", str(options.header)).option("inferSchema", "true")
+    return union(reader.csv(group).schema for header, group in by_header.items() if header)
+
+
+def _reader(session: SparkSession, options: CloudFilesOptions) -> DataFrameReader:
+    return session.read.options(**options.native).option("recursiveFileLookup", "true")
+
+
+def _strings_unless_typed(schema: StructType, options: CloudFilesOptions) -> StructType:
+    if options.infer_types:
+        return schema
+    return StructType([StructField(field.name, StringType()) for field in schema.fields])
+
+
+def _sample(files: Sequence[ListedFile]) -> list[str]:
+    paths, size = [], 0
+    for file in islice(files, _SAMPLE_FILES):
+        if size > _SAMPLE_BYTES:
+            break
+        paths.append(file.path)
+        size += file.size
+    return paths

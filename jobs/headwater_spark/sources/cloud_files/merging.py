@@ -1,0 +1,101 @@
+"""Schemas of several files, or of yesterday and today, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
+
+_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+_WHOLE = (ByteType, ShortType, IntegerType, LongType)
+
+
+def union(schemas: Iterable[StructType]) -> StructType:
+    """The fields of all, in the order they are met; where types differ, the one that holds both, else STRING."""
+    whole = StructType()
+    for schema in schemas:
+        whole = evolved(whole, schema, widen=True, else_string=True)
+    return whole
+
+
+def evolved(
+    known: StructType, seen: StructType, *, widen: bool = False, else_string: bool = False
+) -> StructType:
+    """``known`` with the fields of ``seen`` that it lacks at the end, at each level of structs.
+
+    A field that differs in letter case only is no new one. Types stay, unless ``widen``: then a type gives way to a
+    wider one that Delta can change a column to. ``else_string``: where neither holds the other, it becomes STRING.
+    """
+    fields = {field.name.lower(): field for field in known.fields}
+    for field in seen.fields:
+        before = fields.get(field.name.lower())
+        if before is None:
+            fields[field.name.lower()] = StructField(field.name, field.dataType)
+        elif before.name == field.name:
+            kind = _merged(before.dataType, field.dataType, widen=widen, else_string=else_string)
+            fields[field.name.lower()] = StructField(before.name, kind, True, before.metadata)
+    return StructType(list(fields.values()))
+
+
+def without_void(schema: StructType) -> StructType:
+    """Columns of which only NULL was seen become STRING, as Spark's JSON reader has it."""
+    return StructType([StructField(f.name, _filled(f.dataType), True, f.metadata) for f in schema.fields])
+
+
+def _filled(kind: DataType) -> DataType:
+    if isinstance(kind, NullType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(_filled(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _filled(kind.valueType))
+    return without_void(kind) if isinstance(kind, StructType) else kind
+
+
+def _merged(before: DataType, seen: DataType, *, widen: bool, else_string: bool) -> DataType:
+    if before == seen or isinstance(seen, NullType):
+        return before
+    if isinstance(before, NullType):
+        return seen
+    if isinstance(before, StructType) and isinstance(seen, StructType):
+        return evolved(before, seen, widen=widen, else_string=else_string)
+    if isinstance(before, ArrayType) and isinstance(seen, ArrayType):
+        inner = _merged(before.elementType, seen.elementType, widen=widen, else_string=else_string)
+        return ArrayType(inner)
+    wide = _wider(before, seen) if widen else None
+    if wide is None and else_string and _wider(seen, before) is None:
+        return DoubleType() if {type(before), type(seen)} == {LongType, DoubleType} else StringType()
+    return wide or before
+
+
+def _wider(before: DataType, seen: DataType) -> DataType | None:
+    """The type that holds both and that Delta can widen ``before`` to, None where there is none."""
+    if isinstance(before, _WHOLE) and isinstance(seen, _WHOLE):
+        return seen if _DIGITS[type(seen)] > _DIGITS[type(before)] else None
+    if isinstance(before, ByteType | ShortType | IntegerType | FloatType) and isinstance(seen, DoubleType):
+        return seen
+    if isinstance(before, DateType) and isinstance(seen, TimestampNTZType):
+        return seen
+    if isinstance(before, (*_WHOLE, DecimalType)) and isinstance(seen, DecimalType):
+        whole = _DIGITS.get(type(before), 0) or before.precision - before.scale  # type: ignore[attr-defined]
+        scale = max(seen.scale, before.scale if isinstance(before, DecimalType) else 0)
+        precision = max(whole, seen.precision - seen.scale) + scale
+        return DecimalType(precision, scale) if precision <= 38 else None
+    return None

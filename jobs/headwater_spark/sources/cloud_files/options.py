@@ -1,0 +1,248 @@
+"""The options of ``format("cloudFiles")``: a closed list, each honoured, noted, or refused by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from headwater.errors import InvalidSourceOption
+
+_PREFIX = "cloudfiles."
+FORMATS = ("json", "csv", "parquet", "avro", "orc", "text", "binaryFile")
+RESCUED = "_rescued_data"
+# What they tune is how the closed runtime finds files and scales. Here each start lists the folder.
+_NOTED = (
+    "backfillInterval", "useNotifications", "useManagedFileEvents", "useIncrementalListing", "useStrictGlobber",
+    "fetchParallelism", "listOnStart", "queueUrl", "region", "pathRewrites", "resourceTag", "resourceTags",
+    "connectionString", "resourceGroup", "subscriptionId", "tenantId", "clientId", "clientSecret", "projectId",
+    "subscription", "client", "clientEmail", "privateKey", "privateKeyId", "awsAccessKey", "awsSecretKey", "roleArn",
+    "roleExternalId", "roleSessionName", "stsEndpoint", "validateOptions",
+)  # fmt: skip
+_HONOURED = (
+    "format", "schemaLocation", "inferColumnTypes", "schemaHints", "schemaEvolutionMode", "rescuedDataColumn",
+    "maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "includeExistingFiles", "allowOverwrites",
+    "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination",
+)  # fmt: skip
+# Options of Spark's readers that would give other rows than they say, on the way that these files are read.
+_REFUSED = {
+    "badrecordspath": "Malformed lines are kept in the rescued data column.",
+    "singlevariantcolumn": "Read the files with format('json') and that option.",
+    "readercasesensitive": "Names are compared exactly; what differs in case only is rescued.",
+    "cleansource": "Write it as cloudFiles.cleanSource.",
+    "sourcearchivedir": "Use cloudFiles.cleanSource.moveDestination.",
+    "basepath": "Folders below are always read; name partitions with cloudFiles.partitionColumns.",
+}
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
+_AGE = re.compile(r"(\d+)\s*(second|minute|hour|day|week|s|m|h|d|w)s?", re.IGNORECASE)
+_INTERVAL = re.compile(r"^interval\s+", re.IGNORECASE)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class EvolutionMode(StrEnum):
+    """What happens when files have fields that the schema has not."""
+
+    ADD = "addNewColumns"
+    WIDEN = "addNewColumnsWithTypeWidening"
+    RESCUE = "rescue"
+    FAIL = "failOnNewColumns"
+    NONE = "none"
+
+    @property
+    def evolves(self) -> bool:
+        """Whether the schema takes new columns."""
+        return self in (EvolutionMode.ADD, EvolutionMode.WIDEN)
+
+
+@dataclass(frozen=True)
+class CloudFilesOptions:
+    """What a read asks for. ``native``: options for Spark's own reader, as they were spelled.
+
+    ``rescued``: the name of the rescued data column, None where there is none. ``max_bytes``: per batch.
+    ``partition_columns``: None where they are to be found in the paths. ``notes``: options that have no effect.
+    """
+
+    format: str
+    mode: EvolutionMode
+    rescued: str | None
+    schema_location: str | None = None
+    infer_types: bool = False
+    hints: str = ""
+    max_files: int | None = 1000
+    max_bytes: int | None = None
+    max_file_age: str = "36500d"
+    include_existing: bool = True
+    allow_overwrites: bool = False
+    partition_columns: tuple[str, ...] | None = None
+    clean: str = "off"
+    retention: timedelta = timedelta(days=30)
+    move_to: str | None = None
+    native: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def native_option(self, name: str, default: str = "") -> str:
+        """An option of Spark's reader, whatever its letter case."""
+        return next((v for k, v in self.native.items() if k.lower() == name.lower()), default)
+
+    @property
+    def header(self) -> bool:
+        """Whether CSV files begin with the names of their columns; assumed unless it is said."""
+        return self.native_option("header", "true").lower() == "true"
+
+    @property
+    def multi_line(self) -> bool:
+        """Whether a record may take several lines."""
+        return self.native_option("multiLine", "false").lower() == "true"
+
+
+def parse_options(given: Mapping[str, str], *, schema_given: bool) -> CloudFilesOptions:
+    """Check the options of a read; ``given`` as the user spelled them.
+
+    Raises:
+        InvalidSourceOption: an unknown option (with the nearest name), a bad value, or a combination that can't be.
+    """
+    own: dict[str, str] = {}
+    native: dict[str, str] = {}
+    notes = []
+    known = {name.lower(): name for name in (*_HONOURED, *_NOTED)}
+    for key, value in given.items():
+        lowered = key.lower()
+        if lowered == "rescueddatacolumn":
+            own["rescuedDataColumn"] = value
+        elif not lowered.startswith(_PREFIX):
+            _check_native(key, value)
+            native[key] = value
+        elif (name := known.get(lowered.removeprefix(_PREFIX))) is None:
+            _unknown(key)
+        elif name in _NOTED:
+            notes.append(f"cloudFiles.{name} has no effect here: each start lists the folder")
+        else:
+            own[name] = value
+    return _checked(own, native, tuple(notes), schema_given=schema_given)
+
+
+def _checked(
+    own: Mapping[str, str], native: Mapping[str, str], notes: tuple[str, ...], *, schema_given: bool
+) -> CloudFilesOptions:
+    source_format = _choice("format", own.get("format", ""), FORMATS)
+    mode = _mode(own.get("schemaEvolutionMode"), source_format, schema_given=schema_given)
+    rescued = own.get("rescuedDataColumn")
+    if rescued is None and not schema_given and mode is not EvolutionMode.NONE and _evolving(source_format):
+        rescued = RESCUED
+    if rescued is not None and not _evolving(source_format):
+        _bad("rescuedDataColumn", rescued, f"{source_format} files have a fixed schema; leave it out")
+    max_files = _number("maxFilesPerTrigger", own) if "maxFilesPerTrigger" in own else None
+    max_bytes = _size("maxBytesPerTrigger", own)
+    if max_files is not None and max_bytes is not None:
+        _bad("maxBytesPerTrigger", own["maxBytesPerTrigger"], "Spark takes one limit: leave out one of "
+             "cloudFiles.maxFilesPerTrigger and cloudFiles.maxBytesPerTrigger")  # fmt: skip
+    clean = _choice("cleanSource", own.get("cleanSource", "off"), ("off", "delete", "move"))
+    retention = _age("cleanSource.retentionDuration", own.get("cleanSource.retentionDuration", "30 days"))
+    if clean == "delete" and retention < timedelta(days=7):
+        _bad("cleanSource.retentionDuration", str(retention), "files are deleted after 7 days at the earliest")
+    if (clean == "move") != ("cleanSource.moveDestination" in own):
+        _bad("cleanSource.moveDestination", own.get("cleanSource.moveDestination", ""),
+             "it belongs to cloudFiles.cleanSource = MOVE, which needs it")  # fmt: skip
+    columns = own.get("partitionColumns")
+    return CloudFilesOptions(
+        source_format, mode, rescued,
+        schema_location=own.get("schemaLocation"),
+        infer_types=_flag("inferColumnTypes", own, default=False),
+        hints=own.get("schemaHints", ""),
+        max_files=max_files if max_files is not None else (None if max_bytes is not None else 1000),
+        max_bytes=max_bytes,
+        max_file_age=own.get("maxFileAge", "36500d"),
+        include_existing=_flag("includeExistingFiles", own, default=True),
+        allow_overwrites=_flag("allowOverwrites", own, default=False),
+        partition_columns=None if columns is None else tuple(c.strip() for c in columns.split(",") if c.strip()),
+        clean=clean, retention=retention, move_to=own.get("cleanSource.moveDestination"),
+        native=native, notes=notes,
+    )  # fmt: skip
+
+
+def _evolving(source_format: str) -> bool:
+    return source_format not in ("text", "binaryFile")
+
+
+def _mode(given: str | None, source_format: str, *, schema_given: bool) -> EvolutionMode:
+    if not _evolving(source_format):
+        if given is not None and given.lower() != "none":
+            _bad("schemaEvolutionMode", given, f"{source_format} files have a fixed schema; leave it out")
+        return EvolutionMode.NONE
+    if given is None:
+        return EvolutionMode.NONE if schema_given else EvolutionMode.ADD
+    mode = EvolutionMode(_choice("schemaEvolutionMode", given, tuple(EvolutionMode)))
+    if schema_given and mode.evolves:
+        _bad("schemaEvolutionMode", given, "a schema that is given does not evolve: give it as cloudFiles.schemaHints")
+    return mode
+
+
+def _check_native(key: str, value: str) -> None:
+    lowered = key.lower()
+    if lowered in _REFUSED:
+        raise InvalidSourceOption(f"{key} can't be used with cloudFiles.", remedy=_REFUSED[lowered])
+    if lowered == "mode" and value.upper() == "DROPMALFORMED":
+        raise InvalidSourceOption(
+            "mode = DROPMALFORMED can't be used with cloudFiles.",
+            remedy="Malformed records come with a rescued data column: drop them with where(_rescued_data IS NULL).",
+        )
+    if lowered == "recursivefilelookup" and value.lower() != "true":
+        raise InvalidSourceOption(
+            "recursiveFileLookup = false can't be used with cloudFiles, which reads the folders below too.",
+            remedy="Narrow the path with a glob, or use pathGlobFilter.",
+        )
+    if lowered in ("encoding", "charset") and value.upper().replace("-", "") != "UTF8":
+        raise InvalidSourceOption(
+            f"{key} = {value} can't be used with cloudFiles.", remedy="Convert the files to UTF-8."
+        )
+
+
+def _unknown(key: str) -> None:
+    names = [f"cloudFiles.{name}" for name in (*_HONOURED, *_NOTED)]
+    lowered = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
+    remedy = f"Did you mean {lowered[near[0]]!r}?" if near else f"Known are: {', '.join(names[: len(_HONOURED)])}."
+    raise InvalidSourceOption(f"There is no option {key!r}.", remedy=remedy)
+
+
+def _bad(name: str, value: str, need: str) -> None:
+    raise InvalidSourceOption(f"cloudFiles.{name} = {value!r} can't be.", remedy=f"{need[0].upper()}{need[1:]}.")
+
+
+def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    found = next((choice for choice in choices if choice.lower() == value.lower()), None)
+    if found is None:
+        _bad(name, value, f"it is one of {', '.join(choices)}")
+    assert found is not None
+    return found
+
+
+def _flag(name: str, own: Mapping[str, str], *, default: bool) -> bool:
+    return _choice(name, own.get(name, str(default)), ("true", "false")) == "true"
+
+
+def _number(name: str, own: Mapping[str, str]) -> int:
+    if not own[name].isdigit() or int(own[name]) < 1:
+        _bad(name, own[name], "it is a whole number from 1")
+    return int(own[name])
+
+
+def _size(name: str, own: Mapping[str, str]) -> int | None:
+    if name not in own:
+        return None
+    match = _SIZE.fullmatch(own[name].strip())
+    if match is None or int(match[1]) < 1:
+        _bad(name, own[name], "it is a number of bytes, as 10g")
+    assert match is not None
+    return int(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")
+
+
+def _age(name: str, value: str) -> timedelta:
+    match = _AGE.fullmatch(_INTERVAL.sub("", value.strip()))
+    if match is None:
+        _bad(name, value, "it is a duration, as 14 days")
+    assert match is not None
+    return timedelta(**{_UNITS[match[2].lower()[0]]: int(match[1])})

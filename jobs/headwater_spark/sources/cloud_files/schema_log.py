@@ -1,0 +1,50 @@
+"""The schema location: each version of a source's schema as a numbered file that people can read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql.types import StructType
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.errors import CheckpointUnreadable
+
+
+@dataclass(frozen=True)
+class SchemaLog:
+    """The log at ``<location>/_schemas/``: files ``0``, ``1``, ...; the highest is in force."""
+
+    location: Path
+
+    def latest(self) -> tuple[int, StructType] | None:
+        """The version in force and its columns, None where there is none yet."""
+        folder = self.location / "_schemas"
+        numbers = [int(p.name) for p in folder.iterdir() if p.name.isdigit()] if folder.is_dir() else []
+        if not numbers:
+            return None
+        file = folder / str(max(numbers))
+        try:
+            return max(numbers), StructType.fromJson(json.loads(file.read_text(encoding="utf-8"))["schema"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointUnreadable(
+                f"The schema can't be read: {error}.",
+                where=file,
+                remedy="Remove the file; the version before it is then in force.",
+            ) from None
+
+    def append(self, schema: StructType, reason: str) -> int:
+        """Write the next version and return its number. ``reason``: why it differs from the one before."""
+        known = self.latest()
+        version = known[0] + 1 if known else 0
+        data = {
+            "version": version,
+            "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "reason": reason,
+            "columns": [f"{field.name}: {field.dataType.simpleString()}" for field in schema.fields],
+            "schema": schema.jsonValue(),
+        }
+        write_atomically(self.location / "_schemas" / str(version), json.dumps(data, indent=1) + "\n")
+        return version

@@ -1,0 +1,239 @@
+"""The cloudFiles reads of a pipeline: their schemas, what their folders hold that is new, and their evolution."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.errors import InvalidSourceOption, SourceUnreachable, UnsupportedSource
+from headwater_spark.schemas import plain_schema
+from headwater_spark.sources.cloud_files.csv_frame import csv_frame
+from headwater_spark.sources.cloud_files.frames import FileRead, columnar_frame, native_frame
+from headwater_spark.sources.cloud_files.hints import apply_hints
+from headwater_spark.sources.cloud_files.inference import inferred_schema
+from headwater_spark.sources.cloud_files.json_frame import json_frame
+from headwater_spark.sources.cloud_files.merging import evolved
+from headwater_spark.sources.cloud_files.new_files import listed, unseen
+from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode, parse_options
+from headwater_spark.sources.cloud_files.partitions import found_partitions
+from headwater_spark.sources.cloud_files.schema_log import SchemaLog
+from headwater_spark.sources.cloud_files.start import prepared
+
+_PARTITION = "headwater.partition"
+_FIXED = ("text", "binaryFile")
+
+
+@dataclass(frozen=True)
+class ReadingFlow:
+    """Who reads. ``owner``: the flow or view whose function has the read; ``checkpoint``: of the flow that runs."""
+
+    owner: str
+    name: str
+    checkpoint: FlowCheckpoint
+
+
+@dataclass(frozen=True)
+class CloudRead:
+    """One read: where, how, and where its schema is kept. ``key`` tells it from the owner's other reads."""
+
+    path: str
+    options: CloudFilesOptions
+    given: StructType | None
+    log: SchemaLog
+    key: str
+
+
+class CloudFiles:
+    """All cloudFiles reads of one resolved pipeline."""
+
+    def __init__(self, session: SparkSession, state_folder: Path) -> None:
+        self._session = session
+        self._state_folder = state_folder
+        self._schemas: dict[Path, StructType] = {}
+        self._reads: dict[str, dict[str, CloudRead]] = {}
+        self._told: set[str] = set()
+        self._lock = threading.RLock()
+        self.careful: set[str] = set()
+
+    def frame(
+        self, path: str, given: Any, options: Mapping[str, str], flow: ReadingFlow, *, live: bool
+    ) -> DataFrame:
+        """The stream of a read. ``live``: the flow is about to start, so the folder counts and the schema is kept.
+
+        Raises:
+            InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read as it is asked for.
+            UnknownFields: files have fields that the schema has not, and that was told before the start.
+        """
+        schema = plain_schema(given, None)
+        checked = parse_options(options, schema_given=schema is not None)
+        self._tell(checked, flow)
+        read = self._read(path, checked, schema, flow)
+        with self._lock:
+            self._reads.setdefault(flow.name, {})[read.key] = read
+            whole = self._schema(read, keep=live)
+        data = StructType([f for f in whole.fields if not _is_partition(f)])
+        partitions = StructType([StructField(f.name, f.dataType) for f in whole.fields if _is_partition(f)])
+        decided = FileRead(path, checked, data, partitions)
+        if live:
+            careful = flow.name in self.careful
+            decided = prepared(self._session, decided, flow.checkpoint, read.key, careful=careful)
+        return self._frame(decided)
+
+    def reads_of(self, flow: str) -> list[CloudRead]:
+        """The reads of a flow, as far as its function was called."""
+        return list(self._reads.get(flow, {}).values())
+
+    def evolve(self, flow: str, checkpoint: FlowCheckpoint) -> list[str]:
+        """Take the fields of new files into the schemas of a flow's reads; returns what was changed, as sentences."""
+        changes = []
+        for read in self.reads_of(flow):
+            if not read.options.mode.evolves:
+                continue
+            with self._lock:
+                known = self._schema(read, keep=True)
+                files = unseen(listed(read.path, read.options), checkpoint.live_folder())
+                seen = inferred_schema(self._session, files, read.options)
+                names = {f.name.lower() for f in known.fields if _is_partition(f)}
+                seen = StructType([f for f in seen.fields if f.name.lower() not in names])
+                schema = evolved(known, seen, widen=read.options.mode is EvolutionMode.WIDEN)
+                if schema == known:
+                    continue
+                reason = _difference(known, schema)
+                version = read.log.append(schema, reason)
+                self._schemas[read.log.location] = schema
+                changes.append(f"{read.path}: {reason} (schema {version} in {read.log.location})")
+        return changes
+
+    # -- the parts of a read -----------------------------------------------------------------------------------
+
+    def _read(
+        self, path: str, options: CloudFilesOptions, schema: StructType | None, flow: ReadingFlow
+    ) -> CloudRead:
+        if urlparse(path).scheme not in ("", "file"):
+            raise UnsupportedSource(
+                f"cloudFiles can't read {path}: it is not on a file system of this machine.",
+                remedy="This version reads folders; mount the store, or copy the files.",
+            )
+        digest = hashlib.sha256(f"{options.format}\0{path}".encode()).hexdigest()[:8]
+        key = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(path).name)[:40] + "-" + digest
+        location = self._state_folder / "schemas" / flow.owner / key
+        if options.schema_location is not None:
+            location = Path(_local(options.schema_location))
+        if Path(_local(path)) in (location, *location.parents):
+            raise InvalidSourceOption(
+                f"The schema location {location} lies in the folder that is read.",
+                remedy="Put cloudFiles.schemaLocation elsewhere, or leave it out: the pipeline keeps it then.",
+            )
+        return CloudRead(path, options, schema, SchemaLog(location), key)
+
+    def _schema(self, read: CloudRead, *, keep: bool) -> StructType:
+        """The columns in force: given, kept, or inferred now (and written down only where ``keep``)."""
+        if read.options.format in _FIXED and read.given is None:
+            return self._fixed(read)
+        if read.given is not None:
+            return self._given(read)
+        known = read.log.latest()
+        if known is not None:
+            return apply_hints(known[1], read.options.hints)
+        schema = self._schemas.get(read.log.location)
+        if schema is None or not schema.fields or keep:
+            files = listed(read.path, read.options)
+            data = inferred_schema(self._session, files, read.options) if schema is None or not schema.fields else schema
+            data = StructType([f for f in data.fields if not _is_partition(f)])
+            schema = _with_partitions(data, [f.path for f in files], read.options)
+            if keep and files and data.fields:
+                read.log.append(schema, f"inferred from {len(files)} files")
+        self._schemas[read.log.location] = schema
+        return apply_hints(schema, read.options.hints)
+
+    def _given(self, read: CloudRead) -> StructType:
+        assert read.given is not None
+        wanted = read.options.partition_columns
+        if wanted is None:
+            in_paths = found_partitions([f.path for f in _listed_or_none(read)], None, infer_types=False).names
+            wanted = tuple(name for name in in_paths if name in read.given.names)
+        marked = [_as_partition(f) if f.name in wanted else f for f in read.given.fields]
+        missing = [name for name in wanted if name not in read.given.names]
+        if missing:
+            raise InvalidSourceOption(
+                f"The partition columns {', '.join(missing)} are not in the schema.",
+                remedy="Add them to .schema(...), or take them out of cloudFiles.partitionColumns.",
+            )
+        rescued = read.options.rescued
+        return StructType([f for f in marked if f.name != rescued])
+
+    def _fixed(self, read: CloudRead) -> StructType:
+        kinds = {
+            "text": "value STRING",
+            "binaryFile": "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY",
+        }
+        return _with_partitions(
+            plain_schema(kinds[read.options.format], None) or StructType(),
+            [f.path for f in _listed_or_none(read)],
+            read.options,
+        )
+
+    def _frame(self, read: FileRead) -> DataFrame:
+        if read.options.format in _FIXED:
+            return native_frame(self._session, read, fixed=True)
+        if not read.checks_fields:
+            return native_frame(self._session, read)
+        if read.options.format == "json":
+            return json_frame(self._session, read)
+        if read.options.format == "csv":
+            return csv_frame(self._session, read)
+        return columnar_frame(self._session, read)
+
+    def _tell(self, options: CloudFilesOptions, flow: ReadingFlow) -> None:
+        for note in options.notes:
+            line = f"note: {flow.owner}: {note}"
+            if line not in self._told:
+                self._told.add(line)
+                print(line, file=sys.stderr, flush=True)
+
+
+def _listed_or_none(read: CloudRead) -> list[Any]:
+    try:
+        return list(listed(read.path, read.options))
+    except SourceUnreachable:
+        return []
+
+
+def _with_partitions(data: StructType, paths: list[str], options: CloudFilesOptions) -> StructType:
+    found = found_partitions(paths, options.partition_columns, infer_types=options.infer_types)
+    names = {name.lower() for name in found.names}
+    fields = [f for f in data.fields if f.name.lower() not in names]
+    return StructType([*fields, *(_as_partition(f) for f in found.fields)])
+
+
+def _as_partition(field: StructField) -> StructField:
+    return StructField(field.name, field.dataType, True, {_PARTITION: True})
+
+
+def _is_partition(field: StructField) -> bool:
+    return bool((field.metadata or {}).get(_PARTITION))
+
+
+def _difference(before: StructType, after: StructType) -> str:
+    old = {field.name: field.dataType for field in before.fields}
+    added = [f.name for f in after.fields if f.name not in old]
+    changed = [f.name for f in after.fields if f.name in old and old[f.name] != f.dataType]
+    parts = [f"new: {', '.join(added)}"] if added else []
+    parts += [f"changed: {', '.join(changed)}"] if changed else []
+    return "; ".join(parts)
+
+
+def _local(path: str) -> str:
+    url = urlparse(path)
+    return unquote(url.path) if url.scheme == "file" else path

@@ -1,0 +1,93 @@
+"""What is looked at just before a flow starts: new files, their headers and footers, files to skip or to read again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headwater.checkpoints.file_source_log import forget_overwritten
+from headwater.checkpoints.layout import FlowCheckpoint, write_atomically
+from headwater.checkpoints.offsets import last_committed_batch
+from headwater.errors import SourceUnreachable
+from headwater.metrics.file_listing import ListedFile
+from headwater_spark.sources.cloud_files.frames import FileRead
+from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas
+from headwater_spark.sources.cloud_files.merging import union
+from headwater_spark.sources.cloud_files.new_files import file_uri, listed, only_known_keys, unseen
+from headwater_spark.sources.cloud_files.options import EvolutionMode
+from headwater_spark.sources.cloud_files.rescue import UNKNOWN_FIELDS
+
+
+class FieldsFound(Exception):  # noqa: N818 - it is a finding, turned into an error of ours where it matters
+    """Files that are about to be read have fields that the schema lacks."""
+
+
+def prepared(
+    session: SparkSession, read: FileRead, checkpoint: FlowCheckpoint, key: str, *, careful: bool
+) -> FileRead:
+    """The read with what its folder holds now.
+
+    Raises:
+        FieldsFound: in a mode that does not go on over new fields.
+    """
+    folder = checkpoint.live_folder()
+    try:
+        files = listed(read.path, read.options)
+    except SourceUnreachable:
+        return read  # Spark says what it misses
+    if read.options.allow_overwrites:
+        forget_overwritten(folder, {f.path: f.modified_ns // 1_000_000 for f in files})
+    if not read.options.include_existing:
+        read = replace(read, skipped=_existing(checkpoint, key, files))
+    if not read.checks_fields:
+        return read
+    new = [file for file in unseen(files, folder) if file_uri(file.path) not in read.skipped]
+    if read.options.format == "json":
+        return _proven(read, new) if not careful else read
+    if read.options.format == "csv":
+        return _with_headers(read, new)
+    return _with_extra(session, read, new)
+
+
+def _proven(read: FileRead, new: list[ListedFile]) -> FileRead:
+    if read.options.multi_line or not only_known_keys(new, read.data):
+        return read
+    return replace(read, proven=True, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+
+
+def _with_headers(read: FileRead, new: list[ListedFile]) -> FileRead:
+    headers = csv_headers([file.path for file in new if file.size > 0], read.options)
+    known = {name.lower() for name in (*read.data.names, *read.partitions.names)}
+    _check(read, sorted({n for header in headers.values() for n in header if n.lower() not in known}))
+    return replace(read, headers=headers, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+
+
+def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) -> FileRead:
+    found = union(file_schemas(session, [f.path for f in new if f.size > 0], read.options.format))
+    known = {name.lower() for name in (*read.data.names, *read.partitions.names)}
+    extra = StructType([field for field in found.fields if field.name.lower() not in known])
+    _check(read, extra.names)
+    keep = extra if read.options.rescued is not None else StructType()
+    return replace(read, extra=keep, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+
+
+def _check(read: FileRead, names: list[str]) -> None:
+    mode = read.options.mode
+    if names and (mode.evolves or mode is EvolutionMode.FAIL):
+        raise FieldsFound(f"{UNKNOWN_FIELDS}{', '.join(names)} in files below {read.path}")
+
+
+def _existing(checkpoint: FlowCheckpoint, key: str, files: list[ListedFile]) -> tuple[str, ...]:
+    """The files that were there at the first start of the live epoch: they are taken as read until a batch is done."""
+    record = checkpoint.folder / f"existing-{checkpoint.live_folder().name}-{key}.json"
+    if not record.is_file():
+        write_atomically(record, json.dumps([f.path for f in files], indent=0) + "\n")
+    paths = json.loads(record.read_text(encoding="utf-8"))
+    if last_committed_batch(checkpoint.live_folder()) is not None and not unseen(
+        [f for f in files if f.path in set(paths)], checkpoint.live_folder()
+    ):
+        return ()  # Spark's own log knows them now
+    return tuple(file_uri(path) for path in paths)
