@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
+from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
@@ -43,6 +45,7 @@ from headwater_spark.hints import hint_for
 from headwater_spark.loader.source_errors import describe, line_being_run, user_location
 from headwater_spark.output_mode import output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
+from headwater_spark.sources.cloud_files.source import AT_IMPORT, CloudFiles, ReadingFlow
 from headwater_spark.stream_operations import check_stream
 
 
@@ -56,6 +59,7 @@ class Evaluation:
         warehouse: Path,
         configuration: Mapping[str, str],
         stubs: Path,
+        state_folder: Path,
     ) -> None:
         self.live = False
         self.labels: frozenset[str] = frozenset()
@@ -67,6 +71,9 @@ class Evaluation:
         self._stack: list[str] = []
         self._reads: list[list[str]] = []
         self._read_at_import: list[tuple[str, SourceLocation | None]] = []
+        self._flows: list[Flow] = []
+        self._state_folder = state_folder
+        self.cloud = CloudFiles(session, state_folder)
         self._schemas: dict[str, StructType] = {}
         self._kinds: dict[str, DatasetKind] = {}
         self.reads_of: dict[str, list[str]] = {}
@@ -133,6 +140,16 @@ class Evaluation:
             .load(self._stub("stream", dataset))
         )
 
+    def cloud_files(
+        self, path: str, schema: Any, options: dict[str, str], *, streaming: bool = True
+    ) -> DataFrame:
+        """The stream of a ``cloudFiles`` read; its schema is kept under the flow whose function has the read."""
+        own, runs = (self._flows[-1], self._flows[0]) if self._flows else (None, None)
+        name, target = (runs.name, runs.target) if runs else (AT_IMPORT, AT_IMPORT)
+        checkpoint = flow_checkpoint(self._state_folder, target, name)
+        flow = ReadingFlow(own.name if own else AT_IMPORT, name, checkpoint)
+        return self.cloud.frame(path, schema, options, flow, live=self.live, streaming=streaming)
+
     def sql_text(self, text: str) -> str:
         """``text`` with configuration values put in and names of datasets replaced by views of their frames."""
         return self._sql.rewrite(text, self._knows)
@@ -160,9 +177,11 @@ class Evaluation:
         """
         with self._lock, no_actions(flow.target), registering(self._registry), self._user_errors(flow):
             self._reads.append([])
+            self._flows.append(flow)
             try:
                 frame = flow.function()
             finally:
+                self._flows.pop()
                 self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
             if not isinstance(frame, DataFrame):
                 raise NotADataFrame(

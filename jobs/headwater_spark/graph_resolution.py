@@ -59,7 +59,9 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
     registry = Registry(catalog=project.spec.catalog, schema=project.spec.schema)
     with session_of_sources(session), tempfile.TemporaryDirectory(prefix="headwater-") as folder:
         stubs = Path(folder).resolve()
-        evaluation = Evaluation(registry, session, project.warehouse, project.configuration, stubs)
+        evaluation = Evaluation(
+            registry, session, project.warehouse, project.configuration, stubs, project.state_folder
+        )
         with loaded_sources(project, registry, session) as loaded:
             evaluation.labels = loaded.labels
             if session.given is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import write_atomically
-from headwater.checkpoints.offsets import committed_offsets, files_seen
+from headwater.checkpoints.offsets import committed_offsets, entry_path, files_seen
 
 # Behind the path of an entry that was superseded; no file's URI holds a question mark.
 MARK = "?superseded="
@@ -47,8 +47,6 @@ def forget_overwritten(checkpoint: Path, modified: Mapping[str, int]) -> list[st
 
 
 def _rewrite(folder: Path, old: Mapping[str, int], last: int) -> None:
-    from headwater.checkpoints.offsets import entry_path
-
     for file in sorted(folder.iterdir()):
         if file.name.startswith(".") or not file.name.removesuffix(".compact").isdigit():
             continue

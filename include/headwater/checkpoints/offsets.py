@@ -139,8 +139,10 @@ def _seen_file(data: Any, file: Path) -> SeenFile:
 
 def _decoded(uri: str) -> str:
     # Spark writes the path as a URI: blanks and non-ASCII letters are percent-encoded.
+    # A question mark in a file's name is encoded too: what follows one is a mark of ours (file_source_log).
+    uri, sign, mark = uri.partition("?")
     url = urlparse(uri)
-    return unquote(url.path) if url.scheme in ("", "file") else unquote(uri)
+    return (unquote(url.path) if url.scheme in ("", "file") else unquote(uri)) + sign + mark
 
 
 def _numbers(folder: Path) -> set[int]:

@@ -67,6 +67,11 @@ def _parser() -> Parser:
         add_project_arguments(shown)
         shown.set_defaults(answer=answer)
     _add_events(verb("events", "What the event log says, newest last."))
+    files = verb("files", "Which files were taken in from folders, and when.")
+    add_project_arguments(files)
+    files.add_argument("--flow", help="only this flow")
+    files.add_argument("--limit", type=int, default=0, metavar="N", help="only the newest N")
+    files.set_defaults(answer=_files)
     return parser
 
 
@@ -128,6 +133,12 @@ def _events(parsed: argparse.Namespace) -> int:
     names = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "limit")
     filters = {name: getattr(parsed, name) for name in names}
     return show_events(_project(parsed), filters, as_json=parsed.as_json)
+
+
+def _files(parsed: argparse.Namespace) -> int:
+    from headwater.commands.files import show_files
+
+    return show_files(_project(parsed), parsed.flow, parsed.limit, as_json=parsed.as_json)
 
 
 def _project(parsed: argparse.Namespace) -> PipelineProject:

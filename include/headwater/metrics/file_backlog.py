@@ -31,11 +31,17 @@ def file_backlog(
     seen: list[SeenFile] = []
     if offset is not None and checkpoint is not None:
         seen = files_seen(checkpoint, source_index, up_to=int(offset["logOffset"]))
-    known = {file.path for file in seen}
+    known = {file.path: file.timestamp for file in seen}
+    again = options.get("allowOverwrites") == "true"
     oldest_ms = 0
     if seen and "maxFileAge" not in options:
         oldest_ms = max(file.timestamp for file in seen) - _MAX_FILE_AGE_MS
-    new = [f for f in present if f.path not in known and f.modified_ns // 1_000_000 >= oldest_ms]
+    new = [
+        f
+        for f in present
+        if (f.path not in known and f.modified_ns // 1_000_000 >= oldest_ms)
+        or (again and f.path in known and f.modified_ns // 1_000_000 > known[f.path])
+    ]
     age = max(0.0, time.time() - min(f.modified_ns for f in new) / 1e9) if new else 0.0
     # How many rows a file holds is not known before it is read; no file holds none.
     records = None if new else 0

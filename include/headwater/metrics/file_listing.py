@@ -39,8 +39,8 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     lowered = {key.lower(): value for key, value in options.items()}
     recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
     patterns = _alternatives(lowered.get("pathglobfilter", "*"))
-    after = _instant_ns(lowered.get("modifiedafter"))
-    before = _instant_ns(lowered.get("modifiedbefore"))
+    after = instant_ns(lowered.get("modifiedafter"))
+    before = instant_ns(lowered.get("modifiedbefore"))
     found: dict[str, ListedFile] = {}
     for root in _roots(unquote(url.path) if url.scheme else path):
         for file in _below(root, recursive=recursive):
@@ -54,7 +54,8 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     return [found[key] for key in sorted(found)]
 
 
-def _instant_ns(text: str | None) -> int | None:
+def instant_ns(text: str | None) -> int | None:
+    """A point in time as ns since 1970 (UTC where no zone is given), None for None; raises SourceUnreachable."""
     if text is None:
         return None
     try:

@@ -27,7 +27,7 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
     if isinstance(error, HeadwaterError):
         error.where = error.where or str(flow.location or "")
         return error
-    messages = _cause_messages(error)
+    messages = cause_messages(error)
     violation = next((found for text in messages if (found := find_violation(text)) is not None), None)
     if violation is not None:
         rules = ", ".join(f"'{rule}'" for rule in violation.rules)
@@ -50,7 +50,8 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
     return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=flow.location, remedy=hint)
 
 
-def _cause_messages(error: BaseException) -> list[str]:
+def cause_messages(error: BaseException) -> list[str]:
+    """What an error and its causes in the JVM say, outermost first."""
     messages = [str(error).split("\n\nJVM stacktrace")[0]]
     if isinstance(error, PySparkException | Py4JJavaError):
         origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)

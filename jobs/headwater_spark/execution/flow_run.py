@@ -12,7 +12,7 @@ from headwater.metrics.lag import flow_lag
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.once_flow import run_once
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.streaming_write import run_stream
+from headwater_spark.execution.schema_restart import run_evolving
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.materialized_views.full_refresh import refresh_view
 from headwater_spark.sources.reachability import check_brokers
@@ -31,7 +31,7 @@ def run_flow(
         elif flow.once:
             run_once(context, dataset, flow, outcome)
         else:
-            run_stream(context, dataset, flow, outcome)
+            run_evolving(context, dataset, flow, outcome)
     except Exception as error:
         if context.stop_requested.is_set():
             outcome.status = FlowStatus.STOPPED

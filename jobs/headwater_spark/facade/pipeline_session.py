@@ -13,8 +13,8 @@ from headwater_spark.sources import event_hubs
 from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.kafka_options import kafka_overrides
 
+_CLOUD_FILES = "cloudfiles"
 _NOT_HERE = {
-    "cloudfiles": "Use spark.readStream with the files' own format, a schema and .load(folder).",
     "kinesis": "There is no open Kinesis source for this version of Spark.",
 }
 
@@ -27,6 +27,11 @@ class NameResolution(Protocol):
 
     def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
         """The rows of ``name`` as they come."""
+
+    def cloud_files(
+        self, path: str, schema: Any, options: dict[str, str], *, streaming: bool = True
+    ) -> DataFrame:
+        """The rows of ``format("cloudFiles")``; the options are spelled as the user did."""
 
     def sql_text(self, text: str) -> str:
         """``text`` with configuration values put in and the names of datasets replaced by views of them."""
@@ -101,12 +106,19 @@ class _KnowsFormats:
 
     session: PipelineSession
     options_given: dict[str, str]
+    options_spelled: dict[str, str]
     source_format = ""
+    streaming: bool
 
     def _note(self, options: dict[str, Any]) -> None:
         self.options_given.update(
             {key.lower(): str(value) for key, value in options.items() if value is not None}
         )
+        for key, value in options.items():
+            for old in [known for known in self.options_spelled if known.lower() == key.lower()]:
+                del self.options_spelled[old]
+            if value is not None:
+                self.options_spelled[key] = str(value).lower() if isinstance(value, bool) else str(value)
 
     def _check(self, source: str | None) -> None:
         if source is None:
@@ -126,16 +138,28 @@ class _KnowsFormats:
         zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"
         return kafka_overrides(self.options_given, zone)
 
+    def _load_cloud_files(self, path: str | None, schema: Any) -> DataFrame:
+        spelled = dict(self.options_spelled)
+        path = path or spelled.pop("path", None)
+        if path is None or self.session.resolution is None:
+            raise UnsupportedSource(
+                f"cloudFiles {'needs the folder to read' if path is None else 'is read in a pipeline'}.",
+                remedy="End the read with .load(folder), in the function of a dataset.",
+            )
+        return self.session.resolution.cloud_files(path, schema, spelled, streaming=self.streaming)
+
 
 class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: ignore[misc]  # text's first name differs
     """``spark.read`` of the facade."""
 
     streaming = False
+    bounded = False
 
     def __init__(self, spark: PipelineSession) -> None:
         super().__init__(spark)
         self.session = spark
         self.options_given = {}
+        self.options_spelled = {}
 
     def format(self, source: str) -> PipelineBatchReader:
         """As Spark's; refuses formats that are not there."""
@@ -171,6 +195,13 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
         if self.source_format == event_hubs.FORMAT:
             reader = DataFrameReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
+        if self.source_format == _CLOUD_FILES and self.bounded:
+            return self._load_cloud_files(path, schema if schema is not None else self._schema)
+        if self.source_format == _CLOUD_FILES:
+            raise UnsupportedSource(
+                "cloudFiles is a stream, and is read as a batch here.",
+                remedy="Use spark.readStream, or spark.read with the files' own format.",
+            )
         super().options(**{**options, **self._translated()})
         return super().load(path, format, schema)
 
@@ -202,6 +233,7 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
         super().__init__(spark)
         self.session = spark
         self.options_given = {}
+        self.options_spelled = {}
 
     def format(self, source: str) -> PipelineStreamReader:
         """As Spark's; refuses formats that are not there."""
@@ -237,6 +269,8 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
         if self.source_format == event_hubs.FORMAT:
             reader = DataStreamReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
+        if self.source_format == _CLOUD_FILES:
+            return self._load_cloud_files(path, schema if schema is not None else self._schema)
         super().options(**{**options, **self._translated()})
         return super().load(path, format, schema)
 
@@ -262,6 +296,8 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
 
 class BoundedStreamReader(PipelineBatchReader):
     """``spark.readStream`` where everything that there is to read is read as one batch."""
+
+    bounded = True
 
     def name(self, source_name: str) -> BoundedStreamReader:  # noqa: ARG002 - Spark's signature
         """Do nothing: the name is that of a checkpoint's source, and a batch has none."""

@@ -14,18 +14,23 @@ from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
 from headwater_spark.facade.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
 
+# How a cloudFiles read says what its files are: JSON may be read as text.
+MARK = "headwater."
+FORMAT_OPTION = f"{MARK}format"
+OVERWRITES_OPTION = f"{MARK}allowoverwrites"
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
 # What looking for news needs; nothing else of the options is kept, so no secret is.
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
-    "recursivefilelookup", "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
+    "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
 }  # fmt: skip
 _SPELLING = {
     "subscribepattern": "subscribePattern", "startingoffsets": "startingOffsets", "pathglobfilter": "pathGlobFilter",
     "recursivefilelookup": "recursiveFileLookup", "readchangefeed": "readChangeFeed",
     "startingversion": "startingVersion", "startingtimestamp": "startingTimestamp",
     "skipchangecommits": "skipChangeCommits", "maxfileage": "maxFileAge",
+    OVERWRITES_OPTION: "allowOverwrites", f"{MARK}modifiedafter": "modifiedAfter", f"{MARK}modifiedbefore": "modifiedBefore",
 }  # fmt: skip
 
 
@@ -135,9 +140,10 @@ def _entry(
             options=options,
         )
     short = lowered.rpartition(".")[2].removesuffix("fileformat")
+    shown = options.pop(FORMAT_OPTION, short)
     if path is not None and short in _FILE_FORMATS:
         return SourceEntry(
-            kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=short, options=options
+            kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=shown, options=options
         )
     return SourceEntry(
         kind=SourceKind.OTHER, streaming=streaming, path=path, format=source_format, options=options

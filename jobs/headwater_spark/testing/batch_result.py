@@ -67,7 +67,12 @@ def batch_rows(
             for key, value in project.configuration.items():
                 session.conf.set(key, value)
             evaluation = BatchEvaluation(
-                registry, session, project.warehouse, project.configuration, Path(project.storage) / "stubs"
+                registry,
+                session,
+                project.warehouse,
+                project.configuration,
+                Path(project.storage) / "stubs",
+                project.state_folder,
             )
             with session_of_sources(session), loaded_sources(project, registry, session) as loaded:
                 evaluation.labels = loaded.labels

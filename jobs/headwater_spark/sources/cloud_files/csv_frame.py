@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    StringType,
+    StructField,
+    StructType,
+)
 
 from headwater_spark.sources.cloud_files.frames import (
     CORRUPT,
@@ -20,6 +27,7 @@ from headwater_spark.sources.cloud_files.rescue import rescued_text
 
 _HEADER = "__headwater_header"
 _LOST = "__headwater_lost"
+_FORMATS = {"date": "dateFormat", "timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat"}
 
 
 def csv_frame(session: SparkSession, read: FileRead) -> DataFrame:
@@ -64,36 +72,37 @@ def _raw(name: str, headers: list[tuple[str, ...]]) -> Column:
 
 def _typed(field: StructField, headers: list[tuple[str, ...]], read: FileRead) -> Column:
     raw, kind = _raw(field.name, headers), field.dataType
-    option = {DateType: "dateFormat", TimestampType: "timestampFormat", TimestampNTZType: "timestampNTZFormat"}
-    form = read.options.native_option(option.get(type(kind), ""))
+    form = read.options.native_option(_FORMATS.get(kind.typeName(), ""))
     if form:
         return F.try_to_timestamp(raw, F.lit(form)).cast(kind)
     return raw if isinstance(kind, StringType) else raw.try_cast(kind)
 
 
 def _lost(headers: list[tuple[str, ...]], cells: StructType, read: FileRead) -> Column:
-    """What is in no typed column: cells of unknown names, of the wrong type, beyond the header, or broken lines."""
-    known = {field.name: field for field in read.data.fields}
-    found: Column | None = None
-    for index, header in enumerate(headers):
-        pairs = []
-        for position, cell in enumerate(cells.names):
-            name = header[position] if position < len(header) else f"_c{position}"
-            field = known.get(name) if position < len(header) and header.index(name) == position else None
-            if field is not None and isinstance(field.dataType, StringType):
-                continue
-            value = F.col(cell)
-            if field is not None:
-                value = F.when(_typed(field, headers, read).isNull(), value)
-            pairs.append(F.struct(F.lit(name).alias("key"), value.cast("variant").alias("value")))
-        lost = _entries(pairs)
-        found = lost if found is None else F.when(F.col(_HEADER) == index, lost).otherwise(found)
-    assert found is not None
+    """What is in no typed column: cells of unknown names or of the wrong type, and lines with more cells than names."""
     broken = F.create_map(F.lit("_corrupt_record"), F.col(CORRUPT).cast("variant"))
-    return F.when(F.col(CORRUPT).isNotNull(), broken).otherwise(found)
+    found: Column = F.lit(None).cast("map<string,variant>")
+    for index, header in enumerate(headers):
+        surplus = [F.col(name).isNotNull() for name in cells.names[len(header) :]]
+        # Spark complains of lines that are shorter or longer than the widest header.
+        too_long = reduce(or_, surplus) if surplus else F.lit(True)
+        lost = F.when(F.col(CORRUPT).isNotNull() & too_long, broken).otherwise(
+            _misfits(header, headers, read)
+        )
+        found = lost if len(headers) == 1 else F.when(F.col(_HEADER) == index, lost).otherwise(found)
+    return found
 
 
-def _entries(pairs: list[Column]) -> Column:
+def _misfits(header: tuple[str, ...], headers: list[tuple[str, ...]], read: FileRead) -> Column:
+    known = {field.name: field for field in read.data.fields}
+    pairs = []
+    for position, name in enumerate(header):
+        value, field = F.col(f"__c{position}"), known.get(name)
+        if field is not None and header.index(name) == position:
+            if isinstance(field.dataType, StringType):
+                continue
+            value = F.when(_typed(field, headers, read).isNull(), value)
+        pairs.append(F.struct(F.lit(name).alias("key"), value.cast("variant").alias("value")))
     if not pairs:
         return F.lit(None).cast("map<string,variant>")
     filled = F.filter(F.array(*pairs), lambda pair: pair["value"].isNotNull())

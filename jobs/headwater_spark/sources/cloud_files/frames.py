@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
 
+from headwater.metrics.file_listing import instant_ns
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE
+from headwater_spark.sources.plan_sources import FORMAT_OPTION, MARK, OVERWRITES_OPTION
 
 PATH = "__headwater_path"
 TEXT = "__headwater_text"
 RECORD = "__headwater_record"
 CORRUPT = "__headwater_corrupt"
-# Marks the read in the query's plan; Spark's sources ignore what they don't know.
-FORMAT_OPTION = "headwater.format"
+
+
+# Spark's streams refuse them; a condition on the files' time does the same.
+_TIMES = ("modifiedafter", "modifiedbefore")
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class FileRead:
     headers: Mapping[str, tuple[str, ...]] | None = None
     extra: StructType = StructType()  # noqa: RUF009 - never changed
     proven: bool = False
+    streaming: bool = True
 
     @property
     def checks_fields(self) -> bool:
@@ -47,28 +55,44 @@ class FileRead:
         return self.options.rescued is not None or self.options.mode is not EvolutionMode.NONE
 
 
-def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> DataStreamReader:
+def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> Any:
     """Spark's reader with the options of the read."""
     options = read.options
-    reader = DataStreamReader(session).format(spark_format).options(**options.native)
+    native = {key: value for key, value in options.native.items() if key.lower() not in _TIMES}
+    made = DataStreamReader(session) if read.streaming else DataFrameReader(session)
+    reader: Any = made.format(spark_format).options(**native)
+    for name in _TIMES:
+        if moment := options.native_option(name):
+            reader = reader.option(f"{MARK}{name}", moment)
     reader = reader.option("recursiveFileLookup", "true").option(FORMAT_OPTION, options.format)
     if options.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", options.max_files)
     if options.max_bytes is not None:
         reader = reader.option("maxBytesPerTrigger", options.max_bytes)
+    if options.allow_overwrites:
+        reader = reader.option(OVERWRITES_OPTION, "true")
     # Spark's own default forgets, and then ignores, files a week older than the newest.
     return reader.option("maxFileAge", options.max_file_age)
 
 
 def guarded(frame: DataFrame, read: FileRead) -> DataFrame:
-    """Leave out the files to skip; fail where one turns up that was not looked at before the start."""
-    path = F.col("_metadata.file_path")
-    if read.skipped:
-        frame = frame.where(~path.isin(list(read.skipped)))
+    """Leave out the files to skip; fail where one turns up that was not looked at before the start.
+
+    It is one condition on the file alone, so that Spark leaves files out without opening them.
+    """
+    path, time = F.col("_metadata.file_path"), F.col("_metadata.file_modification_time")
+    out: list[Column] = [path.isin(list(read.skipped))] if read.skipped else []
+    if after := instant_ns(read.options.native_option("modifiedAfter") or None):
+        out.append(time <= F.timestamp_micros(F.lit(after // 1000)))
+    if before := instant_ns(read.options.native_option("modifiedBefore") or None):
+        out.append(time >= F.timestamp_micros(F.lit(before // 1000)))
+    otherwise = F.lit(True)
     if read.checked is not None:
         late = F.raise_error(F.concat(F.lit(LATE_FILE), path)).cast("boolean")
-        frame = frame.where(F.when(path.isin(list(read.checked)), F.lit(True)).otherwise(late))
-    return frame
+        otherwise = F.when(path.isin(list(read.checked)), F.lit(True)).otherwise(late)
+    if not out:
+        return frame if read.checked is None else frame.where(otherwise)
+    return frame.where(F.when(reduce(or_, out), F.lit(False)).otherwise(otherwise))
 
 
 def with_path_columns(frame: DataFrame, read: FileRead, columns: Sequence[Column]) -> DataFrame:
@@ -79,12 +103,12 @@ def with_path_columns(frame: DataFrame, read: FileRead, columns: Sequence[Column
     return frame.select(*columns, *partitions)
 
 
-def native_frame(session: SparkSession, read: FileRead, *, fixed: bool = False) -> DataFrame:
-    """Files as Spark reads them with the schema (``fixed``: its own), nothing rescued, nothing checked."""
+def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
+    """Files as Spark reads them with the schema, nothing rescued, nothing checked."""
     reader = native_reader(session, read, read.options.format)
     if read.options.format == "csv" and not read.options.native_option("header"):
         reader = reader.option("header", "true")
-    frame = guarded((reader if fixed else reader.schema(read.data)).load(read.path), read)
+    frame = guarded(reader.schema(read.data).load(read.path), read)
     if not read.partitions.fields:
         return frame
     names = [name for name in frame.columns if name not in read.partitions.names]
@@ -123,7 +147,7 @@ def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
     several = F.from_json("value", ArrayType(VariantType()))
     parts = F.when(
         F.startswith(F.ltrim("value"), F.lit("[")),
-        F.coalesce(F.transform(several, F.to_json), F.array("value")),
+        F.coalesce(F.transform(several, lambda record: F.to_json(record)), F.array("value")),
     ).otherwise(F.array("value"))
     return lines.select(F.explode(parts).alias(TEXT), F.col("_metadata.file_path").alias(PATH))
 

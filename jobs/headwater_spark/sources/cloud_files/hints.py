@@ -44,10 +44,10 @@ def _placed(schema: StructType, path: list[str], hinted: DataType) -> StructType
     fields = list(schema.fields)
     index = next((i for i, f in enumerate(fields) if f.name.lower() == head.lower()), None)
     before = fields[index].dataType if index is not None else StructType()
-    field = StructField(fields[index].name if index is not None else head, _inside(before, rest, hinted))
+    kind = _inside(before, rest, hinted)
     if index is None:
-        return StructType([*fields, field])
-    fields[index] = field
+        return StructType([*fields, StructField(head, kind)])
+    fields[index] = StructField(fields[index].name, kind, True, fields[index].metadata)
     return StructType(fields)
 
 

@@ -82,7 +82,8 @@ def _careful(session: SparkSession, read: FileRead, parsed: StructType, data: St
     options = {**read.options.native, "columnNameOfCorruptRecord": CORRUPT}
     lines = text_lines(session, read)
     frame = lines.select(TEXT, PATH, F.from_json(TEXT, parsed, options).alias(RECORD))
-    text = F.when(~surely_clean(F.col(TEXT), data, typed), F.col(TEXT))
+    clean = F.col(RECORD).getField(CORRUPT).isNull() & surely_clean(F.col(TEXT), data, typed)
+    text = F.when(~clean, F.col(TEXT))
     frame = frame.select(RECORD, PATH, text.alias(TEXT))
     frame = frame.select(RECORD, PATH, TEXT, fields_of(F.col(TEXT)).alias(_FIELDS))
     return _Way(frame, (RECORD,), typed, F.col(RECORD).getField(CORRUPT))

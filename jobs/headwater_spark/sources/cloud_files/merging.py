@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+_DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 
 
@@ -94,7 +94,7 @@ def _wider(before: DataType, seen: DataType) -> DataType | None:
     if isinstance(before, DateType) and isinstance(seen, TimestampNTZType):
         return seen
     if isinstance(before, (*_WHOLE, DecimalType)) and isinstance(seen, DecimalType):
-        whole = _DIGITS.get(type(before), 0) or before.precision - before.scale  # type: ignore[attr-defined]
+        whole = before.precision - before.scale if isinstance(before, DecimalType) else _DIGITS[type(before)]
         scale = max(seen.scale, before.scale if isinstance(before, DecimalType) else 0)
         precision = max(whole, seen.precision - seen.scale) + scale
         return DecimalType(precision, scale) if precision <= 38 else None

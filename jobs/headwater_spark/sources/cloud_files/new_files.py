@@ -46,7 +46,7 @@ def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
 def file_uri(path: str) -> str:
     """A path as Spark's ``_metadata.file_path`` shows it."""
     encoded = "".join(sign if ord(sign) > 127 else quote(sign, safe=_URI_SAFE) for sign in path)
-    return f"file://{encoded}"
+    return f"file:{encoded}"
 
 
 def only_known_keys(files: Sequence[ListedFile], schema: StructType) -> bool:
@@ -65,7 +65,10 @@ def _only_known(path: str, schema: StructType) -> bool:
         return True
     options = json.ReadOptions(use_threads=False, block_size=4 << 20)
     try:
-        with pa.input_stream(path, compression="detect") as stream, json.open_json(stream, options) as batches:
+        with (
+            pa.input_stream(path, compression="detect") as stream,
+            json.open_json(stream, options) as batches,
+        ):
             # A later block with another key, or another type for one, is an error.
             arrow = batches.schema
             for _ in batches:
@@ -104,9 +107,7 @@ def csv_columns(path: str, options: CloudFilesOptions) -> tuple[str, ...]:
             quotechar=options.native_option("quote", '"') or None,
         )
         comment = options.native_option("comment", "")
-        first = next(
-            (row for row in reader if row and not (comment and row[0].startswith(comment))), []
-        )
+        first = next((row for row in reader if row and not (comment and row[0].startswith(comment))), [])
     if options.header:
         return tuple(name.strip() for name in first)
     return tuple(f"_c{index}" for index in range(len(first)))
@@ -123,6 +124,20 @@ def footer_key(path: str, source_format: str) -> bytes:
 
         return bytes(orc.ORCFile(path).schema.remove_metadata().serialize())
     with Path(path).open("rb") as stream:
-        head = stream.read(1 << 20)
+        return _avro_schema(stream.read(4 << 20))
+
+
+def _avro_schema(head: bytes) -> bytes:
+    """The schema's text in the header of an Avro file: a key, a length of variable size, the text."""
     start = head.find(b"avro.schema")
-    return head[start : head.find(b"}]", start) + 2] if start >= 0 else head[:64]
+    if start < 0:
+        return head
+    position, length, shift = start + len(b"avro.schema"), 0, 0
+    while True:
+        byte = head[position]
+        position += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+    return head[position : position + (length >> 1)]

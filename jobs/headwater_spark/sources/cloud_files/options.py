@@ -142,7 +142,9 @@ def _checked(
     clean = _choice("cleanSource", own.get("cleanSource", "off"), ("off", "delete", "move"))
     retention = _age("cleanSource.retentionDuration", own.get("cleanSource.retentionDuration", "30 days"))
     if clean == "delete" and retention < timedelta(days=7):
-        _bad("cleanSource.retentionDuration", str(retention), "files are deleted after 7 days at the earliest")
+        _bad(
+            "cleanSource.retentionDuration", str(retention), "files are deleted after 7 days at the earliest"
+        )
     if (clean == "move") != ("cleanSource.moveDestination" in own):
         _bad("cleanSource.moveDestination", own.get("cleanSource.moveDestination", ""),
              "it belongs to cloudFiles.cleanSource = MOVE, which needs it")  # fmt: skip
@@ -176,7 +178,11 @@ def _mode(given: str | None, source_format: str, *, schema_given: bool) -> Evolu
         return EvolutionMode.NONE if schema_given else EvolutionMode.ADD
     mode = EvolutionMode(_choice("schemaEvolutionMode", given, tuple(EvolutionMode)))
     if schema_given and mode.evolves:
-        _bad("schemaEvolutionMode", given, "a schema that is given does not evolve: give it as cloudFiles.schemaHints")
+        _bad(
+            "schemaEvolutionMode",
+            given,
+            "a schema that is given does not evolve: give it as cloudFiles.schemaHints",
+        )
     return mode
 
 
@@ -204,12 +210,16 @@ def _unknown(key: str) -> None:
     names = [f"cloudFiles.{name}" for name in (*_HONOURED, *_NOTED)]
     lowered = {name.lower(): name for name in names}
     near = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
-    remedy = f"Did you mean {lowered[near[0]]!r}?" if near else f"Known are: {', '.join(names[: len(_HONOURED)])}."
+    remedy = (
+        f"Did you mean {lowered[near[0]]!r}?" if near else f"Known are: {', '.join(names[: len(_HONOURED)])}."
+    )
     raise InvalidSourceOption(f"There is no option {key!r}.", remedy=remedy)
 
 
 def _bad(name: str, value: str, need: str) -> None:
-    raise InvalidSourceOption(f"cloudFiles.{name} = {value!r} can't be.", remedy=f"{need[0].upper()}{need[1:]}.")
+    raise InvalidSourceOption(
+        f"cloudFiles.{name} = {value!r} can't be.", remedy=f"{need[0].upper()}{need[1:]}."
+    )
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
@@ -237,7 +247,7 @@ def _size(name: str, own: Mapping[str, str]) -> int | None:
     if match is None or int(match[1]) < 1:
         _bad(name, own[name], "it is a number of bytes, as 10g")
     assert match is not None
-    return int(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")
+    return int(match[1]) << (10 * " kmgt".index(match[2].lower() or " "))
 
 
 def _age(name: str, value: str) -> timedelta:

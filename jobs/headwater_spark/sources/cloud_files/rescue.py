@@ -6,6 +6,7 @@ records pay for a test and no more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from pyspark.sql.types import (
     ArrayType,
     ByteType,
     DataType,
+    DecimalType,
+    DoubleType,
     IntegerType,
     LongType,
     MapType,
@@ -61,7 +64,7 @@ def surely_clean(text: Column, schema: StructType, typed: Typed) -> Column:
     spaced = F.lit(False)
     for blank in (" :", "\t:", "\r:", "\n:"):
         spaced = spaced | F.contains(text, F.lit(blank))
-    return (marks == values * 2) & ~spaced
+    return (values > 0) & (marks == values * 2) & ~spaced
 
 
 def rescued_fields(schema: StructType, typed: Typed, record: RawRecord) -> Column:
@@ -78,19 +81,23 @@ def rescued_text(fields: Column, path: Column) -> Column:
 
 
 def unknown_names(schema: StructType, fields: Column, *, widening: Typed | None = None) -> Column:
-    """Names that the schema could take: new ones at any level of structs, also those to widen (``widening``: typed)."""
+    """Names that the schema could take: new ones at any level of structs.
+
+    ``widening``: the typed columns, where a column that is too narrow counts too, as ``id=BIGINT``.
+    """
     known = [field.name.lower() for field in schema.fields]
     found = F.filter(F.map_keys(fields), lambda key: ~F.lower(key).isin(known))
     for field in schema.fields:
         inner = F.try_element_at(fields, F.lit(field.name))
         if isinstance(field.dataType, StructType):
             names = unknown_names(field.dataType, F.try_variant_get(inner, "$", _MAP))
-            prefix = F.lit(f"{field.name}.")
-            nested = F.transform(names, lambda name, prefix=prefix: F.concat(prefix, name))
+            nested = _below(field.name, names)
             found = F.concat(found, F.coalesce(nested, _no_names()))
         elif widening is not None and (kinds := _wider_kinds(field.dataType)):
-            wide = widening(field).isNull() & F.schema_of_variant(inner).rlike(kinds)
-            found = F.concat(found, F.when(wide, F.array(F.lit(field.name))).otherwise(_no_names()))
+            kind = F.schema_of_variant(inner)
+            wide = widening(field).isNull() & kind.rlike(kinds)
+            name = F.concat(F.lit(f"{field.name}="), kind)
+            found = F.concat(found, F.when(wide, F.array(name)).otherwise(_no_names()))
     return found
 
 
@@ -98,6 +105,19 @@ def refusing(names: Column, path: Column) -> Column:
     """A condition that is true, or fails the query where there are names."""
     message = F.concat(F.lit(UNKNOWN_FIELDS), F.array_join(names, ", "), F.lit(" in "), path)
     return F.when(F.size(names) > 0, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
+
+
+def wider_columns(names: str) -> StructType:
+    """The columns to widen in a list of names (``"z, id=BIGINT"``), with the type that each needs."""
+    fields = []
+    for name in names.split(", "):
+        column, sign, kind = name.rpartition("=")
+        if sign and kind in ("BIGINT", "DOUBLE"):
+            fields.append(StructField(column, LongType() if kind == "BIGINT" else DoubleType()))
+        elif sign and (digits := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind)):
+            whole = DecimalType(int(digits[1]), 0)
+            fields.append(StructField(column, DoubleType() if int(digits[2]) else whole))
+    return StructType(fields)
 
 
 def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> Column:
@@ -131,7 +151,11 @@ def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> C
 
 def _deep(kind: DataType) -> bool:
     inner = (
-        kind.elementType if isinstance(kind, ArrayType) else kind.valueType if isinstance(kind, MapType) else None
+        kind.elementType
+        if isinstance(kind, ArrayType)
+        else kind.valueType
+        if isinstance(kind, MapType)
+        else None
     )
     return isinstance(inner, StructType | ArrayType | MapType)
 
@@ -142,6 +166,10 @@ def _wider_kinds(kind: DataType) -> str:
         return r"^(BIGINT|DOUBLE|DECIMAL\(.*)$"
     # Inference takes a fraction for DOUBLE, which a BIGINT can't be widened to.
     return r"^DECIMAL\(\d+,0\)$" if isinstance(kind, LongType) else ""
+
+
+def _below(parent: str, names: Column) -> Column:
+    return F.transform(names, lambda name: F.concat(F.lit(f"{parent}."), name))
 
 
 def _no_names() -> Column:

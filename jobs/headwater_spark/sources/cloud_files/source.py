@@ -32,6 +32,8 @@ from headwater_spark.sources.cloud_files.start import prepared
 
 _PARTITION = "headwater.partition"
 _FIXED = ("text", "binaryFile")
+# Owner of reads that stand outside of any function.
+AT_IMPORT = "at_import"
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,24 @@ class CloudFiles:
         self._session = session
         self._state_folder = state_folder
         self._schemas: dict[Path, StructType] = {}
+        self._inferred_from: dict[Path, int] = {}
         self._reads: dict[str, dict[str, CloudRead]] = {}
         self._told: set[str] = set()
         self._lock = threading.RLock()
         self.careful: set[str] = set()
 
     def frame(
-        self, path: str, given: Any, options: Mapping[str, str], flow: ReadingFlow, *, live: bool
+        self,
+        path: str,
+        given: Any,
+        options: Mapping[str, str],
+        flow: ReadingFlow,
+        *,
+        live: bool,
+        streaming: bool = True,
     ) -> DataFrame:
         """The stream of a read. ``live``: the flow is about to start, so the folder counts and the schema is kept.
+        ``streaming``: else all that is there is read as a batch.
 
         Raises:
             InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read as it is asked for.
@@ -84,7 +95,7 @@ class CloudFiles:
             whole = self._schema(read, keep=live)
         data = StructType([f for f in whole.fields if not _is_partition(f)])
         partitions = StructType([StructField(f.name, f.dataType) for f in whole.fields if _is_partition(f)])
-        decided = FileRead(path, checked, data, partitions)
+        decided = FileRead(path, checked, data, partitions, streaming=streaming)
         if live:
             careful = flow.name in self.careful
             decided = prepared(self._session, decided, flow.checkpoint, read.key, careful=careful)
@@ -94,8 +105,11 @@ class CloudFiles:
         """The reads of a flow, as far as its function was called."""
         return list(self._reads.get(flow, {}).values())
 
-    def evolve(self, flow: str, checkpoint: FlowCheckpoint) -> list[str]:
-        """Take the fields of new files into the schemas of a flow's reads; returns what was changed, as sentences."""
+    def evolve(self, flow: str, checkpoint: FlowCheckpoint, wider: StructType) -> list[str]:
+        """Take the fields of new files into the schemas of a flow's reads; returns what was changed, as sentences.
+
+        ``wider``: columns that a record was met for which their type is too narrow, with the type that it needs.
+        """
         changes = []
         for read in self.reads_of(flow):
             if not read.options.mode.evolves:
@@ -106,12 +120,15 @@ class CloudFiles:
                 seen = inferred_schema(self._session, files, read.options)
                 names = {f.name.lower() for f in known.fields if _is_partition(f)}
                 seen = StructType([f for f in seen.fields if f.name.lower() not in names])
-                schema = evolved(known, seen, widen=read.options.mode is EvolutionMode.WIDEN)
+                widen = read.options.mode is EvolutionMode.WIDEN
+                schema = evolved(known, seen, widen=widen)
+                if widen:
+                    narrow = StructType([f for f in wider.fields if f.name in known.names])
+                    schema = evolved(schema, narrow, widen=True)
                 if schema == known:
                     continue
                 reason = _difference(known, schema)
                 version = read.log.append(schema, reason)
-                self._schemas[read.log.location] = schema
                 changes.append(f"{read.path}: {reason} (schema {version} in {read.log.location})")
         return changes
 
@@ -144,24 +161,34 @@ class CloudFiles:
         if read.given is not None:
             return self._given(read)
         known = read.log.latest()
-        if known is not None:
-            return apply_hints(known[1], read.options.hints)
-        schema = self._schemas.get(read.log.location)
-        if schema is None or not schema.fields or keep:
+        if known is None:
+            return self._inferred(read, keep=keep)
+        # Hints shape what is inferred; later they only add: a column's type never changes by itself.
+        return evolved(known[1], apply_hints(StructType(), read.options.hints))
+
+    def _inferred(self, read: CloudRead, *, keep: bool) -> StructType:
+        location = read.log.location
+        schema = self._schemas.get(location)
+        if schema is None or location not in self._inferred_from:
             files = listed(read.path, read.options)
-            data = inferred_schema(self._session, files, read.options) if schema is None or not schema.fields else schema
-            data = StructType([f for f in data.fields if not _is_partition(f)])
-            schema = _with_partitions(data, [f.path for f in files], read.options)
-            if keep and files and data.fields:
-                read.log.append(schema, f"inferred from {len(files)} files")
-        self._schemas[read.log.location] = schema
-        return apply_hints(schema, read.options.hints)
+            data = inferred_schema(self._session, files, read.options)
+            schema = apply_hints(
+                _with_partitions(data, [f.path for f in files], read.options), read.options.hints
+            )
+            self._schemas[location] = schema
+            if data.fields:
+                self._inferred_from[location] = len(files)
+        if keep and location in self._inferred_from:
+            read.log.append(schema, f"inferred from {self._inferred_from[location]} files")
+        return schema
 
     def _given(self, read: CloudRead) -> StructType:
         assert read.given is not None
         wanted = read.options.partition_columns
         if wanted is None:
-            in_paths = found_partitions([f.path for f in _listed_or_none(read)], None, infer_types=False).names
+            in_paths = found_partitions(
+                [f.path for f in _listed_or_none(read)], None, infer_types=False
+            ).names
             wanted = tuple(name for name in in_paths if name in read.given.names)
         marked = [_as_partition(f) if f.name in wanted else f for f in read.given.fields]
         missing = [name for name in wanted if name not in read.given.names]
@@ -186,7 +213,7 @@ class CloudFiles:
 
     def _frame(self, read: FileRead) -> DataFrame:
         if read.options.format in _FIXED:
-            return native_frame(self._session, read, fixed=True)
+            return native_frame(self._session, read)
         if not read.checks_fields:
             return native_frame(self._session, read)
         if read.options.format == "json":

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from headwater.checkpoints.file_source_log import forget_overwritten
 from headwater.checkpoints.layout import FlowCheckpoint, write_atomically
 from headwater.checkpoints.offsets import last_committed_batch
-from headwater.errors import SourceUnreachable
+from headwater.errors import SourceUnreachable, UnknownFields
 from headwater.metrics.file_listing import ListedFile
 from headwater_spark.sources.cloud_files.frames import FileRead
 from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas
@@ -21,17 +21,13 @@ from headwater_spark.sources.cloud_files.options import EvolutionMode
 from headwater_spark.sources.cloud_files.rescue import UNKNOWN_FIELDS
 
 
-class FieldsFound(Exception):  # noqa: N818 - it is a finding, turned into an error of ours where it matters
-    """Files that are about to be read have fields that the schema lacks."""
-
-
 def prepared(
     session: SparkSession, read: FileRead, checkpoint: FlowCheckpoint, key: str, *, careful: bool
 ) -> FileRead:
     """The read with what its folder holds now.
 
     Raises:
-        FieldsFound: in a mode that does not go on over new fields.
+        UnknownFields: in a mode that does not go on over new fields.
     """
     folder = checkpoint.live_folder()
     try:
@@ -53,7 +49,7 @@ def prepared(
 
 
 def _proven(read: FileRead, new: list[ListedFile]) -> FileRead:
-    if read.options.multi_line or not only_known_keys(new, read.data):
+    if read.options.multi_line or not read.data.fields or not only_known_keys(new, read.data):
         return read
     return replace(read, proven=True, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
 
@@ -77,7 +73,7 @@ def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) ->
 def _check(read: FileRead, names: list[str]) -> None:
     mode = read.options.mode
     if names and (mode.evolves or mode is EvolutionMode.FAIL):
-        raise FieldsFound(f"{UNKNOWN_FIELDS}{', '.join(names)} in files below {read.path}")
+        raise UnknownFields(f"{UNKNOWN_FIELDS}{', '.join(names)} in files below {read.path}")
 
 
 def _existing(checkpoint: FlowCheckpoint, key: str, files: list[ListedFile]) -> tuple[str, ...]:

@@ -100,8 +100,10 @@ def test_what_a_source_sets_stays_with_it(spark: SparkSession):
 @pytest.mark.parametrize(
     "read",
     [
-        'spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load("/x")',
-        'spark.readStream.load("/x", format="cloudFiles")',
+        'spark.read.format("cloudFiles").option("cloudFiles.format", "json").load("/x")',
+        'spark.read.load("/x", format="cloudFiles")',
+        'spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load("s3://bucket/x")',
+        'spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load()',
         'spark.readStream.format("kinesis").load()',
     ],
 )

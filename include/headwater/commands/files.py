@@ -1,0 +1,49 @@
+"""``files``: what was taken in from folders, and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from headwater.commands.printing import print_json, print_table
+from headwater.commands.stored_manifest import stored_manifest
+from headwater.errors import UsageError
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.file_history import IngestedFile, ingested_files
+
+
+def show_files(project: PipelineProject, flow: str | None, limit: int, *, as_json: bool) -> int:
+    """Print the newest ``limit`` files of one flow, or of all flows that read files, newest last."""
+    flows = [entry for entry in stored_manifest(project).flows if flow is None or entry.name == flow]
+    if not flows:
+        raise UsageError(
+            f"The pipeline has no flow {flow!r}.",
+            remedy="`python -m headwater graph` shows its flows by their tables.",
+        )
+    found: list[IngestedFile] = []
+    for entry in flows:
+        found += ingested_files(project.state_folder, entry.target, entry.name)
+    found = found[-limit:] if limit else found
+    if as_json:
+        files = [
+            {**file.as_dict(), "modified_at": _moment(file)} for file in found
+        ]  # fmt: skip
+        print_json({"pipeline_id": project.pipeline_id, "files": files})
+        return 0
+    rows = [
+        (
+            file.flow,
+            file.path,
+            f"{_moment(file):%Y-%m-%d %H:%M:%S}",
+            file.state,
+            file.batch,
+            f"{file.ingested_at:%Y-%m-%d %H:%M:%S}" if file.ingested_at else None,
+        )
+        for file in found
+    ]
+    columns = ("flow", "file", "modified (UTC)", "state", "batch", "ingested (UTC)")
+    print_table(f"{project.pipeline_id}: files", columns, rows)
+    return 0
+
+
+def _moment(file: IngestedFile) -> datetime:
+    return datetime.fromtimestamp(file.modified_ms / 1000, UTC)

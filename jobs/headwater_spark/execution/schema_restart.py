@@ -1,0 +1,85 @@
+"""A stream whose source's schema had to be reloaded starts once more by itself; after that it fails clearly."""
+
+from __future__ import annotations
+
+import re
+
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater.errors import SchemaChanged, UnknownFields
+from headwater.event_log.details import FlowStatus
+from headwater_spark.execution.failures import cause_messages
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.streaming_write import run_stream
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.sources.cloud_files.cleaning import clean_sources
+from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS, wider_columns
+
+# In the text of a plan, which some errors show, a comma follows.
+_NAMES = re.compile(re.escape(UNKNOWN_FIELDS) + r"(?!, )([^\n]+)")
+_LATE = re.compile(re.escape(LATE_FILE) + r"(?!,)\S")
+
+
+def run_evolving(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
+    """Run a stream; where its files have new fields and may bring them in, evolve the schema and run it once more.
+
+    Raises:
+        UnknownFields: there are fields that the schema may not take.
+        SchemaChanged: new fields turned up a second time; the schema has them now.
+        Whatever ``run_stream`` raises.
+    """
+    cloud = context.pipeline.evaluation.cloud
+    cloud.careful.discard(flow.name)
+    try:
+        run_stream(context, dataset, flow, outcome)
+    except Exception as error:
+        reasons = _reasons(context, dataset, flow, error)
+        if not reasons or context.stop_requested.is_set():
+            raise
+        message = f"{flow.name} starts again: {'; '.join(reasons)}"
+        context.say(message)
+        context.flow_event(outcome, FlowStatus.STARTING, message)
+        _once_more(context, dataset, flow, outcome)
+    if outcome.status is FlowStatus.COMPLETED:
+        clean_sources(context, dataset, flow)
+
+
+def _once_more(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
+    try:
+        run_stream(context, dataset, flow, outcome)
+    except Exception as error:
+        reasons = _reasons(context, dataset, flow, error)
+        if not reasons:
+            raise
+        raise SchemaChanged(
+            f"Flow '{flow.name}' met new fields twice in one update: {'; '.join(reasons)}",
+            where=flow.location,
+            remedy="Run the update again; it goes on with the new schema. With cloudFiles.schemaEvolutionMode = rescue "
+            "new fields go to the rescued data column and no stream stops for them.",
+        ) from error
+
+
+def _reasons(context: UpdateContext, dataset: Dataset, flow: Flow, error: Exception) -> list[str]:
+    """What was changed so that another start can succeed; nothing where the error is of another kind."""
+    cloud = context.pipeline.evaluation.cloud
+    if not cloud.reads_of(flow.name):
+        return []
+    text = "\n".join(cause_messages(error))
+    if _LATE.search(text):
+        # A file came between the look at the folder and the start of the stream.
+        cloud.careful.add(flow.name)
+        return ["files arrived while it was about to start"]
+    found = _NAMES.search(text)
+    if found is None:
+        return []
+    names = found[1].partition(" in file")[0]
+    checkpoint = context.checkpoint(dataset.name, flow.name)
+    changes = cloud.evolve(flow.name, checkpoint, wider_columns(names))
+    if changes:
+        return changes
+    raise UnknownFields(
+        f"Flow '{flow.name}' met fields that its schema does not have: {found[1].partition(' SQLSTATE')[0]}",
+        where=flow.location,
+        remedy="Add them to .schema(...) or cloudFiles.schemaHints, or remove the file, or let the schema take them "
+        "(cloudFiles.schemaEvolutionMode = addNewColumns) or rescue them (rescue). Nothing of the batch was written.",
+    ) from error

@@ -1,0 +1,109 @@
+"""cloudFiles reads the formats that Auto Loader reads, each with its own way of finding what does not fit."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc, parquet
+from tests.integration.test_cloud_files_take_each_file_once import source
+
+from headwater.errors import UnsupportedSource
+
+
+def rescued(text: str | None) -> dict | None:
+    data = json.loads(text) if text else None
+    if data:
+        assert data.pop("_file_path").startswith("file:/")
+    return data
+
+
+def put(case, name: str, text: str) -> None:
+    (case.landing / name).write_text(text)
+
+
+def test_csv_columns_go_by_each_files_header(pipeline):
+    """Columns in another order, wrong types, unknown columns, surplus cells: by name, and nothing is lost."""
+    case = pipeline(
+        source("schemaHints=id INT", "schemaEvolutionMode=rescue", schema="", source_format="csv")
+    )
+    put(case, "a.csv", 'id,name,code\n1,"x, y",007\n')
+    case.update()
+    put(case, "b.csv", "code,z,id\n1.50,9,2\n,,x\n")
+    put(case, "c.csv", "id,name,code\n4,d,e,surplus\n5\n")
+    assert case.update().state == "COMPLETED"
+    rows = [
+        (*row[:3], rescued(row[3])) for row in case.rows("bronze", "id, name, code, _rescued_data", "1, 2, 3")
+    ]
+    assert sorted(rows, key=str) == sorted(
+        [
+            (1, "x, y", "007", None),
+            (2, None, "1.50", {"z": "9"}),
+            (None, None, None, {"id": "x"}),
+            (4, "d", "e", {"_corrupt_record": "4,d,e,surplus"}),
+            (5, None, None, {"_corrupt_record": "5"}),
+        ], key=str,
+    )  # fmt: skip
+
+
+def test_csv_takes_new_columns(pipeline):
+    """A new column of a header is a new field; cells keep their text unless types are asked for."""
+    case = pipeline(source(schema="", source_format="csv"))
+    put(case, "a.csv", "id,name\n01,a\n")
+    case.update()
+    put(case, "b.csv", "z,id\n9,02\n")
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze", "id, name, z, _rescued_data") == [
+        ("01", "a", None, None),
+        ("02", None, "9", None),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["addNewColumns", "rescue"])
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_columnar_files(pipeline, kind: str, mode: str):
+    """New columns of Parquet and ORC files become columns, or are rescued with their values."""
+    write = {"parquet": parquet.write_table, "orc": orc.write_table}[kind]
+    case = pipeline(source(f"schemaEvolutionMode={mode}", schema="", source_format=kind))
+    write(pa.table({"id": pa.array([1], pa.int32())}), case.landing / f"a.{kind}")
+    case.update()
+    write(pa.table({"id": pa.array([2], pa.int32()), "z": [9]}), case.landing / f"b.{kind}")
+    assert case.update().state == "COMPLETED"
+    if mode == "addNewColumns":
+        assert case.rows("bronze", "id, z, _rescued_data") == [(1, None, None), (2, 9, None)]
+    else:
+        rows = case.rows("bronze", "id, _rescued_data")
+        assert [(key, rescued(text)) for key, text in rows] == [(1, None), (2, {"z": 9})]
+
+
+def test_avro_needs_its_jar(pipeline):
+    """Spark's Avro reader is no part of Spark: without its jar the read is refused, with the setting that brings it."""
+    case = pipeline(source(schema="", source_format="avro"))
+    (case.landing / "a.avro").write_bytes(b"Obj")
+    with pytest.raises(UnsupportedSource) as caught:
+        case.manifest()
+    assert "spark-avro" in caught.value.remedy
+
+
+def test_text_and_binary(pipeline):
+    """Text files give lines, binary ones their content; both have a fixed schema."""
+    case = pipeline(source(schema="", source_format="text"))
+    put(case, "a.txt", "one\ntwo\n")
+    case.update()
+    assert case.rows("bronze", order="1") == [("one",), ("two",)]
+    case.rewrite(source(schema="", source_format="binaryFile").replace("bronze", "blobs"))
+    case.update()
+    assert case.rows("blobs", "length, content") == [(8, b"one\ntwo\n")]
+
+
+def test_json_over_several_lines(pipeline):
+    """With multiLine a file is one record or an array of them."""
+    case = pipeline(source("!multiLine=true", "schemaHints=id INT", schema=""))
+    put(case, "a.json", '{\n "id": 1,\n "n": "x"\n}')
+    put(case, "b.json", '[\n {"id": 2},\n {"id": "y"}\n]')
+    case.update()
+    rows = case.rows("bronze", "id, n, _rescued_data")
+    assert sorted(((*row[:2], rescued(row[2])) for row in rows), key=str) == sorted(
+        [(1, "x", None), (2, None, None), (None, None, {"id": "y"})], key=str
+    )

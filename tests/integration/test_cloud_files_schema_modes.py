@@ -1,0 +1,175 @@
+"""Each schema evolution mode does what Auto Loader's does, with the rows of the reference's example."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+FOUR = [
+    {"id": 1, "name": "a"},
+    {"id": "x", "name": "b"},
+    {"id": 2, "Name": "c"},
+    {"id": 3, "name": "d", "z": 9},
+]
+
+
+def source(*options: str, schema: str = "") -> str:
+    """A table from the landing folder; ``options``: ``key=value`` with or without the prefix."""
+    chain = "".join(
+        f".option({('' if key.startswith('!') else 'cloudFiles.') + key.lstrip('!')!r}, {value!r})"
+        for key, _, value in (option.partition("=") for option in options)
+    )
+    given = f".schema({schema!r})" if schema else ""
+    return f"""
+@dp.table
+def bronze():
+    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json"){chain}{given}.load(LANDING))
+"""
+
+
+def rescued(case, columns: str = "id, name, _rescued_data") -> list[tuple]:
+    """Rows with the rescued data parsed, and its file's path taken off after a look at it."""
+    rows = []
+    for *values, text in case.rows("bronze", columns, "1, 2"):
+        data = json.loads(text) if text else None
+        if data:
+            assert data.pop("_file_path").startswith("file:/")
+        rows.append((*values, data))
+    return sorted(rows, key=str)
+
+
+WITHOUT_Z = [
+    (1, "a", None),
+    (2, None, {"Name": "c"}),
+    (None, "b", {"id": "x"}),
+]
+
+
+def test_rescue_keeps_what_does_not_fit(pipeline):
+    """Wrong type, other letter case, new field: all four rows of the reference come out as it says, and no column."""
+    case = pipeline(source("schemaEvolutionMode=rescue", "!rescuedDataColumn=_rescued_data",
+                           schema="id INT, name STRING"))  # fmt: skip
+    case.land(FOUR)
+    assert case.update().state == "COMPLETED"
+    assert case.columns("bronze") == ["id", "name", "_rescued_data"]
+    assert rescued(case) == sorted([*WITHOUT_Z, (3, "d", {"z": 9})], key=str)
+
+
+def test_clean_files_and_others_give_the_same_rows(pipeline):
+    """A file that is proven to have no new key is read the quick way, and rows of wrong types are rescued there too."""
+    case = pipeline(source("schemaEvolutionMode=rescue", schema="id INT, name STRING, _rescued_data STRING")
+                    .replace(".schema(", ".option('rescuedDataColumn', '_rescued_data').schema("))  # fmt: skip
+    case.land([FOUR[0], {"id": 5.5, "name": "e"}, {"id": 6}])
+    case.update()
+    case.land(["not json", "", '[{"id": 7, "name": "g"}, {"id": 8, "name": "h"}]', '{"id": 9, "name": null}'])
+    case.update()
+    assert rescued(case) == sorted(
+        [
+            (1, "a", None), (None, "e", {"id": 5.5}), (6, None, None), (7, "g", None), (8, "h", None), (9, None, None),
+            (None, None, {"_corrupt_record": "not json"}),
+        ], key=str,
+    )  # fmt: skip
+
+
+def test_add_new_columns_restarts_once(pipeline):
+    """A new field stops the stream, becomes the last column, and the same update goes on: each row once."""
+    case = pipeline(source("inferColumnTypes=true"))
+    case.land(FOUR[:1])
+    assert case.update().state == "COMPLETED"
+    assert case.columns("bronze") == ["id", "name", "_rescued_data"]
+    case.land(FOUR[1:])
+    report = case.update()
+    assert (report.state, report["bronze"].output_rows) == ("COMPLETED", 3)
+    assert set(case.columns("bronze")) == {"id", "name", "_rescued_data", "z"}
+    rows = [(*row[:-2], row[-2], row[-1]) for row in rescued(case, "id, name, z, _rescued_data")]
+    assert rows == sorted(
+        [
+            (1, "a", None, None),
+            (2, None, None, {"Name": "c"}),
+            (None, "b", None, {"id": "x"}),
+            (3, "d", 9, None),
+        ],
+        key=str,
+    )
+    versions = sorted(case.project().state_folder.glob("schemas/bronze/*/_schemas/*"))
+    assert [path.name for path in versions] == ["0", "1"]
+    assert "new: z" in versions[1].read_text()
+    assert "z: bigint" in versions[1].read_text()
+    assert any("starts again" in event["message"] for event in case.events(flow="bronze"))
+
+
+def test_all_strings_unless_types_are_asked_for(pipeline):
+    """Without inferColumnTypes every column is a STRING, nested ones as their JSON text; hints win over both."""
+    case = pipeline(source("schemaHints=id BIGINT, more.deep INT, day DATE"))
+    case.land([{"id": 1, "price": 2.50, "more": {"deep": 3}, "list": [1, 2]}])
+    case.update()
+    columns = {c.name: c.type for c in case.manifest().dataset("bronze").columns}
+    assert columns == {
+        "id": "bigint", "list": "string", "more": "struct<deep:int>", "price": "string", "day": "date",
+        "_rescued_data": "string",
+    }  # fmt: skip
+    assert case.rows("bronze", "id, list, more['deep'], price, day, _rescued_data") == [
+        (1, "[1, 2]", 3, "2.5", None, None)
+    ]
+
+
+def test_fail_on_new_columns(pipeline):
+    """The stream fails, nothing of the batch is written, and it goes on once the file is gone."""
+    case = pipeline(source("schemaEvolutionMode=failOnNewColumns", "inferColumnTypes=true"))
+    case.land(FOUR[:1])
+    case.update()
+    case.land(FOUR[3:])
+    for _ in range(2):
+        report = case.update()
+        assert (report.state, report.error.condition) == ("FAILED", "UNKNOWN_FIELDS")
+        assert "z" in report.error.what
+    assert case.rows("bronze", "id", "1") == [(1,)]
+    (case.landing / "00002.json").unlink()
+    case.land([{"id": 4, "name": "e"}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze", "id", "1") == [(1,), (4,)]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_none_ignores_new_columns(pipeline, keep: bool):
+    """New fields are ignored, and rescued only where a column is asked for by name."""
+    options = ["schemaEvolutionMode=none", "inferColumnTypes=true"]
+    case = pipeline(source(*options, *(["!rescuedDataColumn=_rescued_data"] if keep else [])))
+    case.land(FOUR[:1])
+    case.update()
+    case.land(FOUR[1:])
+    assert case.update().state == "COMPLETED"
+    if keep:
+        assert rescued(case) == sorted([*WITHOUT_Z, (3, "d", {"z": 9})], key=str)
+    else:
+        assert case.columns("bronze") == ["id", "name"]
+        assert len(case.rows("bronze")) == 4
+
+
+def test_type_widening(pipeline, spark):
+    """A number that an INT can't hold widens the column to BIGINT; a text in its place is rescued."""
+    text = source("schemaEvolutionMode=addNewColumnsWithTypeWidening", "schemaHints=id INT")
+    properties = '@dp.table(table_properties={"delta.enableTypeWidening": "true"})\n'
+    case = pipeline(text.replace("@dp.table\n", properties))
+    case.land(FOUR[:1])
+    assert case.update().state == "COMPLETED"
+    case.land([{"id": 5_000_000_000, "name": "b"}, {"id": "x", "name": "c"}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    # delta-rs does not read tables with this feature.
+    table = spark.read.format("delta").load(str(case.table("bronze")))
+    assert dict(table.dtypes)["id"] == "bigint"
+    rows = [(r["id"], r["name"], json.loads(r["_rescued_data"] or "{}").get("id")) for r in table.collect()]
+    assert sorted(rows, key=str) == [(1, "a", None), (5_000_000_000, "b", None), (None, "c", "x")]
+
+
+def test_nested_fields(pipeline):
+    """Inside structs too, what is new is a new field, and what does not fit is rescued where it stood."""
+    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
+    case.land([{"id": 1, "s": {"a": 1}, "l": [{"x": 1}]}])
+    case.update()
+    case.land([{"id": 2, "s": {"a": "b", "q": 2}, "l": [{"x": "y"}]}])
+    assert case.update().state == "COMPLETED"
+    rows = rescued(case, "id, s['a'], _rescued_data")
+    assert rows == [(1, 1, None), (2, None, {"s": {"a": "b", "q": 2}, "l": [{"x": "y"}]})]

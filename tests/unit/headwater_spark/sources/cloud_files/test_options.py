@@ -1,0 +1,98 @@
+"""Options of cloudFiles are a closed list: honoured, noted, or refused with the way out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from headwater.errors import InvalidSourceOption
+from headwater_spark.sources.cloud_files.options import EvolutionMode, parse_options
+
+
+def parse(schema_given: bool = False, **given: str):
+    options = {"cloudFiles.format": "json"}
+    for key, value in given.items():
+        options[key.lstrip("_") if key.startswith("_") else f"cloudFiles.{key.replace('__', '.')}"] = value
+    return parse_options(options, schema_given=schema_given)
+
+
+def test_defaults():
+    """Without a schema columns are added and data rescued; with one, neither; 1,000 files a batch."""
+    inferred, given = parse(), parse(schema_given=True)
+    assert (inferred.mode, inferred.rescued, inferred.max_files) == (EvolutionMode.ADD, "_rescued_data", 1000)
+    assert (given.mode, given.rescued) == (EvolutionMode.NONE, None)
+    assert parse(schemaEvolutionMode="none").rescued is None
+    assert parse(format="text").mode is EvolutionMode.NONE
+
+
+def test_letter_case_does_not_matter():
+    """Keys and choices are told apart without regard to case, and other options are passed on as they were spelled."""
+    options = parse_options(
+        {"CLOUDFILES.FORMAT": "JSON", "cloudfiles.schemaevolutionmode": "RESCUE", "dateFormat": "yyyy"},
+        schema_given=False,
+    )
+    assert (options.format, options.mode, dict(options.native)) == (
+        "json",
+        EvolutionMode.RESCUE,
+        {"dateFormat": "yyyy"},
+    )
+    assert options.native_option("DATEFORMAT") == "yyyy"
+
+
+def test_values_are_read():
+    """Sizes, durations and lists."""
+    options = parse(maxBytesPerTrigger="10g", cleanSource="delete", partitionColumns="a, b")
+    assert (options.max_bytes, options.max_files) == (10 * 1024**3, None)
+    assert (options.clean, options.retention) == ("delete", timedelta(days=30))
+    assert options.partition_columns == ("a", "b")
+    moved = parse(
+        cleanSource="MOVE",
+        cleanSource__moveDestination="/x",
+        cleanSource__retentionDuration="interval 2 hours",
+    )
+    assert (moved.move_to, moved.retention) == ("/x", timedelta(hours=2))
+
+
+def test_what_tunes_the_closed_runtime_is_noted():
+    """It has no effect, is said so, and is no error."""
+    options = parse(useNotifications="true", backfillInterval="1 day")
+    assert len(options.notes) == 2
+    assert "useNotifications" in options.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"shemaHints": "a INT"}, "cloudFiles.schemaHints"),
+        ({"format": "xml"}, "json, csv"),
+        ({"format": ""}, "json, csv"),
+        ({"schemaEvolutionMode": "sometimes"}, "addNewColumns"),
+        ({"maxFilesPerTrigger": "0"}, "whole number"),
+        ({"maxFilesPerTrigger": "5", "maxBytesPerTrigger": "5k"}, "one limit"),
+        ({"maxBytesPerTrigger": "much"}, "10g"),
+        ({"includeExistingFiles": "maybe"}, "true, false"),
+        ({"cleanSource": "move"}, "MOVE"),
+        ({"cleanSource__moveDestination": "/x"}, "MOVE"),
+        ({"cleanSource": "delete", "cleanSource__retentionDuration": "1 day"}, "7 days"),
+        ({"cleanSource__retentionDuration": "soon"}, "14 days"),
+        ({"_badRecordsPath": "/x"}, "rescued"),
+        ({"_mode": "DROPMALFORMED"}, "_rescued_data"),
+        ({"_recursiveFileLookup": "false"}, "pathGlobFilter"),
+        ({"_encoding": "latin1"}, "UTF-8"),
+        ({"format": "text", "schemaEvolutionMode": "rescue"}, "fixed schema"),
+        ({"format": "text", "rescuedDataColumn": "r"}, "fixed schema"),
+    ],
+)
+def test_refusals(given: dict[str, str], remedy: str):
+    """What can't be honoured is refused, with what to do."""
+    with pytest.raises(InvalidSourceOption) as caught:
+        parse(**given)
+    assert remedy in caught.value.remedy
+
+
+def test_a_given_schema_does_not_evolve():
+    """addNewColumns with a schema is refused, and hints are named as the way."""
+    with pytest.raises(InvalidSourceOption, match="can't be") as caught:
+        parse(schema_given=True, schemaEvolutionMode="addNewColumns")
+    assert "schemaHints" in caught.value.remedy
