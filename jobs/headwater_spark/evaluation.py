@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
@@ -45,7 +44,7 @@ from headwater_spark.hints import hint_for
 from headwater_spark.loader.source_errors import describe, line_being_run, user_location
 from headwater_spark.output_mode import output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
-from headwater_spark.sources.cloud_files.source import AT_IMPORT, CloudFiles, ReadingFlow
+from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
 from headwater_spark.stream_operations import check_stream
 
 
@@ -144,10 +143,7 @@ class Evaluation:
         self, path: str, schema: Any, options: dict[str, str], *, streaming: bool = True
     ) -> DataFrame:
         """The stream of a ``cloudFiles`` read; its schema is kept under the flow whose function has the read."""
-        own, runs = (self._flows[-1], self._flows[0]) if self._flows else (None, None)
-        name, target = (runs.name, runs.target) if runs else (AT_IMPORT, AT_IMPORT)
-        checkpoint = flow_checkpoint(self._state_folder, target, name)
-        flow = ReadingFlow(own.name if own else AT_IMPORT, name, checkpoint)
+        flow = ReadingFlow.of(self._flows, self._state_folder)
         return self.cloud.frame(path, schema, options, flow, live=self.live, streaming=streaming)
 
     def sql_text(self, text: str) -> str:

@@ -7,8 +7,6 @@ careful way reads text and parses each record itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
@@ -44,70 +42,57 @@ def json_frame(session: SparkSession, read: FileRead) -> DataFrame:
     """The stream of a JSON read that rescues data or looks for new fields."""
     data = _parsed_schema(read)
     parsed = StructType([*data.fields, StructField(CORRUPT, StringType())])
-    way = _quick(session, read, parsed) if read.proven else _careful(session, read, parsed, data)
-    mode = read.options.mode
-    looking = mode.evolves or mode is EvolutionMode.FAIL
-    if looking and not (read.proven and mode is not EvolutionMode.WIDEN):
-        way = _looking_for_fields(way, read, data)
-    return _rescuing(way, read, data)
+    if read.proven:
+        return _quick(session, read, parsed, data)
+    return _careful(session, read, parsed, data)
 
 
-@dataclass(frozen=True)
-class _Way:
-    """A frame with typed columns (``typed``; ``kept``: what holds them), PATH, TEXT and the raw fields."""
+def _quick(session: SparkSession, read: FileRead, parsed: StructType, data: StructType) -> DataFrame:
+    def typed(field: StructField) -> Column:
+        return F.col(f"`{field.name}`")
 
-    frame: DataFrame
-    kept: tuple[str, ...]
-    typed: Typed
-    broken: Column
-
-
-def _quick(session: SparkSession, read: FileRead, parsed: StructType) -> _Way:
     reader = native_reader(session, read, "json").option("columnNameOfCorruptRecord", CORRUPT)
     frame = guarded(reader.schema(parsed).load(read.path), read)
-    kept = tuple(f"`{name}`" for name in parsed.names)
-    frame = frame.select(
-        *kept,
-        F.col("_metadata.file_path").alias(PATH),
-        F.col(CORRUPT).alias(TEXT),
-        fields_of(F.col(CORRUPT)).alias(_FIELDS),
-    )
-    return _Way(frame, kept, lambda field: F.col(f"`{field.name}`"), F.col(CORRUPT))
+    # Asked for only where it is needed, unlike _metadata, which each row would carry.
+    path, text = F.input_file_name(), F.col(CORRUPT)
+    if read.options.mode is EvolutionMode.WIDEN:
+        frame = frame.where(_no_new_fields(read, data, fields_of(text), typed, path))
+    columns = _columns(read, typed, text)
+    if read.options.rescued is not None:
+        record = RawRecord(text, fields_of(text), text.isNotNull())
+        rescued = rescued_text(rescued_fields(data, typed, record), path)
+        columns.append(F.when(text.isNotNull(), rescued).alias(read.options.rescued))
+    return with_path_columns(frame, read, columns)
 
 
-def _careful(session: SparkSession, read: FileRead, parsed: StructType, data: StructType) -> _Way:
+def _careful(session: SparkSession, read: FileRead, parsed: StructType, data: StructType) -> DataFrame:
     def typed(field: StructField) -> Column:
         return F.col(RECORD).getField(field.name)
 
     options = {**read.options.native, "columnNameOfCorruptRecord": CORRUPT}
-    lines = text_lines(session, read)
-    frame = lines.select(TEXT, PATH, F.from_json(TEXT, parsed, options).alias(RECORD))
-    clean = F.col(RECORD).getField(CORRUPT).isNull() & surely_clean(F.col(TEXT), data, typed)
-    text = F.when(~clean, F.col(TEXT))
-    frame = frame.select(RECORD, PATH, text.alias(TEXT))
+    frame = text_lines(session, read).select(TEXT, PATH, F.from_json(TEXT, parsed, options).alias(RECORD))
+    broken, path = F.col(RECORD).getField(CORRUPT), F.col(PATH)
+    clean = broken.isNull() & surely_clean(F.col(TEXT), data, typed)
+    frame = frame.select(RECORD, PATH, F.when(~clean, F.col(TEXT)).alias(TEXT))
     frame = frame.select(RECORD, PATH, TEXT, fields_of(F.col(TEXT)).alias(_FIELDS))
-    return _Way(frame, (RECORD,), typed, F.col(RECORD).getField(CORRUPT))
+    if read.options.mode.evolves or read.options.mode is EvolutionMode.FAIL:
+        frame = frame.where(_no_new_fields(read, data, F.col(_FIELDS), typed, path))
+    columns = _columns(read, typed, broken)
+    if read.options.rescued is not None:
+        record = RawRecord(F.col(TEXT), F.col(_FIELDS), broken.isNotNull())
+        frame = frame.select(RECORD, PATH, rescued_fields(data, typed, record).alias(_LOST))
+        columns.append(rescued_text(F.col(_LOST), path).alias(read.options.rescued))
+    return with_path_columns(frame, read, columns)
 
 
-def _looking_for_fields(way: _Way, read: FileRead, data: StructType) -> _Way:
-    widening = way.typed if read.options.mode is EvolutionMode.WIDEN else None
-    names = unknown_names(data, F.col(_FIELDS), widening=widening)
-    return replace(way, frame=way.frame.where(refusing(names, F.col(PATH))))
+def _no_new_fields(read: FileRead, data: StructType, fields: Column, typed: Typed, path: Column) -> Column:
+    widening = typed if read.options.mode is EvolutionMode.WIDEN else None
+    return refusing(unknown_names(data, fields, widening=widening), path)
 
 
-def _rescuing(way: _Way, read: FileRead, data: StructType) -> DataFrame:
+def _columns(read: FileRead, typed: Typed, broken: Column) -> list[Column]:
     corrupt = _corrupt_name(read)
-    columns = [
-        (way.broken if field.name == corrupt else way.typed(field)).alias(field.name)
-        for field in read.data.fields
-    ]
-    if read.options.rescued is None:
-        return with_path_columns(way.frame, read, columns)
-    record = RawRecord(F.col(TEXT), F.col(_FIELDS), way.broken.isNotNull())
-    lost = rescued_fields(data, way.typed, record).alias(_LOST)
-    frame = way.frame.select(*way.kept, PATH, lost)
-    rescued = rescued_text(F.col(_LOST), F.col(PATH)).alias(read.options.rescued)
-    return with_path_columns(frame, read, [*columns, rescued])
+    return [(broken if f.name == corrupt else typed(f)).alias(f.name) for f in read.data.fields]
 
 
 def _corrupt_name(read: FileRead) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlparse
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.definitions.flow import Flow
 from headwater.errors import InvalidSourceOption, SourceUnreachable, UnsupportedSource
 from headwater_spark.schemas import plain_schema
 from headwater_spark.sources.cloud_files.csv_frame import csv_frame
@@ -43,6 +44,14 @@ class ReadingFlow:
     owner: str
     name: str
     checkpoint: FlowCheckpoint
+
+    @classmethod
+    def of(cls, flows: Sequence[Flow], state_folder: Path) -> ReadingFlow:
+        """Who reads while ``flows`` are being evaluated, the outermost first; none at the import of a source."""
+        if not flows:
+            return cls(AT_IMPORT, AT_IMPORT, flow_checkpoint(state_folder, AT_IMPORT, AT_IMPORT))
+        outer = flows[0]
+        return cls(flows[-1].name, outer.name, flow_checkpoint(state_folder, outer.target, outer.name))
 
 
 @dataclass(frozen=True)
