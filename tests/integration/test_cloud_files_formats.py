@@ -9,8 +9,6 @@ import pytest
 from pyarrow import orc, parquet
 from tests.integration.test_cloud_files_take_each_file_once import source
 
-from headwater.errors import UnsupportedSource
-
 
 def rescued(text: str | None) -> dict | None:
     data = json.loads(text) if text else None
@@ -77,13 +75,15 @@ def test_columnar_files(pipeline, kind: str, mode: str):
         assert [(key, rescued(text)) for key, text in rows] == [(1, None), (2, {"z": 9})]
 
 
-def test_avro_needs_its_jar(pipeline):
-    """Spark's Avro reader is no part of Spark: without its jar the read is refused, with the setting that brings it."""
+def test_avro(pipeline, spark):
+    """Avro files are read, and a new field becomes a column."""
     case = pipeline(source(schema="", source_format="avro"))
-    (case.landing / "a.avro").write_bytes(b"Obj")
-    with pytest.raises(UnsupportedSource) as caught:
-        case.manifest()
-    assert "spark-avro" in caught.value.remedy
+    for number, columns in enumerate((["1 as id"], ["2 as id", "9 as z"])):
+        made = case.root / f"made-{number}"
+        spark.range(1).selectExpr(*columns).coalesce(1).write.format("avro").save(str(made))
+        next(made.glob("*.avro")).rename(case.landing / f"{number}.avro")
+        assert case.update().state == "COMPLETED"
+    assert case.rows("bronze", "id, z") == [(1, None), (2, 9)]
 
 
 def test_text_and_binary(pipeline):

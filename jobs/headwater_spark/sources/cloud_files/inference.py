@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headwater.errors import SchemaNotInferred, UnsupportedSource
+from headwater.errors import SchemaNotInferred
 from headwater.metrics.file_listing import ListedFile
 from headwater_spark.loader.source_errors import describe
 from headwater_spark.sources.cloud_files.merging import union, without_void
@@ -38,11 +38,6 @@ def inferred_schema(
     try:
         found = _of_format(clone, sample, options)
     except PySparkException as error:
-        if "Failed to find data source" in str(error):
-            raise UnsupportedSource(
-                f"The reader of {options.format} files is not among Headwater's jars.",
-                remedy="Name it in pipeline.yml: `spark: {spark.jars.packages: org.apache.spark:spark-avro_2.13:4.2.0}`.",
-            ) from None
         raise SchemaNotInferred(
             f"The columns of the {options.format} files can't be inferred: {describe(error)}",
             where=sample[0],
