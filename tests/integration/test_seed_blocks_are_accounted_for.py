@@ -217,6 +217,12 @@ OUTCOMES: dict[tuple[str, int], Outcome] = {
     ("004", 31): NotADataset("advice in pieces", says=SYNTAX),
 }
 
+# Blocks that nothing has been decided for yet.
+OPEN = {
+    ("003", 4): "its Event Hubs part needs the secret of a namespace",
+    ("004", 27): "it reads fields of a struct, which is text where types are not inferred",
+}
+
 
 def blocks(seed: str) -> list[str]:
     """The Python blocks of a seed, in order."""
@@ -273,6 +279,8 @@ def test_none_is_left_out(seed: str):
 @pytest.mark.parametrize(("seed", "number"), OUTCOMES, ids=[f"{s}-{n}" for s, n in OUTCOMES])
 def test_a_block(seed: str, number: int, block, world: Path, tmp_path: Path):
     """The block has its outcome, in a spelling of the face and a kind of file that change from block to block."""
+    if (seed, number) in OPEN:
+        pytest.skip(OPEN[seed, number])
     outcome = OUTCOMES[seed, number]
     if CLOUD_FILES_ARE_THERE and isinstance(outcome, Pending):
         outcome = outcome.then
