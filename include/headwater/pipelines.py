@@ -29,7 +29,7 @@ from headwater.declarations.expectations import (
     expect_or_drop,
     expect_or_fail,
 )
-from headwater.declarations.flows import append_flow
+from headwater.declarations.flows import append_flow, replace_flow, update_flow
 from headwater.declarations.not_yet import (
     apply_changes,
     apply_changes_from_snapshot,
@@ -38,6 +38,7 @@ from headwater.declarations.not_yet import (
     on_event_hook,
 )
 from headwater.declarations.reads import read, read_stream
+from headwater.declarations.sinks import create_sink, foreach_batch_sink
 
 # Legacy names, as they are met in code written for Delta Live Tables.
 view = create_view = temporary_view
@@ -50,6 +51,7 @@ __all__ = [
     "apply_changes_from_snapshot",
     "create_auto_cdc_flow",
     "create_auto_cdc_from_snapshot_flow",
+    "create_sink",
     "create_streaming_live_table",
     "create_streaming_table",
     "create_table",
@@ -61,12 +63,15 @@ __all__ = [
     "expect_all_or_fail",
     "expect_or_drop",
     "expect_or_fail",
+    "foreach_batch_sink",
     "materialized_view",
     "on_event_hook",
     "read",
     "read_stream",
+    "replace_flow",
     "streaming_table",
     "table",
     "temporary_view",
+    "update_flow",
     "view",
 ]

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
-from headwater.definitions.flow import Flow
+from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import (
     DatasetCycle,
@@ -42,8 +42,9 @@ from headwater_spark.facade.pipeline_session import PipelineBatchReader, Pipelin
 from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.hints import hint_for
 from headwater_spark.loader.source_errors import describe, line_being_run, user_location
-from headwater_spark.output_mode import output_mode
+from headwater_spark.output_mode import OutputMode, check_alone, output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
+from headwater_spark.sinks import check_sink_rows
 from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
 from headwater_spark.stream_operations import check_stream
 
@@ -66,6 +67,7 @@ class Evaluation:
         self._session = session
         self._warehouse = warehouse
         self.stubs = stubs
+        self.pipeline_id = state_folder.name
         self._lock = threading.RLock()
         self._stack: list[str] = []
         self._reads: list[list[str]] = []
@@ -77,7 +79,7 @@ class Evaluation:
         self._kinds: dict[str, DatasetKind] = {}
         self.reads_of: dict[str, list[str]] = {}
         self.frames: dict[str, DataFrame] = {}
-        self.output_modes: dict[str, str] = {}
+        self.output_modes: dict[str, OutputMode] = {}
         self._sql = SqlText(session, configuration)
         session.resolution = self
         registry.reader = self
@@ -89,6 +91,7 @@ class Evaluation:
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
+        _refuse_sink(dataset)
         self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
@@ -112,6 +115,7 @@ class Evaluation:
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
+        _refuse_sink(dataset)
         self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
@@ -188,17 +192,22 @@ class Evaluation:
             return frame
 
     @contextmanager
-    def settings(self, flow: Flow) -> Iterator[None]:
-        """Have the flow's own Spark settings in force inside the block, and no other flow evaluated meanwhile."""
-        if not flow.spark_conf:
+    def settings(self, flow: Flow, kept: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Have the flow's own Spark settings in force inside the block, and no other flow evaluated meanwhile.
+
+        ``kept``: settings that stand whatever the flow's own say; for a stream, which takes the settings that it finds
+        when it starts, at least an empty dict.
+        """
+        wanted = {**flow.spark_conf, **(kept or {})}
+        if not wanted and kept is None:
             yield
             return
         with self._lock:
             before: dict[str, str | None] = {}
-            for key in flow.spark_conf:
+            for key in wanted:
                 before[key] = self._session.conf.get(key, None)
             try:
-                for key, value in flow.spark_conf.items():
+                for key, value in wanted.items():
                     self._session.conf.set(key, value)
                 yield
             finally:
@@ -217,13 +226,21 @@ class Evaluation:
                 if frame.isStreaming:
                     check_stream(frame, flow)
                 check_expectations(frame, dataset.expectations, dataset.name)
-                if frame.isStreaming and dataset.stored:
-                    self.output_modes[flow.name] = output_mode(frame, flow)
+                if frame.isStreaming and dataset.written:
+                    mode = self.output_modes[flow.name] = output_mode(frame, flow, dataset)
+                    check_alone(flow, mode, dataset, len(frames))
+                if dataset.sink is not None:
+                    check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
             given = plain_schema(dataset.schema, dataset.location)
             schema = merged_schema(dataset, [(flow, frame.schema) for flow, frame in frames], given)
         self._schemas[dataset.name] = schema
         return schema
+
+    def table_schema(self, dataset: Dataset) -> StructType:
+        """The columns as the table is made with them: of a given schema with NOT NULL, comments and computed columns."""
+        given = plain_schema(dataset.schema, dataset.location)
+        return self.schema_of(dataset) if given is None else given
 
     def kind_of(self, dataset: Dataset) -> DatasetKind:
         """What the dataset turned out to be; known after ``schema_of``."""
@@ -239,8 +256,11 @@ class Evaluation:
         return apply_expectations(frame, dataset.expectations, f"view_{dataset.name}")
 
     def table_path(self, dataset: Dataset) -> Path:
-        """The folder of a stored dataset's table."""
-        return Path(dataset.path) if dataset.path else self._warehouse / dataset.qualified_name.location
+        """The folder of a dataset's Delta table; raises KeyError where it has none (a view, a sink of another kind)."""
+        location = dataset.table_location(self.pipeline_id)
+        if location is None:
+            raise KeyError(dataset.name)
+        return self._warehouse / location
 
     def forget(self) -> None:
         """Forget what was learned: the registry has changed."""
@@ -378,6 +398,10 @@ def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind
         return dataset.kind
     streams = {flow.name: frame.isStreaming for flow, frame in frames}
     kind = dataset.kind
+    if kind is DatasetKind.SINK:
+        for flow, frame in frames:
+            _check_sink_flow(flow, frame)
+        return kind
     if kind is DatasetKind.TABLE:
         own = streams.get(dataset.name, True)
         kind = DatasetKind.STREAMING_TABLE if own else DatasetKind.MATERIALIZED_VIEW
@@ -385,6 +409,9 @@ def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind
         if kind is DatasetKind.MATERIALIZED_VIEW and frame.isStreaming:
             _wrong_kind(flow, "a materialized view needs a batch DataFrame, and the function returned a streaming one",
                         "Read with spark.read or dp.read, or declare it with @dp.table.")  # fmt: skip
+        if flow.kind is FlowKind.REPLACE and not frame.isStreaming:
+            _wrong_kind(flow, "rows are replaced by key as a stream brings them, and the function returned a batch DataFrame",
+                        "Read with spark.readStream or dp.read_stream, or leave replace_using out.")  # fmt: skip
         if kind is DatasetKind.MATERIALIZED_VIEW and len(frames) > 1:
             _wrong_kind(flow, "flows append to streaming tables, and the target is a materialized view",
                         "Declare the target with dp.create_streaming_table.")  # fmt: skip
@@ -393,6 +420,24 @@ def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind
             _wrong_kind(flow, f"a flow into a streaming table needs {need}",
                         "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
     return kind
+
+
+def _check_sink_flow(flow: Flow, frame: DataFrame) -> None:
+    if flow.kind is FlowKind.REPLACE:
+        _wrong_kind(flow, "rows can be replaced by key in a streaming table, and the target is a sink",
+                    "Declare the target with dp.create_streaming_table.")  # fmt: skip
+    if frame.isStreaming == flow.once:
+        need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
+        _wrong_kind(flow, f"a flow into a sink needs {need}",
+                    "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
+
+
+def _refuse_sink(dataset: Dataset) -> None:
+    if dataset.sink is not None:
+        raise UnknownDataset(
+            f"{dataset.name!r} is a sink: rows leave the pipeline there, and nothing in it can read them.",
+            remedy="Read the table that the sink's flow reads, or declare a streaming table in the sink's place.",
+        )
 
 
 def _wrong_kind(flow: Flow, what: str, remedy: str) -> None:

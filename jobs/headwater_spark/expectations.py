@@ -100,10 +100,15 @@ def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> Inv
 
 
 def apply_expectations(
-    frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation
+    frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
 ) -> DataFrame:
-    """The frame with its rules applied. ``observation``: where the counts are kept (a name, for a stream)."""
-    if not rules and isinstance(observation, str):
+    """The frame with its rules applied.
+
+    Args:
+        observation: where the counts are kept (a name, for a stream).
+        count: count a stream's rows though it has no rules.
+    """
+    if not rules and isinstance(observation, str) and not count:
         return frame
     failing = [rule for rule in rules if rule.action is ViolationAction.FAIL]
     dropping = [rule for rule in rules if rule.action is ViolationAction.DROP]

@@ -14,7 +14,7 @@ from headwater import __version__
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
-from headwater.errors import FlowWithoutTarget
+from headwater.errors import DuplicateDataset, FlowWithoutTarget
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
@@ -23,6 +23,8 @@ from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.facade.plan_walk import reads_the_clock
 from headwater_spark.loader.loader import loaded_sources
+from headwater_spark.output_mode import OutputMode
+from headwater_spark.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
 
 
@@ -89,12 +91,7 @@ def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluatio
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
-    locations = {
-        dataset.qualified_name.location: dataset.name
-        for dataset in datasets
-        if dataset.stored and not dataset.path
-    }
-    locations |= {str(dataset.path): dataset.name for dataset in datasets if dataset.path}
+    locations = _locations(project, datasets)
     names = TableNames(stubs, project.warehouse, locations)
     return Manifest(
         headwater_version=__version__,
@@ -110,14 +107,36 @@ def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluatio
     )
 
 
+def _locations(project: PipelineProject, datasets: list[Dataset]) -> dict[str, str]:
+    """The tables by their folders; raises DuplicateDataset where two would write to one."""
+    found: dict[str, Dataset] = {}
+    for dataset in datasets:
+        location = dataset.table_location(project.pipeline_id)
+        if location is None:
+            continue
+        taken = found.setdefault(str(project.warehouse / location), dataset)
+        if taken is not dataset:
+            raise DuplicateDataset(
+                f"{dataset.name!r} and {taken.name!r} write to the same folder.",
+                where=f"{dataset.location}, and before at {taken.location}",
+                remedy="Give one of them another path or name; several flows may write to one table or sink.",
+            )
+    return {
+        str(dataset.table_location(project.pipeline_id)): dataset.name
+        for dataset in found.values()
+        if dataset.stored
+    }
+
+
 def _check_targets(registry: Registry) -> None:
+    registry.check_expectations()
     kinds = {dataset.name: dataset.kind for dataset in registry.datasets()}
     for flow in registry.flows():
         if flow.target not in kinds:
             raise FlowWithoutTarget(
                 f"The flow {flow.name!r} writes to {flow.target!r}, which nothing declares.",
                 where=flow.location,
-                remedy=f'Add dp.create_streaming_table("{flow.target}").',
+                remedy=f'Add dp.create_streaming_table("{flow.target}"), or dp.create_sink.',
             )
         if (
             kinds[flow.target] in (DatasetKind.TEMPORARY_VIEW, DatasetKind.MATERIALIZED_VIEW)
@@ -135,7 +154,7 @@ def _dataset_entry(dataset: Dataset, evaluation: Evaluation, folder: Path) -> Da
     return DatasetEntry(
         name=dataset.name,
         kind=evaluation.kind_of(dataset),
-        location=(dataset.path or dataset.qualified_name.location) if dataset.stored else None,
+        location=dataset.table_location(evaluation.pipeline_id),
         comment=dataset.comment,
         columns=tuple(
             ColumnEntry(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable)
@@ -148,6 +167,9 @@ def _dataset_entry(dataset: Dataset, evaluation: Evaluation, folder: Path) -> Da
         table_properties=dict(dataset.table_properties),
         partition_columns=dataset.partition_columns,
         cluster_columns=dataset.cluster_columns,
+        private=dataset.private,
+        sink_format=dataset.sink.format if dataset.sink else None,
+        sink_options=public_options(dataset.sink) if dataset.sink else {},
         defined_at=_relative(dataset.location, folder),
     )
 
@@ -158,6 +180,7 @@ def _flow_entry(
     frame = evaluation.frames[flow.name]
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     order = [dataset.name for dataset in registry.datasets()]
+    mode = evaluation.output_modes.get(flow.name, OutputMode())
     return FlowEntry(
         name=flow.name,
         target=flow.target,
@@ -165,6 +188,8 @@ def _flow_entry(
         once=flow.once,
         inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
         sources=plan_sources(frame, names),
+        output_mode=mode.name,
+        merge_keys=mode.keys,
         time_dependent=not frame.isStreaming and reads_the_clock(plan),
         defined_at=_relative(flow.location, folder),
     )

@@ -1,32 +1,127 @@
-"""Whether a stream appends rows or gives its whole result anew with each batch."""
+"""How the rows of a stream reach their target: appended, merged by key, or replaced whole."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from headwater.definitions.flow import Flow
-from headwater.errors import QueryFailed
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow, FlowKind
+from headwater.definitions.sink import SinkKind
+from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater_spark.facade.aggregation_keys import aggregation_keys
 from headwater_spark.loader.source_errors import describe
+from headwater_spark.stateful_queries import check_state
+
+_MODES = {"append": "Append", "update": "Update", "complete": "Complete"}
 
 
-def output_mode(frame: DataFrame, flow: Flow) -> str:
-    """``append`` where Spark can append the query's result, else ``complete`` (an aggregation without a watermark).
+@dataclass(frozen=True)
+class OutputMode:
+    """``name``: append, update, complete or replace; ``keys``: the columns by which rows find those they replace."""
 
-    In complete mode the table holds the whole result and is replaced by each batch, in one commit.
+    name: str = "append"
+    keys: tuple[str, ...] = ()
+
+    @property
+    def query_mode(self) -> str:
+        """Spark's output mode of the query."""
+        return "append" if self.name == "replace" else self.name
+
+
+def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
+    """Decide how a stream is written.
+
+    A table is appended to where Spark can append the query's result. A running aggregation whose grouping keys are
+    columns of the result is merged by them (update mode); any other aggregation replaces the table (complete mode).
+    After each batch the table then holds what the query gives as a batch.
 
     Raises:
-        QueryFailed: where Spark can do neither, with its reason.
+        QueryFailed: where Spark can do none of it, with its reason.
+        UnsupportedArgument: where the flow asks for what its target can't take.
     """
-    reasons = {mode: _objection(frame, mode) for mode in ("append", "complete")}
-    for mode, reason in reasons.items():
-        if reason is None:
-            return mode
+    check_state(frame, flow)
+    if flow.replacement is not None:
+        return _replace(frame, flow)
+    reasons = {mode: _objection(frame, mode) for mode in _MODES}
+    if flow.kind is FlowKind.UPDATE:
+        return _update_flow(flow, dataset, reasons["update"])
+    if reasons["append"] is None:
+        return OutputMode()
+    if dataset.sink is not None:
+        raise QueryFailed(
+            f"{flow.name!r} can't append to the sink {dataset.name!r}: {reasons['append']}",
+            where=flow.location,
+            remedy=f'Send the rows that change with @dp.update_flow(target="{dataset.name}").'
+            if reasons["update"] is None
+            else "Give the aggregation a watermark and a window over it.",
+        )
+    keys = aggregation_keys(frame) if reasons["update"] is None else ()
+    if keys:
+        return OutputMode("update", keys)
+    if reasons["complete"] is None:
+        return OutputMode("complete")
     raise QueryFailed(
         f"Spark can't run the query of {flow.name!r} as a stream: {reasons['append']}",
         where=flow.location,
         remedy="Give the aggregation a watermark and a window over it, or declare a materialized view over a batch read.",
     )
+
+
+def _update_flow(flow: Flow, dataset: Dataset, reason: str | None) -> OutputMode:
+    if dataset.sink is None:
+        raise UnsupportedArgument(
+            f"dp.update_flow is for sinks, and {dataset.name!r} is a table.",
+            where=flow.location,
+            remedy="Use dp.append_flow: a table merges the changed rows of an aggregation by its grouping keys.",
+        )
+    if dataset.sink.kind is SinkKind.DELTA:
+        raise UnsupportedArgument(
+            f"dp.update_flow: a Delta sink can only be appended to, and {dataset.name!r} is one.",
+            where=flow.location,
+            remedy="Fill a streaming table, which merges by key, or merge in a function under @dp.foreach_batch_sink.",
+        )
+    if reason is not None:
+        raise QueryFailed(
+            f"Spark can't run the query of {flow.name!r} in update mode: {reason}",
+            where=flow.location,
+            remedy="Use dp.append_flow.",
+        )
+    return OutputMode("update")
+
+
+def _replace(frame: DataFrame, flow: Flow) -> OutputMode:
+    assert flow.replacement is not None
+    columns = {name.lower(): name for name in frame.columns}
+    wanted = (*flow.replacement.keys, flow.replacement.sequence)
+    missing = [name for name in wanted if name.lower() not in columns]
+    if missing:
+        raise QueryFailed(
+            f"{flow.name!r} is to replace rows by the column {missing[0]!r}, which its query does not return.",
+            where=flow.location,
+            remedy=f"It returns: {', '.join(frame.columns)}.",
+        )
+    reason = _objection(frame, "append")
+    if reason is not None:
+        raise QueryFailed(
+            f"Spark can't run the query of {flow.name!r} as a stream of rows: {reason}",
+            where=flow.location,
+            remedy="Leave the aggregation out, or leave replace_using out: an aggregation is merged by its own keys.",
+        )
+    return OutputMode("replace", tuple(columns[key.lower()] for key in flow.replacement.keys))
+
+
+def check_alone(flow: Flow, mode: OutputMode, dataset: Dataset, flows: int) -> None:
+    """Raise QueryFailed where a flow would overwrite what another flow of the same table wrote."""
+    if flows > 1 and mode.name in ("update", "complete"):
+        raise QueryFailed(
+            f"{flow.name!r} keeps {dataset.name!r} equal to an aggregation, and other flows write to that table too: "
+            "they would overwrite each other's rows.",
+            where=flow.location,
+            remedy="Union the streams before the aggregation, or give each aggregation a table of its own.",
+        )
 
 
 def _objection(frame: DataFrame, mode: str) -> str | None:
@@ -35,7 +130,7 @@ def _objection(frame: DataFrame, mode: str) -> str | None:
     checker = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
     try:
         plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
-        checker.checkForStreaming(plan, modes.Append() if mode == "append" else modes.Complete())
+        checker.checkForStreaming(plan, getattr(modes, _MODES[mode])())
     except AnalysisException as error:
         return describe(error).partition(": ")[2]
     return None

@@ -5,45 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateColumn, QueryFailed, UnsupportedArgument
-from headwater_spark.loader.source_errors import describe
+from headwater_spark.schema_text import GENERATED, parse_schema
 
 # Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
 _WATERMARK = "spark.watermarkDelayMs"
+_MARKS = {_WATERMARK, GENERATED}
 
 
 def plain_schema(schema: Any, where: SourceLocation | None) -> StructType | None:
-    """A user's schema (StructType or DDL text) as a StructType; None stays None."""
+    """A user's schema (StructType or DDL text) as a StructType; None stays None.
+
+    Raises UnsupportedArgument where it is neither, or can't be honoured.
+    """
     if schema is None or isinstance(schema, StructType):
         return schema
-    if isinstance(schema, str):
-        try:
-            parsed = StructType.fromDDL(schema)
-        except ParseException as error:
-            raise UnsupportedArgument(
-                f"schema does not parse: {describe(error)}",
-                where=where,
-                remedy='Write it as "id INT, name STRING".',
-            ) from None
-        if isinstance(parsed, StructType):
-            return parsed
+    spark = SparkSession.getActiveSession()
+    if isinstance(schema, str) and spark is not None:
+        return parse_schema(spark, schema, where)
     raise UnsupportedArgument(
         "schema takes a StructType or a DDL string.", where=where, remedy='Write it as "id INT, name STRING".'
     )
 
 
 def stored_schema(schema: StructType) -> StructType:
-    """The schema as a table keeps it: every column nullable, no watermark in its metadata."""
+    """The schema as readers of a table see it: every column nullable, no marks in its metadata."""
     return StructType(
         [
             StructField(
-                f.name, f.dataType, True, {k: v for k, v in (f.metadata or {}).items() if k != _WATERMARK}
+                f.name, f.dataType, True, {k: v for k, v in (f.metadata or {}).items() if k not in _MARKS}
             )
             for f in schema.fields
         ]
@@ -75,6 +71,8 @@ def merged_schema(
                     where=flow.location,
                     remedy=f'Cast it in the query: F.col("{field.name}").cast("{known.dataType.simpleString()}").',
                 )
+    if given:
+        _check_required(dataset, flows, given)
     return StructType(list(fields.values()))
 
 
@@ -97,6 +95,18 @@ _SPECIAL = set(" ,;{}()\n\t=")
 def needs_column_mapping(schema: StructType) -> bool:
     """Whether a column's name (``sum(amount)``) needs Delta's column mapping to be stored."""
     return any(_SPECIAL & set(field.name) for field in schema.fields)
+
+
+def _check_required(dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType) -> None:
+    for flow, schema in flows:
+        returned = {name.lower() for name in schema.names}
+        for field in given.fields:
+            if not field.nullable and GENERATED not in field.metadata and field.name.lower() not in returned:
+                raise QueryFailed(
+                    f"{flow.name!r} does not return the column {field.name!r}, which is NOT NULL in {dataset.name!r}.",
+                    where=flow.location,
+                    remedy="Return it, or leave NOT NULL out of the schema.",
+                )
 
 
 def with_change_columns(schema: StructType) -> StructType:

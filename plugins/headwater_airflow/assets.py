@@ -29,9 +29,9 @@ def table_asset(pipeline: str, dataset: str) -> Asset:
     """
     found = read_pipeline(pipeline, pipeline_project(pipeline))
     for task in found.datasets:
-        if task.dataset == dataset:
+        if task.dataset == dataset and task.is_table:
             return dataset_asset(found.pipeline_id, task)
-    known = ", ".join(task.dataset for task in found.datasets)
+    known = ", ".join(task.dataset for task in found.datasets if task.is_table)
     raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {known or found.without_graph}")
 
 

@@ -90,7 +90,7 @@ class WatchedDataset:
     @classmethod
     def of(cls, manifest: Manifest, name: str) -> WatchedDataset:
         """The dataset ``name`` of a manifest; raises KeyError where there is none."""
-        entry = next((found for found in manifest.tables if found.name == name), None)
+        entry = next((found for found in manifest.outputs if found.name == name), None)
         if entry is None:
             raise KeyError(name)
         flows = manifest.flows_into(name)

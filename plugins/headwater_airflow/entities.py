@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.pipeline_spec import AirflowSpec
 from headwater.errors import HeadwaterError
@@ -16,13 +17,14 @@ UPDATE_TASK_ID = "update"
 
 @dataclass(frozen=True)
 class DatasetTask:
-    """A stored dataset: ``location`` is ``[catalog/]schema/table``, ``upstream`` the nearest stored datasets."""
+    """A table or sink: ``location`` is ``[catalog/]schema/table``, ``upstream`` the nearest tables it reads."""
 
     dataset: str
     task_id: str
     location: str
     upstream: tuple[str, ...] = ()
     comment: str | None = None
+    is_table: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ def _dataset_tasks(manifest: Manifest) -> tuple[DatasetTask, ...]:
             table_location(manifest, entry),
             tuple(manifest.upstream(entry.name)),
             entry.comment,
+            entry.kind is not DatasetKind.SINK,
         )
-        for entry in manifest.tables
+        for entry in manifest.outputs
     )
 
 

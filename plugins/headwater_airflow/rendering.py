@@ -55,7 +55,7 @@ def _watchers(task: PipelineTask) -> list[BaseOperator]:
             task_display_name=dataset.dataset,
             pipeline=task.pipeline,
             dataset=dataset.dataset,
-            asset=dataset_asset(task.pipeline_id, dataset),
+            asset=dataset_asset(task.pipeline_id, dataset) if dataset.is_table else None,
             retries=0,
             trigger_rule=_RULE,
             weight_rule="absolute",
@@ -75,7 +75,7 @@ def _per_table(task: PipelineTask) -> list[BaseOperator]:
             task_display_name=dataset.dataset,
             pipeline=task.pipeline,
             tables=[dataset.dataset],
-            outlets=[dataset_asset(task.pipeline_id, dataset)],
+            outlets=[dataset_asset(task.pipeline_id, dataset)] if dataset.is_table else [],
             trigger_rule=_RULE,
             doc_md=dataset.comment,
             # One update of a pipeline at a time: a second one would be refused.

@@ -26,6 +26,7 @@ class FlowState:
     ``source_schemas``: the columns (name to type) of a stream's sources, and of its result, at its last start.
     ``definition_hash``: the hash of the pipeline's sources at the last completed run.
     ``completed``: whether the last run ended well.
+    ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was laid down with.
     """
 
     epoch: int = 0
@@ -36,6 +37,7 @@ class FlowState:
     source_schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     definition_hash: str | None = None
     completed: bool = False
+    state_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ from headwater.errors import CheckpointMismatch
 
 @dataclass(frozen=True)
 class FlowStart:
-    """What a check looks at. ``sink_id``: the Delta id of the table as it is now, None where there is none.
+    """What a check looks at.
+
+    ``sink_id``: what the rows go to, as it is now: the Delta id of the table, None where there is none; of a sink
+    without a table, its name. ``table``: the table's folder, where there is one.
 
     ``state``: as it lies on disk; a new one where there is none.
     """
@@ -23,13 +26,26 @@ class FlowStart:
     dataset: str
     checkpoint: FlowCheckpoint
     state: FlowState
-    table: Path
+    table: Path | None
     sink_id: str | None
+    is_sink: bool = False
 
     @property
     def remedy(self) -> str:
         """What makes position and rows agree again in any case."""
+        if self.is_sink:
+            return (
+                f"Send everything again: --reset-checkpoint {self.flow}. To go on from here with another place, "
+                "put back the old one first, or give the flow another name."
+            )
         return f"Fill the table anew from its sources: --full-refresh {self.dataset}"
+
+    @property
+    def place(self) -> str:
+        """What the rows go to, for messages."""
+        return (
+            f"what the sink {self.dataset!r} writes to" if self.is_sink else f"the table of {self.dataset!r}"
+        )
 
 
 Check = Callable[[FlowStart], None]
@@ -40,7 +56,7 @@ def table_was_dropped(start: FlowStart) -> None:
     # A driver that was killed in its first update may have committed batches and not told to which table.
     if start.sink_id is None and start.checkpoint.has_written():
         raise CheckpointMismatch(
-            f"The table of {start.dataset!r} is gone, and the checkpoint of {start.flow!r} is not: "
+            f"{_capital(start.place)} is gone, and the checkpoint of {start.flow!r} is not: "
             "rows that were read before would be missing for good.",
             where=start.table,
             remedy=start.remedy,
@@ -51,9 +67,9 @@ def table_was_recreated(start: FlowStart) -> None:
     """The table is another one than the checkpoint wrote to."""
     if start.state.sink_id is not None and start.sink_id is not None and start.state.sink_id != start.sink_id:
         raise CheckpointMismatch(
-            f"The table of {start.dataset!r} was created anew since {start.flow!r} last wrote to it: "
-            "rows that were read before would be missing for good.",
-            where=start.table,
+            f"{_capital(start.place)} is not the one that {start.flow!r} last wrote to (it was created anew, or is "
+            "another one): rows that were read before would be missing for good.",
+            where=start.table or start.sink_id,
             remedy=start.remedy,
         )
 
@@ -65,15 +81,19 @@ def checkpoint_was_lost(start: FlowStart) -> None:
     if kept and start.checkpoint.state_file.exists():
         return
     # Where the flow's state is gone as well, the table's log still tells who wrote to it.
-    written = epochs_written(start.table, start.pipeline_id, start.flow)
+    written = epochs_written(start.table, start.pipeline_id, start.flow) if start.table is not None else []
     first_not_kept = start.state.epoch + int(kept)
     if (start.state.sink_id is not None and not kept) or any(epoch >= first_not_kept for epoch in written):
         raise CheckpointMismatch(
-            f"The checkpoint of {start.flow!r} is gone, and its table {start.dataset!r} has rows: "
-            "all of them would be appended a second time.",
+            f"The checkpoint of {start.flow!r} is gone, and {start.place} has its rows: "
+            "all of them would be written a second time.",
             where=folder,
             remedy=start.remedy,
         )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 # Later checks join here; each raises a RefusedForSafety that names what it found.

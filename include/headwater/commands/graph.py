@@ -14,6 +14,7 @@ _SHAPES = {
     DatasetKind.MATERIALIZED_VIEW: ('[["', '"]]'),
     DatasetKind.TEMPORARY_VIEW: ('(["', '"])'),
     DatasetKind.TABLE: ('["', '"]'),
+    DatasetKind.SINK: ('>"', '"]'),
 }
 
 
@@ -28,7 +29,8 @@ def show_graph(project: PipelineProject, *, as_json: bool) -> int:
 
 
 def mermaid(manifest: Manifest) -> str:
-    """The graph as Mermaid text: cylinders are streaming tables, double boxes materialized views, round views.
+    """The graph as Mermaid text: cylinders are streaming tables, double boxes materialized views, round views,
+    flags sinks.
 
     A full line is read as a stream, a dotted one as a whole.
     """

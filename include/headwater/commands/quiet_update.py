@@ -24,7 +24,7 @@ def record_quiet_update(
     ``started``: on the monotonic clock, in seconds.
     """
     update_id = str(uuid.uuid4())
-    stored = {entry.name for entry in manifest.tables}
+    stored = {entry.name for entry in manifest.outputs}
     flows = [flow for flow in manifest.flows if flow.target in stored]
     with EventLogWriter(
         project.state_folder, project.pipeline_id, project.spec.name, update_id, arguments.request_id

@@ -11,9 +11,6 @@ from headwater.errors import UnsupportedArgument
 _REMEDIES = {
     "row_filter": "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
     "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
-    "replace_using": "Use dp.append_flow for appends or dp.materialized_view for tables that are replaced.",
-    "sequence_by": "It orders replacements of replace_using, which open Delta streaming tables do not have.",
-    "private": "Leave it out: the table is then stored in the warehouse like the others; or use dp.temporary_view.",
     "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
 }
 

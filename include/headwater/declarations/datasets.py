@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from headwater.declarations.arguments import check_format, columns, refuse, text_map
 from headwater.declarations.expectations import expectations_from
+from headwater.declarations.flows import replacement
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import ViolationAction
-from headwater.definitions.flow import Flow
+from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.source_location import SourceLocation, caller_location, function_location
 from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import active_registry
@@ -25,6 +26,8 @@ def _declare(
     spark_conf: Mapping[str, Any] | None,
     where: SourceLocation | None,
     comment: str | None = None,
+    replace_using: Iterable[str] | None = None,
+    sequence_by: Any = None,
     **stored: Any,
 ) -> None:
     registry = active_registry()
@@ -45,7 +48,11 @@ def _declare(
     )
     registry.add_dataset(dataset, function)
     conf = text_map(spark_conf, "spark_conf", where)
-    registry.add_flow(Flow(dataset.name, dataset.name, function, where, spark_conf=conf))
+    rule = replacement(f"dp.{kind.value}", replace_using, sequence_by, where)
+    flow_kind = FlowKind.REPLACE if rule else FlowKind.DEFAULT
+    registry.add_flow(
+        Flow(dataset.name, dataset.name, function, where, spark_conf=conf, kind=flow_kind, replacement=rule)
+    )
 
 
 def _decorator(kind: DatasetKind, function: Function | None, **arguments: Any) -> Any:
@@ -60,7 +67,7 @@ def _decorator(kind: DatasetKind, function: Function | None, **arguments: Any) -
 
 def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: Any) -> dict[str, Any]:
     what = f"dp.{kind.value}"
-    refused = ("row_filter", "cluster_by_auto", "replace_using", "sequence_by", "private")
+    refused = ("row_filter", "cluster_by_auto")
     refuse(what, where, **{key: given.pop(key) for key in refused if key in given})
     check_format(given.pop("format", None), where)
     policy = given.pop("refresh_policy", None)
@@ -110,7 +117,11 @@ def table(
         path: a folder of your own for the table; below the warehouse if left out.
         partition_cols: columns to partition by.
         cluster_by: columns to cluster by (liquid clustering); excludes ``partition_cols``.
-        schema: a StructType or a DDL string that the query's result must fit.
+        schema: a StructType or a DDL string that the query's result must fit; DDL may have comments, NOT NULL and
+            columns GENERATED ALWAYS AS (expression).
+        private: the table is for this pipeline's own datasets; nobody else finds it by name.
+        replace_using: columns of a key. A row replaces the rows of its key that have a lower ``sequence_by``.
+        sequence_by: the column that orders the rows of a key.
 
     Returns the decorated function unchanged. Raises DuplicateDataset, InvalidName, UnsupportedArgument.
     """

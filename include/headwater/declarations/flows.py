@@ -1,13 +1,14 @@
-"""Flows: further queries into a streaming table."""
+"""Flows: further queries into a streaming table or a sink."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from headwater.declarations.arguments import refuse, text_map
-from headwater.definitions.flow import Flow
-from headwater.definitions.source_location import caller_location, function_location
+from headwater.declarations.arguments import columns, refuse, text_map
+from headwater.definitions.flow import Flow, FlowKind, Replacement
+from headwater.definitions.source_location import SourceLocation, caller_location, function_location
+from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import active_registry
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,26 +24,127 @@ def append_flow(
     comment: str | None = None,
     import_checkpoint: Any = None,
 ) -> Any:
-    """Append what the decorated function returns to a streaming table. Many flows may share one target.
+    """Append what the decorated function returns to a streaming table or a sink. Many flows may share one target.
 
     Args:
-        target: the streaming table, as it was named in ``dp.create_streaming_table``.
+        target: the streaming table or the sink, as it was declared; a table that has its own query takes flows too.
         name: the flow's own name; the function's if left out. The checkpoint is kept under it: a new name is a new flow.
         once: the function returns a batch DataFrame that is appended one time (a backfill), and again only after a
             full refresh.
         spark_conf: Spark settings for this flow's query alone.
+        comment: a description of the flow.
     """
+    return _decorator(
+        query_function, FlowKind.APPEND, target, name, spark_conf, comment, once=once, import_checkpoint=import_checkpoint
+    )  # fmt: skip
 
+
+def update_flow(
+    query_function: Function | None = None,
+    *,
+    target: str,
+    name: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    comment: str | None = None,
+) -> Any:
+    """Hand the rows that changed in each batch (Spark's update mode) to a sink. Arguments as for :func:`append_flow`.
+
+    For sinks alone: a streaming table merges the changed rows of an aggregation by itself.
+    """
+    return _decorator(query_function, FlowKind.UPDATE, target, name, spark_conf, comment)
+
+
+def replace_flow(
+    query_function: Function | None = None,
+    *,
+    target: str,
+    replace_using: Iterable[str],
+    sequence_by: Any,
+    name: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    comment: str | None = None,
+) -> Any:
+    """Let rows replace those of the same key in a streaming table (Lakeflow's REPLACE USING flows).
+
+    Args:
+        target: the streaming table.
+        replace_using: the columns of the key.
+        sequence_by: the column that orders the rows of a key. Rows with the highest value stay, all of them; rows with
+            a lower one never come back, however late they arrive.
+
+    The other arguments are as for :func:`append_flow`.
+    """
+    return _decorator(
+        query_function, FlowKind.REPLACE, target, name, spark_conf, comment,
+        replace_using=replace_using, sequence_by=sequence_by,
+    )  # fmt: skip
+
+
+def replacement(
+    what: str, replace_using: Iterable[str] | None, sequence_by: Any, where: SourceLocation | None
+) -> Replacement | None:
+    """Check the two arguments of a replacement; None where neither is given."""
+    keys = columns(replace_using, "replace_using", where)
+    if not keys and sequence_by is None:
+        return None
+    sequence = sequence_by if isinstance(sequence_by, str) else _column_name(sequence_by)
+    if not keys or not sequence:
+        raise UnsupportedArgument(
+            f"{what}: replace_using takes the columns of the key, and sequence_by the one that orders their rows.",
+            where=where,
+            remedy='Write replace_using=["order_id"], sequence_by="updated_at".',
+        )
+    if len({key.lower() for key in keys}) < len(keys):
+        raise UnsupportedArgument(
+            f"{what}: replace_using names a column twice.", where=where, remedy="Keep one."
+        )
+    return Replacement(keys, sequence)
+
+
+def _column_name(column: Any) -> str | None:
+    # A Column prints its expression; only a plain name can be looked up in the table too.
+    text = str(getattr(column, "_jc", "")) if column is not None else ""
+    return text if text.replace("_", "a").isalnum() else None
+
+
+def _decorator(
+    query_function: Function | None,
+    kind: FlowKind,
+    target: str,
+    name: str | None,
+    spark_conf: Mapping[str, Any] | None,
+    comment: str | None,
+    *,
+    once: bool = False,
+    replace_using: Iterable[str] | None = None,
+    sequence_by: Any = None,
+    **refused: Any,
+) -> Any:
     def decorate(function: Function) -> Function:
         registry = active_registry()
         if registry is None:
             return function
         where = function_location(function) or caller_location()
-        refuse("dp.append_flow", where, import_checkpoint=import_checkpoint)
+        what = f"dp.{kind.value}_flow"
+        refuse(what, where, **refused)
         conf = text_map(spark_conf, "spark_conf", where)
-        flow_name = name or function.__name__
+        rule = replacement(what, replace_using, sequence_by, where)
+        if kind is FlowKind.REPLACE and rule is None:
+            raise UnsupportedArgument(
+                f"{what} needs replace_using and sequence_by.", where=where, remedy="Give both."
+            )
         registry.add_flow(
-            Flow(flow_name, registry.canonical(target, where), function, where, once, conf, comment)
+            Flow(
+                name or function.__name__,
+                registry.canonical(target, where),
+                function,
+                where,
+                once,
+                conf,
+                comment,
+                kind,
+                rule,
+            )
         )
         return function
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.expectation import Expectation
+from headwater.definitions.sink import Sink, SinkKind
 from headwater.definitions.source_location import SourceLocation
 
 
@@ -18,11 +20,16 @@ class DatasetKind(StrEnum):
     TEMPORARY_VIEW = "temporary_view"
     # ``dp.table``: a streaming table or a materialized view, told by what the function returns.
     TABLE = "table"
+    # Rows leave the pipeline here; nothing in it can read them.
+    SINK = "sink"
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A declared table or view. ``schema`` is what the user gave (a DDL string or a StructType), or None."""
+    """A declared table, view or sink. ``schema`` is what the user gave (a DDL string or a StructType), or None.
+
+    ``private``: for this pipeline alone. ``sink``: of kind SINK only.
+    """
 
     name: str
     qualified_name: DatasetName
@@ -36,8 +43,43 @@ class Dataset:
     path: str | None = None
     private: bool = False
     expectations: tuple[Expectation, ...] = ()
+    sink: Sink | None = None
 
     @property
     def stored(self) -> bool:
-        """Whether rows of it lie in a table."""
+        """Whether it is a table of the pipeline."""
+        return self.kind not in (DatasetKind.TEMPORARY_VIEW, DatasetKind.SINK)
+
+    @property
+    def written(self) -> bool:
+        """Whether an update writes to it: a table or a sink."""
         return self.kind is not DatasetKind.TEMPORARY_VIEW
+
+    def table_location(self, pipeline_id: str) -> str | None:
+        """The folder of its Delta table below the warehouse, or an absolute one; None where it has none.
+
+        Private tables lie in a folder whose name no table can have, so that nobody finds them by name.
+        """
+        if self.kind is DatasetKind.TEMPORARY_VIEW:
+            return None
+        if self.sink is not None:
+            return self._sink_location(self.sink)
+        if self.path:
+            return str(self.path)
+        return (
+            f".private/{pipeline_id}/{self.qualified_name.location}"
+            if self.private
+            else self.qualified_name.location
+        )
+
+    def _sink_location(self, sink: Sink) -> str | None:
+        if sink.kind is not SinkKind.DELTA:
+            return None
+        table = sink.option("tableName")
+        if table is None:
+            url = urlparse(str(sink.option("path")))
+            return unquote(url.path) if url.scheme == "file" else sink.option("path")
+        name = DatasetName.parse(
+            table, catalog=self.qualified_name.catalog, schema=self.qualified_name.schema, where=self.location
+        )
+        return name.location

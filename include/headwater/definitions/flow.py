@@ -2,9 +2,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from headwater.definitions.source_location import SourceLocation
+
+
+class FlowKind(StrEnum):
+    """What a flow does with the rows of its query."""
+
+    # The query of a dataset's own function: appended, merged or recomputed, as the query allows.
+    DEFAULT = "default"
+    APPEND = "append"
+    # Changed rows of an aggregation, handed to a sink.
+    UPDATE = "update"
+    # All rows of a key give way to those of a higher sequence.
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Which rows give way: those with the same ``keys`` and a lower ``sequence``."""
+
+    keys: tuple[str, ...]
+    sequence: str
 
 
 @dataclass(frozen=True)
@@ -18,3 +39,5 @@ class Flow:
     once: bool = False
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    kind: FlowKind = FlowKind.DEFAULT
+    replacement: Replacement | None = None

@@ -44,7 +44,10 @@ class ExpectationEntry(_Entry):
 
 
 class DatasetEntry(_Entry):
-    """A dataset. ``location`` is the table's folder below the warehouse (or an absolute one), None for a view."""
+    """A dataset. ``location`` is the table's folder below the warehouse (or an absolute one), None where it has none.
+
+    ``sink_format`` and ``sink_options`` (those that say where to, no secrets) are for sinks.
+    """
 
     name: str
     kind: DatasetKind
@@ -55,6 +58,9 @@ class DatasetEntry(_Entry):
     table_properties: dict[str, str] = Field(default_factory=dict)
     partition_columns: tuple[str, ...] = ()
     cluster_columns: tuple[str, ...] = ()
+    private: bool = False
+    sink_format: str | None = None
+    sink_options: dict[str, str] = Field(default_factory=dict)
     defined_at: str | None = None
 
 
@@ -76,6 +82,9 @@ class FlowEntry(_Entry):
     ``sources`` are what it reads in the end, views looked through: the streaming ones first, in the order of the
     lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
+    ``output_mode``: ``append``; ``update`` (changed rows, merged by ``merge_keys`` into a table); ``complete`` (the table
+    is replaced by each batch); ``replace`` (rows give way to those of the same ``merge_keys``). After all but ``append``
+    the table holds changes, not only new rows.
     """
 
     name: str
@@ -85,6 +94,8 @@ class FlowEntry(_Entry):
     inputs: tuple[str, ...] = ()
     sources: tuple[SourceEntry, ...] = ()
     time_dependent: bool = False
+    output_mode: str = "append"
+    merge_keys: tuple[str, ...] = ()
     defined_at: str | None = None
 
 
@@ -110,7 +121,7 @@ class Manifest(_Entry):
         return [flow for flow in self.flows if flow.target == dataset]
 
     def upstream(self, dataset: str) -> list[str]:
-        """The stored datasets that must be done before ``dataset`` can be, nearest only, in a stable order."""
+        """The tables that must be done before ``dataset`` can be, nearest only, in a stable order."""
         names = {name for flow in self.flows_into(dataset) for name in flow.inputs}
         stored = {name for name in names if self.dataset(name).kind is not DatasetKind.TEMPORARY_VIEW}
         for view in names - stored:
@@ -119,7 +130,13 @@ class Manifest(_Entry):
 
     @property
     def tables(self) -> list[DatasetEntry]:
-        """The datasets that are stored."""
+        """The datasets that are tables."""
+        kinds = (DatasetKind.TEMPORARY_VIEW, DatasetKind.SINK)
+        return [entry for entry in self.datasets if entry.kind not in kinds]
+
+    @property
+    def outputs(self) -> list[DatasetEntry]:
+        """What an update writes to: tables and sinks."""
         return [entry for entry in self.datasets if entry.kind is not DatasetKind.TEMPORARY_VIEW]
 
     def table_path(self, warehouse: Path, dataset: str) -> Path:
@@ -155,8 +172,17 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
             update={"path": spelled(entry.path) if entry.path else entry.path, "options": options}
         )
 
+    def dataset(entry: DatasetEntry) -> DatasetEntry:
+        options = {key: spelled(value) for key, value in entry.sink_options.items()}
+        location = (
+            spelled(entry.location) if entry.kind is DatasetKind.SINK and entry.location else entry.location
+        )
+        return entry.model_copy(update={"location": location, "sink_options": options})
+
     flows = (flow.model_copy(update={"sources": tuple(map(source, flow.sources))}) for flow in manifest.flows)
-    return manifest.model_copy(update={"flows": tuple(flows)})
+    return manifest.model_copy(
+        update={"flows": tuple(flows), "datasets": tuple(map(dataset, manifest.datasets))}
+    )
 
 
 def read_manifest(path: Path) -> Manifest | None:

@@ -101,6 +101,25 @@ class Registry:
         self._functions, self._expectations = {}, {}
         self._flows = {name: flow for name, flow in self._flows.items() if flow.target in self._datasets}
 
+    def check_expectations(self) -> None:
+        """Raise InvalidExpectation for a rule that stands on anything but a table or view: it would act on nothing."""
+        owners = {id(function) for function in self._functions.values()}
+        targets = {id(flow.function): flow.target for flow in self._flows.values()}
+        for function in self._kept:
+            if id(function) in owners or id(function) not in self._expectations:
+                continue
+            rule = self._expectations[id(function)][0]
+            target = targets.get(id(function))
+            table = self._datasets.get(target) if target else None
+            remedy = f'Give it to the table: dp.create_streaming_table("{target}", expect_all={{...}}).'
+            if table is None or table.sink is not None:
+                remedy = "Put it on the table or view that the flow reads; sinks take no expectations."
+            raise InvalidExpectation(
+                f"The expectation {rule.name!r} stands on {function.__name__!r}, which is neither a table nor a view.",
+                where=rule.location,
+                remedy=remedy,
+            )
+
     def _with_rules(self, dataset: Dataset) -> Dataset:
         function = self._functions.get(dataset.name)
         rules = self._expectations.get(id(function), []) if function is not None else []

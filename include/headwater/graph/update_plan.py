@@ -57,13 +57,10 @@ class RefreshStage:
     whole: bool = False
 
     def __str__(self) -> str:
-        what = (
-            "append what is new"
-            if self.kind is DatasetKind.STREAMING_TABLE
-            else "recompute"
-            if self.whole
-            else "recompute if a source has moved"
-        )
+        what = {
+            DatasetKind.STREAMING_TABLE: "append what is new",
+            DatasetKind.SINK: "send what is new",
+        }.get(self.kind, "recompute" if self.whole else "recompute if a source has moved")
         order = f", after {', '.join(self.after)}" if self.after else ""
         return f"refresh  {self.dataset}: {what} ({', '.join(self.flows)}){order}"
 
@@ -93,7 +90,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         ResetNotAllowed: where a named table forbids its reset (``pipelines.reset.allowed``).
         RefusedForSafety: where a full refresh would break streams that read the table.
     """
-    tables = {entry.name: entry for entry in manifest.tables}
+    tables = {entry.name: entry for entry in manifest.outputs}
     for name in (*selection.tables, *selection.full_refresh):
         _known(name, tables, "dataset")
     for name in selection.reset_flows:
@@ -109,7 +106,12 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         # As on Lakeflow: tables named for a full refresh alone are what the update is about.
         chosen = set(selection.full_refresh) | {flow.target for flow in reset_flows}
     resets = [
-        ResetStage(name, tuple(f.name for f in manifest.flows_into(name) if f.streaming or f.once), True)
+        ResetStage(
+            name,
+            tuple(f.name for f in manifest.flows_into(name) if f.streaming or f.once),
+            # What has left the pipeline stays where it is: its readers get the rows again.
+            tables[name].kind is not DatasetKind.SINK,
+        )
         for name in emptied
     ]
     resets += [ResetStage(flow.target, (flow.name,), False) for flow in reset_flows]
@@ -133,7 +135,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
 
 
 def ordered(manifest: Manifest) -> list[str]:
-    """The stored datasets, each after those it reads, otherwise as they were declared."""
+    """The tables and sinks, each after the tables it reads, otherwise as they were declared."""
     result: list[str] = []
 
     def visit(name: str) -> None:
@@ -142,20 +144,20 @@ def ordered(manifest: Manifest) -> list[str]:
                 visit(upstream)
             result.append(name)
 
-    for entry in manifest.tables:
+    for entry in manifest.outputs:
         visit(entry.name)
     return result
 
 
 def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
     asked = (
-        {entry.name for entry in manifest.tables}
+        {entry.name for entry in manifest.outputs}
         if selection.full_refresh_all
         else set(selection.full_refresh)
     )
     names = []
-    for entry in manifest.tables:
-        if entry.name not in asked or entry.kind is not DatasetKind.STREAMING_TABLE:
+    for entry in manifest.outputs:
+        if entry.name not in asked or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
             continue
         if not _may_reset(entry):
             if entry.name in selection.full_refresh:

@@ -41,10 +41,11 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         return
     if manifest.source_hash != project.source_hash():
         yield "the pipeline's definition has changed"
-    stored = {entry.name for entry in manifest.tables}
+    stored = {entry.name for entry in manifest.outputs}
     views = {entry.name for entry in manifest.datasets if entry.kind is DatasetKind.TEMPORARY_VIEW}
     flows = [flow for flow in manifest.flows if flow.target not in views]
-    for dataset in sorted(stored - {flow.target for flow in flows}):
+    tables = {entry.name for entry in manifest.tables}
+    for dataset in sorted(tables - {flow.target for flow in flows}):
         if table_head(manifest.table_path(project.warehouse, dataset)) is None:
             yield f"the table of {dataset} is not there"
     # What costs least is asked first: states and heads of every flow, then sources.
@@ -58,7 +59,7 @@ def _state_reasons(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, stored: set[str]
 ) -> Iterator[str]:
     if flow.target not in stored:
-        yield f"{flow.name} writes to {flow.target}, which is not a table"
+        yield f"{flow.name} writes to {flow.target}, which is neither a table nor a sink"
         return
     if flow.time_dependent:
         yield f"the result of {flow.name} changes with time"
@@ -70,6 +71,8 @@ def _state_reasons(
         yield f"{flow.name} has not run since the definition changed"
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"
+    if manifest.dataset(flow.target).location is None:
+        return  # a sink that can't be asked
     head = table_head(manifest.table_path(project.warehouse, flow.target))
     if head is None or head.table_id != state.sink_id:
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"

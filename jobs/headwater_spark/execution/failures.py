@@ -13,7 +13,7 @@ from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, H
 from headwater.event_log.redaction import redact_text
 from headwater_spark.expectations import find_violation
 from headwater_spark.hints import hint_for
-from headwater_spark.loader.source_errors import describe
+from headwater_spark.loader.source_errors import describe, user_location
 
 _TRANSIENT = re.compile(
     r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"
@@ -22,10 +22,14 @@ _TRANSIENT = re.compile(
 )
 
 
-def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
-    """The error of a flow: typed, with the root cause as text, without the JVM's stack traces or any secret."""
+def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozenset()) -> HeadwaterError:
+    """The error of a flow: typed, with the root cause as text, without the JVM's stack traces or any secret.
+
+    ``labels``: the files of the sources: where one of their lines raised the error, that line is named.
+    """
+    line = user_location(error.__traceback__, labels) or flow.location
     if isinstance(error, HeadwaterError):
-        error.where = error.where or str(flow.location or "")
+        error.where = error.where or str(line or "")
         return error
     messages = cause_messages(error)
     violation = next((found for text in messages if (found := find_violation(text)) is not None), None)
@@ -35,7 +39,7 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
             f"Flow '{flow.name}' failed to meet the expectation. Violated expectations: {rules}. "
             f"Input data: '{redact_text(violation.record)}'. Output record: '{redact_text(violation.record)}'. "
             "Missing input data: false",
-            where=flow.location,
+            where=line,
             remedy="Correct the row at its source, or drop such rows with expect_or_drop. Nothing of its batch was written.",
         )
     text = redact_text(_root(messages) or describe(error))
@@ -43,11 +47,11 @@ def flow_error(flow: Flow, error: BaseException) -> HeadwaterError:
     if isinstance(error, Py4JNetworkError) or _TRANSIENT.search(whole):
         return FlowInterrupted(
             f"Flow '{flow.name}' was interrupted: {text}",
-            where=flow.location,
+            where=line,
             remedy="Under Airflow it is tried again; by hand, run the update again. It goes on from where it stood.",
         )
     hint = hint_for(whole) or "Correct the cause and run the update again; it goes on from where it stood."
-    return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=flow.location, remedy=hint)
+    return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=line, remedy=hint)
 
 
 def cause_messages(error: BaseException) -> list[str]:

@@ -37,7 +37,7 @@ def run_flow(
             outcome.status = FlowStatus.STOPPED
         else:
             outcome.status = FlowStatus.FAILED
-            outcome.error = flow_error(flow, error)
+            outcome.error = flow_error(flow, error, context.pipeline.evaluation.labels)
     outcome.seconds += time.monotonic() - started
 
 

@@ -1,21 +1,24 @@
-"""A flow that runs one time: a bounded read appended in one transaction, and not again until a full refresh."""
+"""A flow that runs one time: a bounded read written in one go, and not again until a full refresh."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
-from headwater.checkpoints.table_history import epochs_written, table_exists
+from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
+from headwater_spark.execution.destination import delta_table, destination_id
+from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import latest_version
-from headwater_spark.execution.tables import table_id
+from headwater_spark.execution.sink_commits import has_transaction, latest_version
+from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import apply_expectations, read_quality
 
@@ -23,15 +26,19 @@ from headwater_spark.expectations import apply_expectations, read_quality
 def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
     """Append the flow's rows unless it has done so; a crash between commit and record repeats nothing (transaction id)."""
     checkpoint = context.checkpoint(dataset.name, flow.name)
-    path = context.table_path(dataset)
+    table = delta_table(context, dataset)
     pipeline = context.pipeline.project.pipeline_id
     known = checkpoint.read_state()
+    sink_id, is_sink = destination_id(context, dataset), dataset.sink is not None
     check_start(
-        FlowStart(pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), path, table_id(path)),
+        FlowStart(
+            pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), table, sink_id, is_sink
+        ),
         CHECKS_OF_ONCE_FLOWS,
     )
     # Where its state is lost, the table's log knows under which epoch its rows are there.
-    state = known or checkpoint.update_state(epoch=max(epochs_written(path, pipeline, flow.name), default=0))
+    written = epochs_written(table, pipeline, flow.name) if table is not None else []
+    state = known or checkpoint.update_state(epoch=max(written, default=0))
     if state.completed:
         outcome.status = FlowStatus.COMPLETED
         checkpoint.update_state(definition_hash=context.pipeline.manifest.source_hash)
@@ -39,7 +46,9 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
     with context.pipeline.evaluation.settings(flow):
         _append(context, dataset, flow, state, outcome)
     checkpoint.update_state(
-        sink_id=table_id(path), completed=True, definition_hash=context.pipeline.manifest.source_hash
+        sink_id=destination_id(context, dataset),
+        completed=True,
+        definition_hash=context.pipeline.manifest.source_hash,
     )
     outcome.status = FlowStatus.COMPLETED
 
@@ -47,29 +56,22 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
 def _append(
     context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
 ) -> None:
-    path = context.table_path(dataset)
-    application = f"{context.pipeline.project.pipeline_id}.{flow.name}@{state.epoch}"
-    if _has_committed(path, application):  # its driver died before it could say so
+    table = delta_table(context, dataset)
+    pipeline = context.pipeline.project.pipeline_id
+    application = application_id(pipeline, flow.name, state.epoch)
+    if table is not None and has_transaction(table, application, 0):  # its driver died before it could say so
         return
     observation = Observation()
     frame = apply_expectations(context.pipeline.evaluation.evaluate(flow), dataset.expectations, observation)
-    metadata = {"pipeline": context.pipeline.project.pipeline_id, "flow": flow.name, "epoch": state.epoch}
-    (
-        frame.write.format("delta")
-        .mode("append")
-        .option("mergeSchema", "true")
-        .option("txnAppId", application)
-        .option("txnVersion", "0")
-        .option("userMetadata", json.dumps(metadata))
-        .save(str(path))
-    )
+    metadata = json.dumps({"pipeline": pipeline, "flow": flow.name, "epoch": state.epoch})
+    _write(dataset, frame, table, BatchTransaction(application, 0, metadata))
     quality = read_quality(observation.get, dataset.expectations)
     written = quality.rows - quality.dropped
     outcome.add_batch(
         input_rows=quality.rows,
         output_rows=written,
         dropped_rows=quality.dropped,
-        version=latest_version(path),
+        version=latest_version(table) if table is not None else None,
     )
     context.flow_event(
         outcome,
@@ -81,7 +83,15 @@ def _append(
     )
 
 
-def _has_committed(path: Path, application: str) -> bool:
-    from deltalake import DeltaTable
-
-    return table_exists(path) and DeltaTable(str(path)).transaction_version(application) is not None
+def _write(dataset: Dataset, rows: DataFrame, table: Path | None, transaction: BatchTransaction) -> None:
+    sink = dataset.sink
+    if table is not None:
+        DeltaAppend(table, dataset.partition_columns).write(rows, transaction)
+    elif sink is not None and sink.function is not None:
+        kept = rows.persist()
+        try:
+            UserFunction(sink.function).write(kept, transaction)
+        finally:
+            kept.unpersist()
+    elif sink is not None:
+        rows.write.format(sink.format).mode("append").options(**sink.options).save()

@@ -51,13 +51,13 @@ def _intend(context: UpdateContext, stage: ResetStage) -> None:
 def _reset(context: UpdateContext, stage: ResetStage) -> None:
     dataset = context.pipeline.dataset(stage.dataset)
     checkpoints = [context.checkpoint(stage.dataset, flow) for flow in stage.flows]
-    if stage.empty_table:
+    if stage.empty_table and dataset.stored:
         metadata = {
             "pipeline": context.pipeline.project.pipeline_id,
             "full_refresh": stage.dataset,
             "update": context.update_id,
         }
-        schema = context.pipeline.evaluation.schema_of(dataset)
+        schema = context.pipeline.evaluation.table_schema(dataset)
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
     for checkpoint in checkpoints:
         state = checkpoint.read_state()
@@ -70,6 +70,7 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
             sink_id=None,
             input_versions={},
             source_schemas={},
+            state_settings={},
         )
     context.events.emit(
         "user_action",

@@ -9,10 +9,12 @@ from headwater.checkpoints.table_history import table_exists
 from headwater.errors import UpdateFailed
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
+from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import record_end, run_flow
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.tables import create_table, keep_up, needs_creating_first
+from headwater_spark.execution.table_upkeep import keep_up
+from headwater_spark.execution.tables import create_table, needs_creating_first
 from headwater_spark.execution.update_context import UpdateContext
 
 # More at once gains nothing: they share the same executors.
@@ -80,11 +82,17 @@ def _submit(
     dataset = context.pipeline.dataset(stage.dataset)
 
     def prepare() -> None:
-        path = context.table_path(dataset)
-        schema = context.pipeline.evaluation.schema_of(dataset)
+        path = delta_table(context, dataset)
+        if path is None or dataset.sink is not None:  # what a sink writes to is not the pipeline's to shape
+            return
+        evaluation = context.pipeline.evaluation
+        schema = evaluation.table_schema(dataset)
         if table_exists(path):
-            keep_up(context.spark, dataset, path)
-        elif needs_creating_first(dataset, len(stage.flows), schema) and not _has_written(context, stage):
+            given = schema if dataset.schema is not None else None
+            keep_up(context.spark, dataset, evaluation.kind_of(dataset), path, given)
+        elif (
+            needs_creating_first(dataset, len(stage.flows), schema) or _merges(context, stage)
+        ) and not _has_written(context, stage):
             create_table(context.spark, dataset, path, schema)
 
     ready = pool.submit(prepare) if len(stage.flows) > 1 else None
@@ -95,12 +103,21 @@ def _submit(
         try:
             ready.result() if ready is not None else prepare()
         except Exception as error:
-            outcome.status, outcome.error = FlowStatus.FAILED, flow_error(flow, error)
+            outcome.status, outcome.error = (
+                FlowStatus.FAILED,
+                flow_error(flow, error, context.pipeline.evaluation.labels),
+            )
         else:
             run_flow(context, dataset, flow, outcome, force=stage.whole)
         record_end(context, outcome)
 
     return {pool.submit(run, flow): outcomes[flow] for flow in stage.flows}
+
+
+def _merges(context: UpdateContext, stage: RefreshStage) -> bool:
+    """Whether rows are merged into the table, which must be there for it."""
+    modes = context.pipeline.evaluation.output_modes
+    return any(modes[flow].name in ("update", "replace") for flow in stage.flows if flow in modes)
 
 
 def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:

@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
 class SinkCommit:
-    """The commit of one batch."""
+    """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` went."""
 
     version: int
     rows: int
     timestamp: int
+    upserted: int | None = None
+    deleted: int | None = None
 
 
 class SinkCommits:
-    """The commits of one query, found by its transaction id (the query's id) and batch number."""
+    """The commits of one flow, found by transaction id and batch number.
+
+    The id is the query's own where the Delta sink wrote, and ``<pipeline>.<flow>@<epoch>`` where foreachBatch did.
+    """
 
     # A batch that a killed driver committed lies at most this far back when the flow starts again.
     _LOOK_BACK = 100
 
-    def __init__(self, table: Path, query_id: str) -> None:
+    def __init__(self, table: Path, application: str) -> None:
         self._log = table / "_delta_log"
-        self._query_id = query_id
+        self._application = application
         self._next = max(0, latest_version(table) - self._LOOK_BACK)
         self._found: dict[int, SinkCommit] = {}
 
@@ -47,20 +53,31 @@ class SinkCommits:
             self._next += 1
 
     def _read(self, path: Path) -> None:
-        rows, timestamp, batch_id = 0, 0, None
+        info: dict[str, Any] = {}
+        batch_id = None
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 # Actions of files make up nearly all of a commit and are not looked into.
                 if line.startswith('{"commitInfo"'):
                     info = json.loads(line)["commitInfo"]
-                    rows = int(info.get("operationMetrics", {}).get("numOutputRows", 0))
-                    timestamp = int(info.get("timestamp", 0))
                 elif line.startswith('{"txn"'):
                     action = json.loads(line)["txn"]
-                    if action["appId"] == self._query_id:
+                    if action["appId"] == self._application:
                         batch_id = int(action["version"])
         if batch_id is not None:
-            self._found[batch_id] = SinkCommit(int(path.stem), rows, timestamp)
+            self._found[batch_id] = _commit(int(path.stem), info)
+
+
+def _commit(version: int, info: dict[str, Any]) -> SinkCommit:
+    metrics = {
+        name: int(value) for name, value in info.get("operationMetrics", {}).items() if str(value).isdigit()
+    }
+    timestamp = int(info.get("timestamp", 0))
+    if info.get("operation") != "MERGE":
+        return SinkCommit(version, metrics.get("numOutputRows", 0), timestamp)
+    # Rows that a merge only copied from one file to another are in its numOutputRows too.
+    upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
+    return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0))
 
 
 def latest_version(table: Path) -> int:
@@ -71,3 +88,13 @@ def latest_version(table: Path) -> int:
     return max(
         (int(p.name[:20]) for p in log.iterdir() if p.suffix == ".json" and p.name[:20].isdigit()), default=-1
     )
+
+
+def has_transaction(table: Path, application: str, batch_id: int) -> bool:
+    """Whether a Delta table has a batch, or a later one, of this transaction id."""
+    from deltalake import DeltaTable
+
+    if not (table / "_delta_log").is_dir():
+        return False
+    version = DeltaTable(str(table)).transaction_version(application)
+    return version is not None and version >= batch_id

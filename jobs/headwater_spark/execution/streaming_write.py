@@ -1,12 +1,9 @@
-"""A plain append flow: the Delta sink itself, in as many batches as the source's limits ask for."""
+"""A streaming flow: its query runs in as many batches as the sources' limits ask for, until what was there is written."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,51 +13,54 @@ from headwater.checkpoints.preflight import FlowStart, check_start
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.details import FlowStatus
+from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
+from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import SinkCommits
-from headwater_spark.execution.tables import create_table, table_id
+from headwater_spark.execution.stream_start import StartedStream, start_stream
+from headwater_spark.execution.tables import create_table
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
-from headwater_spark.expectations import Quality, apply_expectations, read_quality
+from headwater_spark.expectations import apply_expectations
 from headwater_spark.schemas import stored_schema
 from headwater_spark.sources.source_schemas import Columns, check_source_schemas, stream_schemas
 
 _OBSERVATION = "headwater"
+from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
 
 
 def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
-    """Run a flow's query until what was available is in the table.
+    """Run a flow's query until what was available has been written.
 
     Raises:
         CheckpointMismatch: where position and table no longer belong together; nothing was read.
-        Whatever Spark throws, for ``flow_error`` to name.
+        Whatever Spark or a sink's function throws, for ``flow_error`` to name.
     """
     checkpoint = context.checkpoint(dataset.name, flow.name)
     known = checkpoint.surviving_state()
-    path = context.table_path(dataset)
+    table = delta_table(context, dataset)
     pipeline = context.pipeline.project.pipeline_id
-    check_start(
-        FlowStart(pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), path, table_id(path))
-    )
+    sink_id, is_sink = destination_id(context, dataset), dataset.sink is not None
+    found = known or FlowState()
+    check_start(FlowStart(pipeline, flow.name, dataset.name, checkpoint, found, table, sink_id, is_sink))
     epoch = known.epoch if known is not None else context.unused_epoch(dataset.name, flow.name)
-    state = checkpoint.update_state(epoch=epoch, completed=False)
-    batches = _BatchRecords(context, dataset, flow, state, outcome)
-    name = context.query_name(flow.name)
-    ended = context.listener.expect(name, batches.on_progress)
+    state_settings = _state_settings(context, flow, found)
+    state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=state_settings)
+    batches = BatchRecords(context, dataset, flow, state, outcome)
+    ended = context.listener.expect(context.query_name(flow.name), batches.on_progress)
     # A query keeps the settings it was started with.
-    with context.pipeline.evaluation.settings(flow):
+    with context.pipeline.evaluation.settings(flow, state.state_settings):
         frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
         checkpoint.update_state(source_schemas=_checked_schemas(context, flow, frame, state))
-        frame = apply_expectations(frame, dataset.expectations, _OBSERVATION)
-        query = _start(context, dataset, frame, state, flow, name)
-    batches.started(query)
-    _await(context, query, ended, lambda: _note_table(checkpoint, path))
-    if not table_exists(path):  # no row ever came: the table is there all the same
-        create_table(context.spark, dataset, path, context.pipeline.evaluation.schema_of(dataset))
+        frame = apply_expectations(frame, dataset.expectations, OBSERVATION, count=table is None)
+        started = start_stream(context, dataset, flow, state, frame)
+    batches.started(started.application)
+    _await(context, started, ended, lambda: _note_destination(context, dataset, checkpoint))
+    if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
+        create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
     batches.record_missed()
     stopped = context.stop_requested.is_set()
     checkpoint.update_state(
-        sink_id=table_id(path),
+        sink_id=destination_id(context, dataset),
         completed=not stopped,
         definition_hash=context.pipeline.manifest.source_hash,
     )
@@ -71,41 +71,41 @@ def _checked_schemas(
     context: UpdateContext, flow: Flow, frame: DataFrame, state: FlowState
 ) -> dict[str, Columns]:
     evaluation = context.pipeline.evaluation
-    own = {str(evaluation.table_path(dataset)) for dataset in context.pipeline.registry.datasets()}
+    datasets = context.pipeline.registry.datasets()
+    own = {str(evaluation.table_path(dataset)) for dataset in datasets if dataset.stored}
     schemas, wanted = stream_schemas(frame, own)
     check_source_schemas(flow, state.source_schemas, schemas, wanted)
     return schemas
 
 
-def _start(
-    context: UpdateContext, dataset: Dataset, frame: DataFrame, state: FlowState, flow: Flow, name: str
-) -> StreamingQuery:
-    metadata = {"pipeline": context.pipeline.project.pipeline_id, "flow": flow.name, "epoch": state.epoch}
-    checkpoint = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
-    writer = (
-        frame.writeStream.format("delta")
-        .outputMode(context.pipeline.evaluation.output_modes.get(flow.name, "append"))
-        .queryName(name)
-        .option("checkpointLocation", str(checkpoint))
-        .option("userMetadata", json.dumps(metadata))
-        .option("mergeSchema", "true")
-        .trigger(availableNow=True)
-    )
-    if dataset.partition_columns:
-        writer = writer.partitionBy(*dataset.partition_columns)
-    return writer.start(str(context.table_path(dataset)))
+def _state_settings(context: UpdateContext, flow: Flow, state: FlowState) -> dict[str, str]:
+    """The settings that the flow's state was, or will be, laid down with; empty where it keeps none."""
+    if not is_stateful(context.pipeline.evaluation.frames[flow.name]):
+        return {}
+    conf = context.pipeline.session.conf
+    given = {
+        **context.pipeline.project.spec.spark,
+        **context.pipeline.project.configuration,
+        **flow.spark_conf,
+    }
+    wanted = {
+        PARTITIONS: flow.spark_conf.get(PARTITIONS) or conf.get(PARTITIONS),
+        PROVIDER: given.get(PROVIDER),
+    }
+    return state_settings(state.state_settings, wanted)
 
 
-def _note_table(checkpoint: FlowCheckpoint, path: Path) -> None:
-    """Say early to which table the flow writes: a driver that is killed in its first update says nothing later."""
+def _note_destination(context: UpdateContext, dataset: Dataset, checkpoint: FlowCheckpoint) -> None:
+    """Say early what the flow writes to: a driver that is killed in its first update says nothing later."""
     state = checkpoint.read_state()
-    if state is not None and state.sink_id is None and (sink := table_id(path)) is not None:
+    if state is not None and state.sink_id is None and (sink := destination_id(context, dataset)) is not None:
         checkpoint.update_state(sink_id=sink)
 
 
 def _await(
-    context: UpdateContext, query: StreamingQuery, ended: threading.Event, meanwhile: Callable[[], None]
+    context: UpdateContext, started: StartedStream, ended: threading.Event, meanwhile: Callable[[], None]
 ) -> None:
+    query: StreamingQuery = started.query
     try:
         # Half seconds work; the annotation knows whole ones only.
         while not query.awaitTermination(0.5):  # type: ignore[arg-type]
@@ -114,6 +114,10 @@ def _await(
                 # A batch in flight is given up and repeated by the next update: nothing is lost or doubled.
                 query.stop()
                 break
+    except Exception:
+        if started.writer is not None and started.writer.error is not None:
+            raise started.writer.error from None
+        raise
     finally:
         ended.wait(LAST_PROGRESS.total_seconds())
 
@@ -125,114 +129,3 @@ def _without_watermark_marks(frame: DataFrame) -> DataFrame:
         if field.metadata != plain.metadata:
             frame = frame.withMetadata(field.name, plain.metadata)
     return frame
-
-
-class _BatchRecords:
-    """Turns a query's progress into one record per batch."""
-
-    def __init__(
-        self, context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
-    ) -> None:
-        self._context = context
-        self._dataset = dataset
-        self._flow = flow
-        self._epoch = state.epoch
-        self._outcome = outcome
-        self._folder: Path = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
-        self._known = context.recorded_batches.result().get((flow.name, state.epoch))
-        context.events.set_known_batches(flow.name, state.epoch, self._known)
-        self._seen: set[int] = set()
-        self._first = self._last_committed() + 1
-        self._started = threading.Event()
-        self._commits: SinkCommits | None = None
-
-    def started(self, query: StreamingQuery) -> None:
-        """The query's id is known: commits can be found, first those of batches whose driver died before it told them.
-
-        They come before this run's own: the log is read as if it had all batches up to the last.
-        """
-        self._commits = SinkCommits(self._context.table_path(self._dataset), str(query.id))
-        self._record_untold(self._first - 1)
-        self._started.set()
-
-    def on_progress(self, progress: Any) -> None:
-        """Record a batch; called by Spark's listener bus, in order."""
-        batch_id = int(progress.batchId)
-        # A trigger that found nothing reports the number of the batch that did not come about.
-        if batch_id in self._seen or not (self._folder / "commits" / str(batch_id)).exists():
-            return
-        self._seen.add(batch_id)
-        self._started.wait(60)
-        observed = progress.observedMetrics.get(_OBSERVATION)
-        rules = self._dataset.expectations
-        quality = read_quality(observed.asDict(), rules) if observed is not None and rules else None
-        end_offsets = [str(source.endOffset) for source in progress.sources]
-        duration = int(progress.batchDuration or 0)
-        self._record(batch_id, int(progress.numInputRows), quality, end_offsets, duration)
-
-    def record_missed(self) -> None:
-        """Record batches of this run that Spark's listener never told of."""
-        self._record_untold(self._last_committed())
-
-    def _record_untold(self, last: int) -> None:
-        first = self._known + 1 if self._known is not None else 0
-        for batch_id in range(max(first, self._first - 100), last + 1):
-            if batch_id not in self._seen:
-                self._seen.add(batch_id)
-                self._record(batch_id, None, None, None, None)
-
-    def _record(
-        self,
-        batch_id: int,
-        input_rows: int | None,
-        quality: Quality | None,
-        end_offsets: Any,
-        duration: int | None,
-    ) -> None:
-        commit = self._commits.find(batch_id) if self._commits else None
-        output = commit.rows if commit else 0
-        dropped = quality.dropped if quality else 0
-        version = commit.version if commit else None
-        if batch_id >= self._first or input_rows is not None:
-            self._outcome.add_batch(
-                input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped, version=version
-            )  # fmt: skip
-        rules = [
-            {
-                "name": r.name,
-                "dataset": self._dataset.name,
-                "passed_records": r.passed,
-                "failed_records": r.failed,
-            }
-            for r in (quality.rules if quality else ())
-        ]
-        told = (
-            "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
-        )
-        self._context.events.emit(
-            "flow_progress",
-            f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{told}.",
-            level="METRICS",
-            flow=self._flow.name,
-            dataset=self._dataset.name,
-            batch_id=batch_id,
-            epoch=self._epoch,
-            details=flow_progress(
-                FlowStatus.RUNNING,
-                metrics={
-                    "num_input_rows": input_rows,
-                    "num_output_rows": output,
-                    "executor_time_ms": duration,
-                },
-                dropped=dropped,
-                expectations=rules,
-                version=version,
-                end_offsets=end_offsets,
-            ),
-        )
-
-    def _last_committed(self) -> int:
-        folder = self._folder / "commits"
-        if not folder.is_dir():
-            return -1
-        return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=-1)

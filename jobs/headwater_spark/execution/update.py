@@ -210,7 +210,7 @@ def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Man
         if result.state == FlowStatus.COMPLETED
     }  # fmt: skip
     return [
-        entry.name for entry in manifest.tables
+        entry.name for entry in manifest.outputs
         if (flows := manifest.flows_into(entry.name)) and all(flow.name in completed for flow in flows)
     ]  # fmt: skip
 

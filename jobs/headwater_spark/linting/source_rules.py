@@ -66,7 +66,7 @@ def streams_of_changing_tables(case: FlowCase) -> Iterator[Finding]:
             continue
         modes = case.pipeline.evaluation.output_modes
         if source.kind is SourceKind.DATASET and any(
-            getattr(modes.get(flow.name), "name", modes.get(flow.name, "append")) != "append"
+            flow.name in modes and modes[flow.name].name != "append"
             for flow in case.pipeline.registry.flows() if flow.target == source.name
         ):  # fmt: skip
             yield case.find(

@@ -13,6 +13,7 @@ from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import latest_version
+from headwater_spark.execution.table_upkeep import keep_clustering
 from headwater_spark.execution.tables import table_id
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality, apply_expectations, read_quality
@@ -46,6 +47,7 @@ def refresh_view(
     checkpoint.update_state(completed=False)
     with context.pipeline.evaluation.settings(flow):
         quality = _write(context, dataset, flow)
+    keep_clustering(context.spark, dataset, path)
     outcome.add_batch(
         input_rows=quality.rows,
         output_rows=quality.rows - quality.dropped,
@@ -71,12 +73,9 @@ def _write(context: UpdateContext, dataset: Dataset, flow: Flow) -> Quality:
         "flow": flow.name,
         "update": context.update_id,
     }
-    writer = (
-        checked.write.format("delta")
-        .mode("overwrite")
-        .option("overwriteSchema", "true")
-        .option("userMetadata", json.dumps(metadata))
-    )
+    writer = checked.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(metadata))
+    if dataset.schema is None:
+        writer = writer.option("overwriteSchema", "true")
     if dataset.partition_columns:
         writer = writer.partitionBy(*dataset.partition_columns)
     writer.save(str(context.table_path(dataset)))

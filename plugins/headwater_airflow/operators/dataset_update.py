@@ -30,7 +30,7 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
     Args:
         pipeline: the name of the pipeline's folder.
         dataset: as the manifest names it.
-        asset: the table, as an outlet.
+        asset: the table, as an outlet; None for a sink.
 
     """
 
@@ -38,8 +38,8 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
     ui_color: ClassVar[str] = "#d9ecef"
     start_from_trigger = True
 
-    def __init__(self, *, pipeline: str, dataset: str, asset: Asset, **kwargs: Any) -> None:
-        super().__init__(outlets=[asset], **kwargs)
+    def __init__(self, *, pipeline: str, dataset: str, asset: Asset | None, **kwargs: Any) -> None:
+        super().__init__(outlets=[asset] if asset is not None else [], **kwargs)
         self.pipeline = pipeline
         self.dataset = dataset
         self.start_trigger_args = StartTriggerArgs(

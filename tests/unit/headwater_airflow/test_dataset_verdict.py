@@ -157,4 +157,4 @@ def test_a_watched_dataset_knows_all_that_it_depends_on(tmp_path):
     watched = WatchedDataset.of(read_manifest(folder / "manifest.json"), "b")
     assert watched == WatchedDataset("b", ("b",), recomputed=False, ancestors=frozenset({"a"}))
     with pytest.raises(KeyError):
-        WatchedDataset.of(SimpleNamespace(tables=[]), "b")
+        WatchedDataset.of(SimpleNamespace(outputs=[]), "b")

@@ -96,7 +96,9 @@ def appended():
     )
     with case.resolved() as found:
         modes = found.evaluation.output_modes
-    assert modes == {"bronze": "append", "whole": "complete", "appended": "append"}
+    names = {flow: mode.name for flow, mode in modes.items()}
+    assert names == {"bronze": "append", "whole": "update", "appended": "append"}
+    assert modes["whole"].keys == ("window",)
 
 
 def test_a_watermark_is_not_stored(pipeline):

@@ -109,7 +109,6 @@ def test_a_flow_into_a_table(registry: Registry):
         {"cluster_by_auto": True},
         {"replace_using": ["id"]},
         {"sequence_by": "at"},
-        {"private": True},
         {"format": "parquet"},
         {"table_properties": ["x"]},
         {"partition_cols": [1]},

@@ -11,6 +11,7 @@ from headwater.errors import UnsupportedArgument, UsageError
 
 FACE = {
     "append_flow": "query_function target name once spark_conf comment import_checkpoint",
+    "create_sink": "name format options",
     "create_streaming_table": "name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
     "schema expect_all expect_all_or_drop expect_all_or_fail row_filter format",
     "expect": "name constraint",
@@ -19,15 +20,18 @@ FACE = {
     "expect_all_or_fail": "expectations",
     "expect_or_drop": "name constraint",
     "expect_or_fail": "name constraint",
+    "foreach_batch_sink": "batch_handler name",
     "materialized_view": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
     "cluster_by schema row_filter private refresh_policy format",
     "read": "name",
     "read_stream": "name",
+    "replace_flow": "query_function target replace_using sequence_by name spark_conf comment",
     "streaming_table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
     "cluster_by schema row_filter private format",
     "table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
     "schema row_filter private replace_using sequence_by format",
     "temporary_view": "query_function name comment spark_conf",
+    "update_flow": "query_function target name spark_conf comment",
     "view": "query_function name comment spark_conf",
 }
 # Names of older code, and what each means now.
@@ -84,6 +88,11 @@ def test_functions_can_be_tested_by_themselves():
         assert decorate(function) is function
         assert decorate(name="x")(function) is function
     assert dp.append_flow(target="t")(function) is function
+    assert dp.update_flow(target="t")(function) is function
+    assert dp.replace_flow(target="t", replace_using=["k"], sequence_by="s")(function) is function
+    assert dp.foreach_batch_sink(function) is function
+    assert dp.foreach_batch_sink(name="s")(function) is function
+    assert dp.create_sink("s", "delta", {"path": "p"}) is None
     assert dp.expect("r", "true")(function) is function
     assert dp.expect_all_or_fail({"r": "true"})(function) is function
     assert dp.create_streaming_table("t") is None

@@ -1,0 +1,141 @@
+"""A running query's progress, as one record of the event log per batch, also for batches that a killed driver left."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.layout import FlowState
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater.event_log.details import FlowStatus, flow_progress
+from headwater_spark.execution.destination import delta_table
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.expectations import Quality, read_quality
+
+# The name of the observation in a flow's query.
+OBSERVATION = "headwater"
+
+
+class BatchRecords:
+    """Turns a query's progress into one record per batch."""
+
+    def __init__(
+        self, context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
+    ) -> None:
+        self._context = context
+        self._dataset = dataset
+        self._flow = flow
+        self._epoch = state.epoch
+        self._outcome = outcome
+        self._folder: Path = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
+        self._known = context.recorded_batches.result().get((flow.name, state.epoch))
+        context.events.set_known_batches(flow.name, state.epoch, self._known)
+        self._seen: set[int] = set()
+        self._first = self._last_committed() + 1
+        self._started = threading.Event()
+        self._commits: SinkCommits | None = None
+
+    def started(self, application: str) -> None:
+        """The id of the query's commits is known: they can be found, first those of batches whose driver died before
+        it told them.
+
+        They come before this run's own: the log is read as if it had all batches up to the last.
+        """
+        table = delta_table(self._context, self._dataset)
+        self._commits = SinkCommits(table, application) if table is not None else None
+        self._record_untold(self._first - 1)
+        self._started.set()
+
+    def on_progress(self, progress: Any) -> None:
+        """Record a batch; called by Spark's listener bus, in order."""
+        batch_id = int(progress.batchId)
+        # A trigger that found nothing reports the number of the batch that did not come about.
+        if batch_id in self._seen or not (self._folder / "commits" / str(batch_id)).exists():
+            return
+        self._seen.add(batch_id)
+        self._started.wait(60)
+        observed = progress.observedMetrics.get(OBSERVATION)
+        rules = self._dataset.expectations
+        quality = read_quality(observed.asDict(), rules) if observed is not None else None
+        end_offsets = [str(source.endOffset) for source in progress.sources]
+        duration = int(progress.batchDuration or 0)
+        self._record(batch_id, int(progress.numInputRows), quality, end_offsets, duration)
+
+    def record_missed(self) -> None:
+        """Record batches of this run that Spark's listener never told of."""
+        self._record_untold(self._last_committed())
+
+    def _record_untold(self, last: int) -> None:
+        first = self._known + 1 if self._known is not None else 0
+        for batch_id in range(max(first, self._first - 100), last + 1):
+            if batch_id not in self._seen:
+                self._seen.add(batch_id)
+                self._record(batch_id, None, None, None, None)
+
+    def _record(
+        self,
+        batch_id: int,
+        input_rows: int | None,
+        quality: Quality | None,
+        end_offsets: Any,
+        duration: int | None,
+    ) -> None:
+        commit = self._commits.find(batch_id) if self._commits else None
+        dropped = quality.dropped if quality else 0
+        output = self._output_rows(commit, quality)
+        version = commit.version if commit else None
+        if batch_id >= self._first or input_rows is not None:
+            self._outcome.add_batch(
+                input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped, version=version
+            )  # fmt: skip
+        rules = [
+            {
+                "name": r.name,
+                "dataset": self._dataset.name,
+                "passed_records": r.passed,
+                "failed_records": r.failed,
+            }
+            for r in (quality.rules if quality else ())
+        ]
+        told = (
+            "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
+        )
+        self._context.events.emit(
+            "flow_progress",
+            f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{told}.",
+            level="METRICS",
+            flow=self._flow.name,
+            dataset=self._dataset.name,
+            batch_id=batch_id,
+            epoch=self._epoch,
+            details=flow_progress(
+                FlowStatus.RUNNING,
+                metrics={
+                    "num_input_rows": input_rows,
+                    "num_output_rows": output,
+                    "num_upserted_rows": commit.upserted if commit else None,
+                    "num_deleted_rows": commit.deleted if commit else None,
+                    "executor_time_ms": duration,
+                },
+                dropped=dropped,
+                expectations=rules,
+                version=version,
+                end_offsets=end_offsets,
+            ),
+        )
+
+    def _output_rows(self, commit: SinkCommit | None, quality: Quality | None) -> int:
+        if self._commits is not None:
+            return commit.rows if commit else 0
+        # A sink that can't be asked: what it was handed.
+        return quality.rows - quality.dropped if quality else 0
+
+    def _last_committed(self) -> int:
+        folder = self._folder / "commits"
+        if not folder.is_dir():
+            return -1
+        return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=-1)

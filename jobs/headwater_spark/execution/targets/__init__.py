@@ -1,0 +1,1 @@
+"""What takes the batches of ``foreachBatch``: one module a kind."""

@@ -1,0 +1,34 @@
+"""Hand a batch to the user's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from headwater_spark.execution.foreach_batch import BatchTransaction
+
+APPLICATION = "headwater.txnAppId"
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """Calls ``function(rows, batch_id)``, at least once for each batch.
+
+    The session of the rows holds the flow's transaction id, for the function's own writes.
+    """
+
+    function: Callable[[DataFrame, int], Any]
+    # It may write the rows to several places: all get the same ones, and the source is read once.
+    passes: int = 2
+
+    def has(self, transaction: BatchTransaction) -> bool:  # noqa: ARG002 - the protocol's
+        """Nobody can know what the function did."""
+        return False
+
+    def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
+        """Call the function."""
+        rows.sparkSession.conf.set(APPLICATION, transaction.application)
+        self.function(rows, transaction.batch_id)

@@ -1,0 +1,161 @@
+"""A running aggregation is merged into its table by its grouping keys, and the table equals the batch query."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from deltalake import DeltaTable
+
+from headwater_spark.execution import foreach_batch
+
+EVENTS = """
+def events():
+    return (spark.readStream.schema("user STRING, amount INT, at TIMESTAMP").option("maxFilesPerTrigger", 1).json(LANDING))
+"""
+TOTALS = (
+    EVENTS
+    + """
+@dp.table
+def totals():
+    return events().withWatermark("at", "1 hour").groupBy("user").agg(F.sum("amount").alias("total"))
+"""
+)
+
+
+def event(user, amount, at="2026-01-01 00:00:00"):
+    return {"user": user, "amount": amount, "at": at}
+
+
+def history(case, name):
+    """The commits of a table, oldest first."""
+    return list(reversed(DeltaTable(str(case.table(name))).history()))
+
+
+def test_running_totals(pipeline):
+    """Each batch touches its own keys, NULL among them; late rows count; rows out are those that were merged."""
+    case = pipeline(TOTALS)
+    case.land([event("a", 1), event("b", 2), event(None, 5)])
+    case.land([event("a", 10, "2026-01-02 00:00:00")])
+    report = case.update()
+    assert case.rows("totals") == [("a", 11), ("b", 2), (None, 5)]
+    assert (report["totals"].input_rows, report["totals"].output_rows) == (4, 4)
+    case.land([event(None, 1, "2020-01-01 00:00:00"), event("c", 3)])
+    report = case.update()
+    assert case.rows("totals") == [("a", 11), ("b", 2), ("c", 3), (None, 6)]
+    assert report["totals"].output_rows == 2
+    progress = [
+        e["details"]["flow_progress"].get("metrics", {})
+        for e in case.events(flow="totals", event_type="flow_progress")
+    ]
+    assert sum(metrics.get("num_upserted_rows", 0) for metrics in progress) == 6
+    assert case.manifest().flows[0].output_mode == "update"
+    assert case.manifest().flows[0].merge_keys == ("user",)
+
+
+def test_the_commit_says_which_batch_it_was(pipeline):
+    """A merge carries its flow's transaction and, for people and repairs, the batch's end offsets."""
+    case = pipeline(TOTALS)
+    case.land([event("a", 1)])
+    case.update()
+    merges = [commit for commit in history(case, "totals") if commit["operation"] == "MERGE"]
+    metadata = json.loads(merges[0]["userMetadata"])
+    assert (metadata["pipeline"], metadata["flow"], metadata["epoch"], metadata["batch"]) == (
+        "case",
+        "totals",
+        0,
+        0,
+    )
+    assert metadata["end_offsets"] == [{"logOffset": 0}]
+    assert DeltaTable(str(case.table("totals"))).transaction_version("case.totals@0") >= 0
+
+
+def test_a_batch_that_comes_again_changes_nothing(pipeline, monkeypatch):
+    """The driver dies after the commit of a batch and before Spark's own mark: the batch comes again, once in the table."""
+    case = pipeline(TOTALS)
+    case.land([event("a", 1)])
+    case.update()
+    case.land([event("a", 2)])
+    write = foreach_batch.BatchWriter.__call__
+
+    def dies_after(self, rows, batch_id):
+        write(self, rows, batch_id)
+        self.error = OSError("No space left on device")
+        raise self.error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(foreach_batch.BatchWriter, "__call__", dies_after)
+        report = case.update()
+    assert report.statuses == {"totals": "FAILED"}
+    assert report.error.transient
+    assert case.rows("totals") == [("a", 3)]
+    version = case.version("totals")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("totals") == [("a", 3)]
+    assert case.version("totals") == version
+
+
+QUERIES = {
+    "renamed": (
+        'events().groupBy(F.col("user").alias("who")).count().select(F.col("who").alias("name"), "count")',
+        "update",
+        ("name",),
+    ),
+    "windows_without_watermark": (
+        'events().groupBy(F.window("at", "1 hour"), "user").count().select("window.start", "user", "count")',
+        "update",
+        ("start", "user"),
+    ),
+    "whole_window": ('events().groupBy(F.window("at", "1 hour")).count()', "update", ("window",)),
+    "expression": (
+        'events().groupBy(F.upper("user").alias("u")).agg(F.max("amount").alias("m"))',
+        "update",
+        ("u",),
+    ),
+    "key_left_out": ('events().groupBy("user").count().select("count")', "complete", ()),
+    "having": ('events().groupBy("user").count().where("count > 1")', "complete", ()),
+    "no_keys": ('events().groupBy().agg(F.sum("amount").alias("s"))', "complete", ()),
+    "ordered": ('events().groupBy("user").count().orderBy("user")', "complete", ()),
+    "closed_windows": (
+        'events().withWatermark("at", "1 hour").groupBy(F.window("at", "1 hour")).count()',
+        "append",
+        (),
+    ),
+    "rows": ('events().where("amount > 1")', "append", ()),
+}
+
+
+def test_which_queries_are_merged(pipeline):
+    """A query is merged where its keys are columns of the result and nothing above the aggregation takes rows away."""
+    source = "".join(
+        f"\n@dp.table\ndef {name}():\n    return {query}\n" for name, (query, _, _) in QUERIES.items()
+    )
+    flows = {flow.name: flow for flow in pipeline(EVENTS + source).manifest().flows}
+    assert {name: (flow.output_mode, flow.merge_keys) for name, flow in flows.items()} == {
+        name: (mode, keys) for name, (_, mode, keys) in QUERIES.items()
+    }
+
+
+@pytest.mark.parametrize("splits", [[1, 1, 1, 1, 1, 1], [2, 4]])
+def test_however_it_is_cut(pipeline, splits):
+    """The tables equal the batch query over all rows whatever batches and updates the rows came in."""
+    chosen = ("renamed", "windows_without_watermark", "having", "no_keys")
+    source = "".join(f"\n@dp.table\ndef {name}():\n    return {QUERIES[name][0]}\n" for name in chosen)
+    case = pipeline(EVENTS + source)
+    rows = [
+        event(u, n, f"2026-01-01 0{h}:30:00")
+        for u, n, h in zip("abacab", range(6), (1, 1, 2, 1, 0, 2), strict=True)
+    ]
+    for size in splits:
+        case.land(rows[:size])
+        rows = rows[size:]
+        if size != 1:
+            case.update()
+    assert case.update().state == "COMPLETED"
+    assert case.rows("renamed") == [("a", 3), ("b", 2), ("c", 1)]
+    assert case.rows("having") == [("a", 3), ("b", 2)]
+    assert case.rows("no_keys") == [(15,)]
+    assert case.rows("windows_without_watermark", "date_part('hour', start), \"user\", count") == [
+        (0, "a", 1), (1, "a", 1), (1, "b", 1), (1, "c", 1), (2, "a", 1), (2, "b", 1)
+    ]  # fmt: skip

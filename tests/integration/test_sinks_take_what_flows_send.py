@@ -1,0 +1,223 @@
+"""Sinks: Delta exactly once, Kafka at least once, a function with each batch; none is cleared by a full refresh."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from tests.pipeline_case import read_rows
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.errors import CheckpointMismatch
+from headwater.local_stack.kafka_broker import KafkaBroker
+
+BRONZE = """
+@dp.table
+def bronze():
+    return spark.readStream.schema("id INT, name STRING").option("maxFilesPerTrigger", 1).json(LANDING)
+"""
+DELTA = (
+    BRONZE
+    + """
+dp.create_sink("out", "delta", {"path": spark.conf.get("landing") + "/../out"})
+dp.create_sink(name="shared", format="delta", options={"tableName": "lake.shared"})
+
+@dp.append_flow(name="to_out", target="out")
+def to_out():
+    return spark.readStream.table("bronze").withColumn("n", F.length("name"))
+
+@dp.append_flow(target="shared")
+def to_shared():
+    return dp.read_stream("bronze").select("id")
+
+@dp.append_flow(target="shared", once=True)
+def backfill():
+    return spark.range(100, 102).select(F.col("id").cast("int").alias("id"))
+"""
+)
+
+
+def row(number, name="x"):
+    return {"id": number, "name": name}
+
+
+def test_delta_sinks(pipeline):
+    """Rows of a table, and of a flow that runs once, go to a path and to a named table outside the pipeline's schema."""
+    case = pipeline(DELTA)
+    case.land([row(1, "a"), row(2, "bb")])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert (report["to_out"].output_rows, report["backfill"].output_rows) == (2, 2)
+    case.land([row(3)])
+    case.update()
+    assert read_rows(case.root / "out") == [(1, "a", 1), (2, "bb", 2), (3, "x", 1)]
+    assert case.rows("lake.shared") == [(1,), (2,), (3,), (100,), (101,)]
+    manifest = case.manifest()
+    assert manifest.dataset("shared").kind is DatasetKind.SINK
+    assert (manifest.dataset("shared").location, manifest.dataset("shared").sink_format) == (
+        "lake/shared",
+        "delta",
+    )
+    assert [entry.name for entry in manifest.tables] == ["bronze"]
+    lineage = [
+        e["details"]["flow_definition"]["output_dataset"] for e in case.events(event_type="flow_definition")
+    ]
+    assert {"out", "shared", "bronze"} == set(lineage)
+
+
+def test_a_full_refresh_sends_again_and_clears_nothing(pipeline):
+    """Named or with all: the sink keeps its rows, and its flows send everything that the sources still hold."""
+    case = pipeline(DELTA)
+    case.land([row(1)])
+    case.update()
+    assert case.update(full_refresh=("shared",)).state == "COMPLETED"
+    assert case.rows("lake.shared") == [(1,), (1,), (100,), (100,), (101,), (101,)]
+    assert len(read_rows(case.root / "out")) == 1
+    assert case.update(full_refresh_all=True).state == "COMPLETED"
+    assert len(case.rows("lake.shared")) == 9
+    assert len(read_rows(case.root / "out")) == 2
+    assert case.rows("bronze") == [(1, "x")]
+
+
+def test_another_place_is_refused(pipeline):
+    """A sink that points elsewhere would miss what was sent before: the update stops and offers the ways out."""
+    case = pipeline(DELTA)
+    case.land([row(1)])
+    case.update()
+    case.rewrite(DELTA.replace("/../out", "/../elsewhere"))
+    report = case.update()
+    assert isinstance(report.error, CheckpointMismatch)
+    assert "--reset-checkpoint to_out" in report.error.remedy
+    assert case.update(reset_flows=("to_out",)).state == "COMPLETED"
+    assert len(read_rows(case.root / "elsewhere")) == 1
+
+
+FUNCTION = (
+    BRONZE
+    + """
+seen = []
+
+@dp.foreach_batch_sink
+def two_places(df, batch_id):
+    '''Writes each batch to two tables.'''
+    base = spark.conf.get("landing") + "/.."
+    app = df.sparkSession.conf.get("headwater.txnAppId")
+    writer = lambda name: (df.write.format("delta").mode("append").option("txnAppId", app).option("txnVersion", batch_id)
+                           .save(f"{base}/{name}"))
+    writer("first")
+    if spark.conf.get("crash", "") == str(batch_id):
+        raise RuntimeError("between the two")
+    writer("second")
+
+@dp.append_flow(target="two_places")
+def send():
+    return spark.readStream.table("bronze").withColumn("u", F.expr("uuid()"))
+"""
+)
+
+
+def test_a_function_gets_each_batch(pipeline):
+    """A crash between two writes of a batch: the batch comes again with the same number, and each place has it once."""
+    case = pipeline(FUNCTION, spec="  crash: '1'\n")
+    case.land([row(1)])
+    assert case.update().state == "COMPLETED"
+    case.land([row(2)])
+    report = case.update()
+    assert report.statuses == {"bronze": "COMPLETED", "send": "FAILED"}
+    assert "between the two" in report.error.what
+    assert case.line_of("raise RuntimeError") in report.error.where
+    assert [len(read_rows(case.root / name)) for name in ("first", "second")] == [2, 1]
+    case.write("pipeline.yml", (case.folder / "pipeline.yml").read_text().replace("'1'", "''"))
+    report = case.update()
+    assert report.state == "COMPLETED"
+    assert (report["send"].input_rows, report["send"].output_rows) == (1, 1)
+    first, second = (read_rows(case.root / name, "id, name", "id") for name in ("first", "second"))
+    assert first == second == [(1, "x"), (2, "x")]
+
+
+UPDATES = (
+    BRONZE
+    + """
+@dp.foreach_batch_sink(name="counts")
+def merge_counts(df, batch_id):
+    from delta.tables import DeltaTable
+    path = spark.conf.get("landing").replace("/landing", "/counts")
+    table = DeltaTable.createIfNotExists(df.sparkSession).location(path).addColumns(df.schema).execute()
+    (table.alias("t").merge(df.alias("s"), "t.name = s.name")
+        .whenMatchedUpdateAll().whenNotMatchedInsertAll().execute())
+
+@dp.update_flow(target="counts")
+def count_names():
+    return spark.readStream.table("bronze").groupBy("name").count()
+"""
+)
+
+
+def test_changed_rows_of_an_aggregation(pipeline):
+    """update_flow hands a sink the rows that changed in each batch, and no others."""
+    case = pipeline(UPDATES)
+    case.land([row(1, "a"), row(2, "b")])
+    case.update()
+    case.land([row(3, "b")])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert report["count_names"].output_rows == 1
+    assert read_rows(case.root / "counts") == [("a", 1), ("b", 2)]
+    assert {flow.name: flow.output_mode for flow in case.manifest().flows}["count_names"] == "update"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory):
+    """A running broker."""
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+def records(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, dict]]:
+    """All records of a topic's one partition: key and value."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "test", "log_level": 0})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found = consumer.consume(end, timeout=20)
+    finally:
+        consumer.close()
+    return [(message.key(), json.loads(message.value())) for message in found]
+
+
+def test_a_kafka_sink(pipeline, broker):
+    """Rows of a table and changed rows of an aggregation reach their topics; lag, rows and positions are known."""
+    case = pipeline(
+        BRONZE
+        + f"""
+for topic in ("rows", "counts"):
+    dp.create_sink("to_" + topic, "kafka", {{"kafka.bootstrap.servers": "{broker.bootstrap_servers}", "topic": topic}})
+
+@dp.append_flow(target="to_rows")
+def rows():
+    return dp.read_stream("bronze").select(F.col("name").alias("key"), F.to_json(F.struct("*")).alias("value"))
+
+@dp.update_flow(target="to_counts")
+def counts():
+    return dp.read_stream("bronze").groupBy("name").count().select(F.to_json(F.struct("*")).alias("value"))
+"""
+    )
+    for topic in ("rows", "counts"):
+        broker.create_topic(topic, partitions=1)
+    case.land([row(1, "a"), row(2, "a")])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert (report["rows"].output_rows, report["counts"].output_rows) == (2, 1)
+    case.land([row(3, "a")])
+    report = case.update()
+    assert (report["rows"].input_rows, report["rows"].output_rows, report["rows"].backlog_records) == (
+        1,
+        1,
+        0,
+    )
+    assert [(key, value["id"]) for key, value in records(broker, "rows")] == [(b"a", 1), (b"a", 2), (b"a", 3)]
+    assert [value["count"] for _, value in records(broker, "counts")] == [2, 3]
+    assert case.checkpoint("to_rows", "rows").read_state().sink_id == "kafka:rows"
+    assert case.update(full_refresh=("to_rows",)).state == "COMPLETED"
+    assert len(records(broker, "rows")) == 6

@@ -1,0 +1,153 @@
+"""Comments, properties, clustering, partitioning, schemas and privacy of tables are what the sources say now."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+
+from headwater.errors import FlowFailed, UnknownDataset, UnsupportedArgument
+
+READ = 'spark.readStream.schema("id INT, name STRING, day DATE").json(LANDING)'
+
+
+def source(arguments: str, kind: str = "table", query: str = READ) -> str:
+    return f"@dp.{kind}({arguments})\ndef t():\n    return {query}\n"
+
+
+def row(number, name="a", day="2026-01-01"):
+    return {"id": number, "name": name, "day": day}
+
+
+def detail(spark, case, name="t"):
+    return spark.sql(f"DESCRIBE DETAIL delta.`{case.table(name)}`").collect()[0]
+
+
+def test_comments_and_properties(pipeline):
+    """What the source gives is set, what changes there changes, what is taken away there is taken back, and no more."""
+    first = '"delta.appendOnly": "true", "team": "a", "delta.autoOptimize.optimizeWrite": "true"'
+    case = pipeline(source(f'comment="one", table_properties={{{first}}}'))
+    case.land([row(1)])
+    assert case.update().state == "COMPLETED"
+    metadata = DeltaTable(str(case.table("t"))).metadata()
+    assert metadata.description == "one"
+    assert {k: metadata.configuration[k] for k in ("delta.appendOnly", "team")} == {
+        "delta.appendOnly": "true",
+        "team": "a",
+    }
+    case.rewrite(source('comment="two", table_properties={"team": "b"}'))
+    case.update()
+    metadata = DeltaTable(str(case.table("t"))).metadata()
+    assert (metadata.description, metadata.configuration["team"]) == ("two", "b")
+    assert "delta.appendOnly" not in metadata.configuration
+    version = case.version("t")
+    case.update()
+    assert case.version("t") == version
+    case.rewrite(source(""))
+    case.update()
+    metadata = DeltaTable(str(case.table("t"))).metadata()
+    assert not metadata.description
+    assert "team" not in metadata.configuration
+
+
+@pytest.mark.parametrize("kind", ["table", "materialized_view"])
+def test_clustering(pipeline, spark, kind):
+    """cluster_by holds from the first write, follows the source, and survives appends, recomputes and full refreshes."""
+    query = READ if kind == "table" else READ.replace("readStream", "read")
+    case = pipeline(source('cluster_by=["id"]', kind, query))
+    case.land([row(1)])
+    assert case.update().state == "COMPLETED"
+    case.land([row(2)])
+    case.update()
+    assert detail(spark, case).clusteringColumns == ["id"]
+    case.rewrite(source('cluster_by=["name", "id"]', kind, query))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert detail(spark, case).clusteringColumns == ["name", "id"]
+    case.update(full_refresh=("t",))
+    assert detail(spark, case).clusteringColumns == ["name", "id"]
+    assert len(case.rows("t")) == 2
+
+
+def test_partitioning(pipeline):
+    """partition_cols are the table's partitions; another set is refused with the way out, which works."""
+    case = pipeline(source('partition_cols=["day"]'))
+    case.land([row(1)])
+    case.update()
+    assert DeltaTable(str(case.table("t"))).metadata().partition_columns == ["day"]
+    case.rewrite(source('partition_cols=["name"]'))
+    report = case.update()
+    assert isinstance(report.error, FlowFailed)
+    assert "partition_cols" in report.error.what
+    assert "--full-refresh t" in report.error.remedy
+    assert case.update(full_refresh=("t",)).state == "COMPLETED"
+    assert DeltaTable(str(case.table("t"))).metadata().partition_columns == ["name"]
+    assert case.rows("t", "id", "1") == [(1,)]
+
+
+DDL = "id INT NOT NULL COMMENT 'the key', name STRING, day DATE, year INT GENERATED ALWAYS AS (year(day)), later BIGINT"
+
+
+@pytest.mark.parametrize("kind", ["table", "materialized_view"])
+def test_a_schema_as_ddl(pipeline, kind):
+    """Comments, NOT NULL and computed columns of the DDL are the table's, before and after a full refresh."""
+    query = READ if kind == "table" else READ.replace("readStream", "read")
+    case = pipeline(source(f'schema="{DDL}"', kind, query))
+    case.land([row(1)])
+    for selection in ({}, {"full_refresh": ("t",)}):
+        report = case.update(**selection)
+        assert report.state == "COMPLETED", report.error
+        fields = {field.name: field for field in DeltaTable(str(case.table("t"))).schema().fields}
+        assert not fields["id"].nullable
+        assert fields["id"].metadata["comment"] == "the key"
+        assert case.rows("t", "id, year, later") == [(1, 2026, None)]
+    case.rewrite(source(f'schema="{DDL.replace("the key", "another")}"', kind, query))
+    case.land([{"id": None, "name": "x", "day": "2025-01-01"}])
+    report = case.update()
+    assert report.state == "FAILED"
+    assert "NOT NULL" in report.error.what
+    assert case.rows("t", "id", "1") == [(1,)]
+    comment = DeltaTable(str(case.table("t"))).schema().fields[0].metadata["comment"]
+    assert comment == "another"
+
+
+@pytest.mark.parametrize(
+    ("ddl", "what"),
+    [
+        ("id INT DEFAULT 1", "DEFAULT"),
+        ("id INT, PRIMARY KEY (id)", "more in it"),
+        ("id INTT", "does not parse"),
+    ],
+)
+def test_a_schema_that_cannot_be(pipeline, ddl, what):
+    """What open Delta can't keep up in a table of flows is refused before anything is written."""
+    case = pipeline(source(f'schema="{ddl}"'))
+    with pytest.raises(UnsupportedArgument, match=what):
+        case.manifest()
+    assert case.nothing_written()
+
+
+PRIVATE = """
+@dp.table(private=True)
+def hidden():
+    return spark.readStream.schema("id INT").json(LANDING)
+
+@dp.materialized_view
+def shown():
+    return dp.read("hidden").groupBy().count()
+"""
+
+
+def test_private_tables(pipeline, tmp_path):
+    """A private table feeds its own pipeline; it is no table of the schema, and others can't read it by its name."""
+    case = pipeline(PRIVATE)
+    case.land([{"id": 1}, {"id": 2}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("shown") == [(2,)]
+    assert not case.table("hidden").exists()
+    assert case.manifest().dataset("hidden").private
+    case.land([{"id": 3}])
+    case.update()
+    assert case.rows("shown") == [(3,)]
+    other = pipeline('@dp.materialized_view\ndef x():\n    return spark.read.table("shop.hidden")\n')
+    with pytest.raises(UnknownDataset):
+        other.manifest()
