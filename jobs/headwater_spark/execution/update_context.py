@@ -47,11 +47,14 @@ class UpdateContext:
         """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""
         checkpoint = self.checkpoint(dataset, flow)
         state = checkpoint.read_state()
-        table = self.table_path(self.pipeline.dataset(dataset))
+        target = self.pipeline.dataset(dataset)
+        pipeline_id = self.pipeline.project.pipeline_id
+        # A sink without a table keeps no record of who wrote to it.
+        known = target.table_location(pipeline_id) is not None
         used = [
             *checkpoint.epochs(),
             *([state.epoch] if state else []),
-            *epochs_written(table, self.pipeline.project.pipeline_id, flow),
+            *(epochs_written(self.table_path(target), pipeline_id, flow) if known else ()),
             *(epoch for name, epoch in self.recorded_batches.result() if name == flow),
         ]
         return max(used, default=-1) + 1
