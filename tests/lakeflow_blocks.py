@@ -52,14 +52,7 @@ class NotADataset:
     says: str = ""
 
 
-@dataclass(frozen=True)
-class Pending:
-    """What comes of it once ``cloudFiles`` is there; until then it is refused by name."""
-
-    then: Runs | Refused
-
-
-Outcome = Runs | Refused | NotADataset | Pending
+Outcome = Runs | Refused | NotADataset
 
 
 # -- forms of one source ---------------------------------------------------------------------------------------------
@@ -252,9 +245,7 @@ def run_block(block: Block, outcome: Outcome, world: Path, root: Path, turn: int
     name, content = as_file(block.prelude, spelled(text, spelling) if defines else text, form)
     case = PipelineCase(root, files={name: content})
     link_tables(case, world, text)
-    if isinstance(outcome, Pending):
-        _assert_refused(case, name, Refused("UNSUPPORTED_SOURCE", 'format("cloudFiles")', "cloudFiles"))
-    elif isinstance(outcome, Refused):
+    if isinstance(outcome, Refused):
         _assert_refused(case, name, outcome)
     elif isinstance(outcome, NotADataset):
         with pytest.raises(HeadwaterError) as caught:

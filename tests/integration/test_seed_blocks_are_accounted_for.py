@@ -21,7 +21,6 @@ from tests.lakeflow_blocks import (
     Block,
     NotADataset,
     Outcome,
-    Pending,
     Refused,
     Runs,
     build_world,
@@ -33,12 +32,9 @@ from tests.lakeflow_blocks import (
 from tests.pipeline_case import PipelineCase
 
 from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater.runtime.ports import free_port
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
-# It was not, once: Pending says what became of a block then.
-CLOUD_FILES_ARE_THERE = True
-# To be run with it and then taken out of here.
-NOT_TRIED = {("003", 4), ("004", 27)}
 HUB = "Endpoint=sb://127.0.0.1:{port}/;SharedAccessKeyName=a;SharedAccessKey=b/c=;EntityPath=events;UseDevelopmentEmulator=true"
 
 pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside this checkout")
@@ -94,21 +90,19 @@ no_dataset = partial(NotADataset, condition="INVALID_PIPELINE", says="declare no
 
 # Seed, number of the block -> what comes of it. Rows are those of `tests/lakeflow_blocks.py`.
 OUTCOMES: dict[tuple[str, int], Outcome] = {
-    ("000", 1): Pending(Runs({"streaming_sales": 6})),
+    ("000", 1): Runs({"streaming_sales": 6}),
     ("000", 2): Runs({"daily_sales": 1}),
     ("003", 1): Runs({"customers": 1}),
     ("003", 2): Runs({"events": 6}),
     ("003", 3): Runs({"bronze_events": 6}),
-    ("003", 4): Pending(
-        Runs(
-            {
-                "events_from_delta": 6,
-                "events_from_cloud_files": 6,
-                "events_from_kafka": 0,
-                "events_from_eventhub": 0,
-            },
-            check=partial(more_from_kafka, table="events_from_kafka", topic="events-topic"),
-        )
+    ("003", 4): Runs(
+        {
+            "events_from_delta": 6,
+            "events_from_cloud_files": 6,
+            "events_from_kafka": 0,
+            "events_from_eventhub": 0,
+        },
+        check=partial(more_from_kafka, table="events_from_kafka", topic="events-topic"),
     ),
     ("003", 5): Runs(
         {"bronze_events_enriched": 6},
@@ -151,7 +145,7 @@ OUTCOMES: dict[tuple[str, int], Outcome] = {
     ),
     ("003", 22): Runs({"slow_enrichment": 6, "fast_enrichment": 6}),
     ("003", 23): Runs({"stream_with_dimension": 6}),
-    ("003", 24): Pending(Runs({"bronze_logs": 6})),
+    ("003", 24): Runs({"bronze_logs": 6}),
     ("003", 25): Runs({"deduplicated_events": 5}),
     # The text says that this merges; it appends, on Lakeflow too.
     ("003", 26): Runs({"merged_events": 6}),
@@ -209,10 +203,8 @@ OUTCOMES: dict[tuple[str, int], Outcome] = {
     ("004", 24): started('.table("bronze.raw_events")', '@dp.table(name="bronze.raw_events")'),
     ("004", 25): started('.table("silver.enriched_events")', "return df"),
     ("004", 26): started('.table("gold.realtime_metrics")', "return df"),
-    ("004", 27): Pending(
-        # Without inferColumnTypes a nested value is text, on Lakeflow too: it has no fields.
-        Refused("QUERY_FAILED", "properties.duration_seconds", '"cloudFiles.inferColumnTypes", "true"')
-    ),
+    ("004", 27):  # Without inferColumnTypes a nested value is text, on Lakeflow too: it has no fields.
+    Refused("QUERY_FAILED", "properties.duration_seconds", '"cloudFiles.inferColumnTypes", "true"'),
     ("004", 28): NotADataset("decorators without a function", says=SYNTAX),
     ("004", 29): Refused("UNSUPPORTED_ARGUMENT", "apply_changes(", "AUTO CDC"),
     ("004", 30): NotADataset("advice in pieces", says=""),
@@ -236,9 +228,9 @@ def cells(seed: str) -> list[str]:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A broker with the blocks' topics, and an address that asks for the hub's login."""
-    with KafkaBroker(
-        tmp_path_factory.mktemp("kafka"), users={"$ConnectionString": "not used here"}
-    ) as running:
+    port = free_port()
+    users = {"$ConnectionString": HUB.format(port=port)}
+    with KafkaBroker(tmp_path_factory.mktemp("kafka"), users=users, login_port=port) as running:
         for topic in ("events-topic", "events", "user-events"):
             running.create_topic(topic)
         KAFKA[:] = [running.bootstrap_servers]
@@ -275,15 +267,9 @@ def test_none_is_left_out(seed: str):
 @pytest.mark.parametrize(("seed", "number"), OUTCOMES, ids=[f"{s}-{n}" for s, n in OUTCOMES])
 def test_a_block(seed: str, number: int, block, world: Path, tmp_path: Path):
     """The block has its outcome, in a spelling of the face and a kind of file that change from block to block."""
-    if (seed, number) in NOT_TRIED:
-        pytest.skip("not tried with cloudFiles yet")
-    outcome = OUTCOMES[seed, number]
-    if CLOUD_FILES_ARE_THERE and isinstance(outcome, Pending):
-        outcome = outcome.then
-    run_block(block(seed, number), outcome, world, tmp_path, number)
+    run_block(block(seed, number), OUTCOMES[seed, number], world, tmp_path, number)
 
 
-@pytest.mark.skipif(bool(NOT_TRIED), reason="not tried with cloudFiles yet")
 def test_the_declared_medallion_with_types(block, world: Path, tmp_path: Path):
     """The block of bronze, silver and enriched sessions runs with the option that its refusal names."""
     whole = block("004", 27)
