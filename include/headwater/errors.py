@@ -229,6 +229,10 @@ class SchemaNotInferred(InvalidPipeline):
     """The columns of a source's files can't be found out."""
 
     condition = "SCHEMA_NOT_INFERRED"
+class InvalidChangeFlow(InvalidPipeline):
+    """What AUTO CDC is asked for does not fit together, or does not fit the source's columns."""
+
+    condition = "INVALID_CHANGE_FLOW"
 
 
 class RefusedForSafety(HeadwaterError):
@@ -255,6 +259,12 @@ class CheckpointUnreadable(RefusedForSafety):
     """A file of a checkpoint is empty, cut off, or not of the form that Spark writes."""
 
     condition = "CHECKPOINT_UNREADABLE"
+
+
+class ChangeFlowChanged(RefusedForSafety):
+    """Keys, sequence or tracked columns of an AUTO CDC target are not those that its rows were made with."""
+
+    condition = "CHANGE_FLOW_CHANGED"
 
 
 class ResetNotAllowed(RefusedForSafety):
@@ -298,6 +308,16 @@ class SchemaChanged(UpdateFailed):
 
     condition = "SCHEMA_CHANGED"
     transient = True
+class NullSequence(FlowFailed):
+    """A change event has no sequence, so it can't be ordered; nothing of its batch was written."""
+
+    condition = "NULL_SEQUENCE"
+
+
+class NullKey(FlowFailed):
+    """A change event has no key, so it is about no row; nothing of its batch was written."""
+
+    condition = "NULL_KEY"
 
 
 class FlowInterrupted(UpdateFailed):

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ChangeFlow:
+    """How rows of a source change a target: what AUTO CDC was asked for, not yet checked against any schema.
+
+    Columns are as the user gave them: names, SQL text, or Spark columns (kept as they are; only the engine reads them).
+    ``columns`` and ``except_columns``: the columns that the target keeps; at most one of the two is given.
+    ``ignore_nulls`` is None where a null replaces, else the columns whose nulls do not (empty: all, less the exceptions).
+    """
+
+    source: str
+    keys: tuple[Any, ...]
+    sequence_by: Any
+    apply_as_deletes: Any = None
+    apply_as_truncates: Any = None
+    columns: tuple[Any, ...] | None = None
+    except_columns: tuple[Any, ...] | None = None
+    ignore_nulls: bool = False
+    ignore_nulls_columns: tuple[Any, ...] | None = None
+    ignore_nulls_except: tuple[Any, ...] | None = None
+    columns_to_update: str | None = None
+    history: bool = False
+    tracked_columns: tuple[Any, ...] | None = None
+    untracked_columns: tuple[Any, ...] | None = None
+    hydrates: bool = False
+
+
+@dataclass(frozen=True)
+class SnapshotFlow:
+    """How whole snapshots of a source change a target. ``source``: a table's name, or a function that gives versions."""
+
+    source: Any
+    keys: tuple[Any, ...]
+    history: bool = False
+    tracked_columns: tuple[Any, ...] | None = None
+    untracked_columns: tuple[Any, ...] | None = None

@@ -1,0 +1,159 @@
+"""One micro-batch of change events into its target: checked, decided over the state before it, committed once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.errors import ChangeFlowChanged, FlowFailed
+from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.auto_cdc.change_events import change_batch
+from headwater_spark.auto_cdc.side_table import RETENTION, RETENTION_PROPERTY, SideTable, Transaction, committed
+
+# Several flows may write one target, side by side in one application: each batch decides over what the last one left.
+_TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+
+
+@dataclass(frozen=True)
+class ChangeTarget:
+    """A table that change flows write to. ``memory``: the folder for what is kept beside it."""
+
+    path: Path
+    memory: Path
+    retention: timedelta = RETENTION
+
+    @classmethod
+    def of(cls, path: Path, memory: Path, properties: dict[str, str]) -> ChangeTarget:
+        """The target with the retention that its properties ask for."""
+        seconds = properties.get(RETENTION_PROPERTY)
+        return cls(path, memory, timedelta(seconds=float(seconds)) if seconds is not None else RETENTION)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch did: ``late`` events were outdated when they came. All zero where it had been applied before."""
+
+    received: int = 0
+    upserted: int = 0
+    deleted: int = 0
+    late: int = 0
+
+
+def apply_changes(
+    batch: DataFrame, columns: ChangeColumns, target: ChangeTarget, transaction: Transaction, where: object = None
+) -> Applied:
+    """Merge a micro-batch into its target, once.
+
+    Args:
+        batch: rows of the flow's source. They are read once.
+        transaction: names the batch; a repetition under the same name changes nothing.
+
+    Raises:
+        NullSequence, NullKey: nothing of the batch was written.
+        FlowFailed: a column's type no longer fits the target.
+    """
+    spark = batch.sparkSession
+    with _TARGETS[target.path]:
+        if committed(target.path, transaction):
+            return Applied()
+        side = SideTable(spark, target.memory / "events")
+        side.recover(target.path)
+        table = DeltaTable.forPath(spark, str(target.path))
+        _check_types(columns, table, where)
+        with change_batch(batch, columns, where) as events:
+            if events.kept or events.cleared_at is not None:
+                _merge(columns)(events, table, side, transaction)
+            return _applied(target.path, transaction, events.received, events.kept)
+
+
+def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
+    """Forget tombstones and superseded events that are older than the target's retention."""
+    module = _module(columns)
+    with _TARGETS[target.path]:
+        side = SideTable(spark, target.memory / "events")
+        side.recover(target.path)
+        side.expire(target.retention, module.EXPIRES)
+
+
+def check_unchanged(columns: ChangeColumns, target: ChangeTarget, where: object) -> None:
+    """Refuse to go on where the target's rows were made with other keys, sequence or tracked columns.
+
+    The first check of a target writes down what it is made with. Order and letter case of keys do not matter.
+
+    Raises:
+        ChangeFlowChanged: with what changed.
+    """
+    now: dict[str, Any] = {
+        "type": 2 if columns.history else 1,
+        "keys": sorted([key.lower(), columns.type_of(key).simpleString()] for key in columns.keys),
+        "sequence": columns.sequence_type.simpleString(),
+        # The list as the target would have it: a column that came later is no change.
+        "tracked": sorted(name.lower() for name in columns.tracked),
+        "values": sorted(name.lower() for name in columns.values),
+    }
+    path = target.memory / "made_with.json"
+    if not path.exists():
+        target.memory.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(now))
+        return
+    before = json.loads(path.read_text(encoding="utf-8"))
+    new = set(now["values"]) - set(before["values"])
+    now_of_old = {**now, "tracked": [name for name in now["tracked"] if name not in new]}
+    names = {"type": "stored_as_scd_type", "keys": "keys", "sequence": "the type of sequence_by", "tracked": "the tracked columns"}
+    for part, words in names.items():
+        if before[part] != now_of_old[part]:
+            raise ChangeFlowChanged(
+                f"AUTO CDC: {words} changed from {before[part]} to {now_of_old[part]}; the table's rows were made with the first.",
+                where=where,
+                remedy="Change it back, or fill the table anew with --full-refresh.",
+            )
+    if now != before:
+        write_atomically(path, json.dumps(now))
+
+
+def _module(columns: ChangeColumns) -> Any:
+    if columns.history:
+        return merge_history
+    return merge_by_column if columns.ignored else merge_latest
+
+
+def _merge(columns: ChangeColumns) -> Any:
+    module = _module(columns)
+    return getattr(module, module.__name__.rpartition(".")[2])
+
+
+def _check_types(columns: ChangeColumns, table: DeltaTable, where: object) -> None:
+    held = {field.name.lower(): field.dataType for field in table.toDF().schema.fields}
+    for field in columns.target_schema.fields:
+        known: DataType | None = held.get(field.name.lower())
+        if known is not None and known != field.dataType and type(known) is not type(field.dataType):
+            raise FlowFailed(
+                f"AUTO CDC: the column {field.name!r} is {known.simpleString()} in the table, and now comes as "
+                f"{field.dataType.simpleString()}.",
+                where=where,
+                remedy="Cast it in the source, or fill the table anew with --full-refresh.",
+            )
+
+
+def _applied(path: Path, transaction: Transaction, received: int, kept: int) -> Applied:
+    from deltalake import DeltaTable as LogReader
+
+    for commit in LogReader(str(path)).history(5):
+        metadata = json.loads(commit.get("userMetadata") or "{}")
+        if metadata.get("transaction") == [transaction.app_id, transaction.version]:
+            metrics = {k: int(v) for k, v in commit.get("operationMetrics", {}).items() if str(v).isdigit()}
+            upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
+            deleted = metrics.get("numTargetRowsDeleted", 0)
+            return Applied(received, upserted, deleted, max(0, kept - upserted - deleted))
+    return Applied(received, 0, 0, kept)

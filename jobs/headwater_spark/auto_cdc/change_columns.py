@@ -1,0 +1,209 @@
+"""What a change flow asks for, checked against the columns of its source."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, MapType, StructField, StructType, VariantType
+
+from headwater.definitions.change_flow import ChangeFlow, SnapshotFlow
+from headwater.errors import InvalidChangeFlow
+from headwater_spark.loader.source_errors import describe
+from headwater_spark.schemas import stored_schema
+
+START_AT, END_AT = "__START_AT", "__END_AT"
+# Names that the engine gives to columns of its own; no column of a source may begin so.
+OWN = "__hw_"
+SEQUENCE, DELETE, TRUNCATE = f"{OWN}sequence", f"{OWN}delete", f"{OWN}truncate"
+
+
+@dataclass(frozen=True)
+class ChangeColumns:
+    """A change flow over a source of known columns. Expressions are columns over the source's rows.
+
+    ``sequence_column``: the target's column that holds the sequence, where there is one (``sequence_by`` is a plain
+    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was.
+    """
+
+    keys: tuple[str, ...]
+    fields: tuple[StructField, ...]
+    sequence: Column
+    sequence_type: DataType
+    sequence_column: str | None
+    delete: Column
+    truncate: Column | None
+    history: bool
+    tracked: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the target that come from the source."""
+        return [field.name for field in self.fields]
+
+    @property
+    def values(self) -> list[str]:
+        """Those of them that are no keys."""
+        return [name for name in self.names if name not in self.keys]
+
+    @property
+    def target_schema(self) -> StructType:
+        """The columns of the target."""
+        ends = [StructField(name, self.sequence_type) for name in (START_AT, END_AT)] if self.history else []
+        return stored_schema(StructType([*self.fields, *ends]))
+
+    def type_of(self, name: str) -> DataType:
+        """The type of one of ``names``."""
+        return next(field.dataType for field in self.fields if field.name == name)
+
+
+def change_columns(flow: ChangeFlow | SnapshotFlow, frame: DataFrame, where: object) -> ChangeColumns:
+    """Check a change flow against the rows that it reads.
+
+    Raises:
+        InvalidChangeFlow: an unknown column, an expression that does not fit, columns that exclude each other.
+    """
+    schema = frame.schema
+    reading = _Reading(frame, where)
+    keys = reading.names(flow.keys, "keys")
+    if not keys:
+        raise _wrong("keys are needed: the columns that tell which row an event is about", where)
+    if isinstance(flow, SnapshotFlow):
+        fields = tuple(schema.fields)
+        sequence, deletes, truncate, ignored = F.lit(None), F.lit(False), None, ()
+        sequence_column: str | None = None
+    else:
+        fields = _chosen(flow, reading, keys, schema, where)
+        sequence = reading.expression(flow.sequence_by, "sequence_by")
+        deletes = F.coalesce(reading.condition(flow.apply_as_deletes, "apply_as_deletes"), F.lit(False))
+        truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
+        truncate = None if truncate is None else F.coalesce(truncate, F.lit(False))
+        sequence_column = reading.plain_name(flow.sequence_by)
+        ignored = _ignored(flow, reading, [f.name for f in fields if f.name not in keys], where)
+    chosen = [field.name for field in fields]
+    sequence_type = frame.select(sequence.alias("s")).schema[0].dataType
+    if not isinstance(flow, SnapshotFlow) and not orderable(sequence_type):
+        raise _wrong(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
+    return ChangeColumns(
+        tuple(keys),
+        fields,
+        sequence,
+        sequence_type,
+        sequence_column if sequence_column in chosen else None,
+        deletes,
+        truncate,
+        flow.history,
+        tuple(_tracked(flow, reading, [name for name in chosen if name not in keys], where)),
+        tuple(ignored),
+    )
+
+
+def orderable(kind: DataType) -> bool:
+    """Whether values of a type can be compared by Spark."""
+    if isinstance(kind, MapType | VariantType):
+        return False
+    if isinstance(kind, StructType):
+        return all(orderable(field.dataType) for field in kind.fields)
+    return orderable(kind.elementType) if hasattr(kind, "elementType") else True
+
+
+class _Reading:
+    """Names and expressions as users give them, read against one schema."""
+
+    def __init__(self, frame: DataFrame, where: object) -> None:
+        self._frame = frame
+        self._by_lower = {name.lower(): name for name in frame.columns}
+        self._where = where
+        own = next((name for name in frame.columns if name.lower().startswith(OWN)), None)
+        if own is not None:
+            raise _wrong(f"the source's column {own!r} has a name that is kept for the engine", where)
+
+    def plain_name(self, given: Any) -> str | None:
+        """The source's column that ``given`` names, None where it is no plain name of one."""
+        text = given if isinstance(given, str) else str(given._jc.toString())  # noqa: SLF001 - no public text
+        return self._by_lower.get(text.strip().replace("`", "").lower())
+
+    def names(self, given: Iterable[Any] | None, argument: str) -> list[str]:
+        """Column names, as the source spells them."""
+        found = []
+        for item in given or ():
+            name = self.plain_name(item)
+            if name is None:
+                near = difflib.get_close_matches(str(item), self._frame.columns, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise _wrong(f"{argument} names {str(item)!r}, which the source does not have{hint}", self._where)
+            if name in found:
+                raise _wrong(f"{argument} names {name!r} twice", self._where)
+            found.append(name)
+        return found
+
+    def expression(self, given: Any, argument: str) -> Column:
+        """A column or SQL text as an expression over the source."""
+        column = F.expr(given) if isinstance(given, str) else given
+        if not isinstance(column, Column):
+            raise _wrong(f"{argument} takes a column or SQL text, not {type(given).__name__}", self._where)
+        try:
+            self._frame.select(column)
+        except PySparkException as error:
+            raise _wrong(f"{argument} does not fit the source: {describe(error)}", self._where) from None
+        return column
+
+    def condition(self, given: Any, argument: str) -> Column | None:
+        """A condition over the source, None where none was given."""
+        if given is None:
+            return F.lit(False) if argument == "apply_as_deletes" else None
+        column = self.expression(given, argument)
+        if self._frame.select(column).schema[0].dataType.simpleString() not in ("boolean", "void"):
+            raise _wrong(f"{argument} is no condition", self._where)
+        return column
+
+
+def _chosen(
+    flow: ChangeFlow, reading: _Reading, keys: list[str], schema: StructType, where: object
+) -> tuple[StructField, ...]:
+    if flow.columns is not None and flow.except_columns is not None:
+        raise _wrong("column_list and except_column_list exclude each other", where)
+    if flow.columns is not None:
+        names = reading.names(flow.columns, "column_list")
+    else:
+        left_out = reading.names(flow.except_columns, "except_column_list")
+        names = [name for name in schema.names if name not in left_out]
+    missing = [key for key in keys if key not in names]
+    if missing:
+        raise _wrong(f"the target must keep its keys, and {missing[0]!r} is left out", where)
+    return tuple(schema[name] for name in names)
+
+
+def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
+    if flow.ignore_nulls_columns is not None and flow.ignore_nulls_except is not None:
+        raise _wrong(
+            "ignore_null_updates_column_list and ignore_null_updates_except_column_list exclude each other", where
+        )
+    if flow.ignore_nulls_columns is not None:
+        return [n for n in reading.names(flow.ignore_nulls_columns, "ignore_null_updates_column_list") if n in values]
+    left_out = reading.names(flow.ignore_nulls_except, "ignore_null_updates_except_column_list")
+    wanted = flow.ignore_nulls or flow.ignore_nulls_except is not None
+    return [name for name in values if name not in left_out] if wanted else []
+
+
+def _tracked(flow: ChangeFlow | SnapshotFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
+    if flow.tracked_columns is not None and flow.untracked_columns is not None:
+        raise _wrong("track_history_column_list and track_history_except_column_list exclude each other", where)
+    if not flow.history:
+        if flow.tracked_columns is not None or flow.untracked_columns is not None:
+            raise _wrong("only type 2 keeps a history to track", where)
+        return []
+    if flow.tracked_columns is not None:
+        return [n for n in reading.names(flow.tracked_columns, "track_history_column_list") if n in values]
+    left_out = reading.names(flow.untracked_columns, "track_history_except_column_list")
+    return [name for name in values if name not in left_out]
+
+
+def _wrong(what: str, where: object) -> InvalidChangeFlow:
+    return InvalidChangeFlow(f"AUTO CDC: {what}.", where=where, remedy="Correct the call's arguments.")

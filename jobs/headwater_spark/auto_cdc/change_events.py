@@ -1,0 +1,172 @@
+"""The events of a micro-batch in one form, reduced to what can still matter, and what is known of them as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import AtomicType, DataType, MapType, StructType
+
+from headwater.errors import NullKey, NullSequence
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns, orderable
+from headwater_spark.auto_cdc.literals import encoded, literal
+
+ROW, COUNT = f"{OWN}row", f"{OWN}count"
+_NO_SEQUENCE, _NO_KEY = f"{OWN}no_sequence", f"{OWN}no_key"
+
+
+@dataclass(frozen=True)
+class ChangeBatch:
+    """The events of one micro-batch. ``events`` are cached; ``received`` counts them before the reduction.
+
+    ``events`` has the keys, the sequence, whether it deletes, and the row (a struct of the target's columns).
+    ``key_range`` and ``first_sequence`` are literals over the batch; ``cleared_at`` is its last truncate.
+    """
+
+    columns: ChangeColumns
+    events: DataFrame
+    received: int
+    kept: int
+    deletes: int
+    key_range: tuple[Column, Column] | None
+    first_sequence: Column
+    cleared_at: Column | None
+
+    def prunes(self, table: str) -> Column:
+        """A condition that all of ``table``'s rows about the batch's keys meet, for files to be skipped by."""
+        if self.key_range is None:
+            return F.lit(True)
+        low, high = self.key_range
+        return F.col(f"{table}.{_quoted(self.columns.keys[0])}").between(low, high)
+
+
+@contextmanager
+def change_batch(batch: DataFrame, columns: ChangeColumns, where: object) -> Iterator[ChangeBatch]:
+    """Reduce and cache a micro-batch's events; the cache is freed with the block.
+
+    Raises:
+        NullSequence, NullKey: an event can't be ordered or is about no row; the first of the two is told first.
+    """
+    events = _reduced(_normal(batch, columns), columns).persist()
+    try:
+        found = events.agg(*_facts(columns)).first()
+        assert found is not None
+        _refuse_nulls(found, where)
+        key, at = columns.type_of(columns.keys[0]), columns.sequence_type
+        ranged = "low" in found and found["low"] is not None
+        yield ChangeBatch(
+            columns,
+            events.where(~F.col(TRUNCATE)).drop(TRUNCATE, _NO_SEQUENCE, _NO_KEY, COUNT),
+            found["received"] or 0,
+            found["kept"] or 0,
+            found["deletes"] or 0,
+            (literal(found["low"], key), literal(found["high"], key)) if ranged else None,
+            literal(found["first_sequence"], at),
+            literal(found["cleared_at"], at) if found["cleared_at"] is not None else None,
+        )
+    finally:
+        events.unpersist()
+
+
+def comparable(value: Column, kind: DataType) -> Column:
+    """``value`` in a form that Spark can compare, whatever its type: equal where it is equal."""
+    if orderable(kind):
+        return value
+    if isinstance(kind, StructType):
+        parts = [comparable(value.getField(f.name), f.dataType).alias(f.name) for f in kind.fields]
+        return F.when(value.isNotNull(), F.struct(*parts))
+    if isinstance(kind, MapType) and orderable(kind.keyType) and orderable(kind.valueType):
+        return F.array_sort(F.map_entries(value))
+    return F.to_json(F.struct(value))
+
+
+def row_type(columns: ChangeColumns) -> StructType:
+    """The type of an event's row."""
+    return StructType(list(columns.fields))
+
+
+def flat(events: DataFrame, columns: ChangeColumns, also: tuple[str, ...] = ()) -> DataFrame:
+    """Events with the columns of their rows side by side, as a merge that adds columns to its target needs them."""
+    others = [F.col(f"{ROW}.`{name}`").alias(name) for name in columns.values]
+    own = [F.col(name) for name in events.columns if name.startswith(OWN) and name != ROW]
+    return events.select(*(F.col(f"`{key}`") for key in columns.keys), *others, *also, *own)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
+
+
+def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
+    truncates = columns.truncate if columns.truncate is not None else F.lit(False)
+    # A truncate is about no key in particular: all of them form one group.
+    keys = [F.when(~truncates, F.col(_quoted(key))).alias(key) for key in columns.keys]
+    row = F.struct(*(F.col(_quoted(name)) for name in columns.names))
+    return batch.select(
+        *keys,
+        columns.sequence.alias(SEQUENCE),
+        (columns.delete & ~truncates).alias(DELETE),
+        truncates.alias(TRUNCATE),
+        row.alias(ROW),
+    )
+
+
+def _reduced(events: DataFrame, columns: ChangeColumns) -> DataFrame:
+    keys = [F.col(_quoted(key)) for key in columns.keys]
+    no_key = ~F.col(TRUNCATE) & _any(key.isNull() for key in keys)
+    counts = [
+        F.count(F.lit(1)).alias(COUNT),
+        F.max(F.col(SEQUENCE).isNull()).alias(_NO_SEQUENCE),
+        F.max(no_key).alias(_NO_KEY),
+    ]
+    rank = F.struct(SEQUENCE, DELETE, comparable(F.col(ROW), row_type(columns)))
+    winner = F.max_by(F.struct(SEQUENCE, DELETE, ROW), rank).alias("winner")
+    if not columns.history and not columns.ignored:
+        grouped = events.groupBy(*keys, TRUNCATE).agg(winner, *counts)
+    elif columns.history:
+        grouped = events.groupBy(*keys, TRUNCATE, F.col(SEQUENCE).alias("at")).agg(winner, *counts).drop("at")
+    else:
+        # Column by column, each event may still say something.
+        return events.withColumns(
+            {COUNT: F.lit(1), _NO_SEQUENCE: F.col(SEQUENCE).isNull(), _NO_KEY: no_key}
+        )
+    return grouped.select(*keys, TRUNCATE, COUNT, _NO_SEQUENCE, _NO_KEY, "winner.*")
+
+
+def _facts(columns: ChangeColumns) -> list[Column]:
+    is_event = ~F.col(TRUNCATE)
+    facts = [
+        F.max(_NO_SEQUENCE).alias("no_sequence"),
+        F.max(_NO_KEY).alias("no_key"),
+        F.sum(COUNT).alias("received"),
+        F.count_if(is_event).alias("kept"),
+        F.count_if(is_event & F.col(DELETE)).alias("deletes"),
+        encoded(F.min(F.when(is_event, F.col(SEQUENCE))), columns.sequence_type).alias("first_sequence"),
+        encoded(F.max(F.when(F.col(TRUNCATE), F.col(SEQUENCE))), columns.sequence_type).alias("cleared_at"),
+    ]
+    first = next(field for field in columns.fields if field.name == columns.keys[0])
+    # Files are skipped by the least and greatest value of a column, which Delta keeps for plain types.
+    if isinstance(first.dataType, AtomicType) and first.dataType.typeName() not in ("binary", "boolean", "variant"):
+        key = F.col(_quoted(first.name))
+        facts += [encoded(F.min(key), first.dataType).alias("low"), encoded(F.max(key), first.dataType).alias("high")]
+    return facts
+
+
+def _refuse_nulls(found: Any, where: object) -> None:
+    remedy = "Filter such events out before, or count them: @dp.expect_or_drop on a view that the flow reads."
+    if found["no_sequence"]:
+        raise NullSequence(
+            "A change event's sequence_by is NULL; nothing of its batch was written.", where=where, remedy=remedy
+        )
+    if found["no_key"]:
+        raise NullKey("A change event's key is NULL; nothing of its batch was written.", where=where, remedy=remedy)
+
+
+def _any(conditions: Iterator[Column] | Any) -> Column:
+    whole = F.lit(False)
+    for condition in conditions:
+        whole = whole | condition
+    return whole

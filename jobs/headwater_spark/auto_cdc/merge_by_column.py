@@ -1,0 +1,202 @@
+"""Type 1 where a NULL leaves the value as it was: each column by itself keeps what its greatest event said.
+
+The side table has, for every key, the last delete, the last upsert, and the sequence of each column's value. A column of
+structs counts field by field; arrays and maps count whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
+from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable
+from headwater_spark.auto_cdc.side_table import GONE, SideTable, Transaction, committing
+
+DELETED_AT, WRITTEN_AT, COLUMNS_AT = f"{OWN}deleted_at", f"{OWN}written_at", f"{OWN}columns_at"
+# Expires: keys that are deleted, and not written since.
+EXPIRES = f"{DELETED_AT} IS NOT NULL AND ({WRITTEN_AT} IS NULL OR {WRITTEN_AT} <= {DELETED_AT})"
+_ROW_HERE = f"{OWN}here"
+Path = tuple[str, ...]
+
+
+def merge_by_column(batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: Transaction) -> None:
+    """Merge a batch into a type 1 target whose columns are decided one by one."""
+    columns = batch.columns
+    leaves = list(_leaves(columns))
+    state = _state(batch, leaves, side.read(), target).persist()
+    try:
+        _remember(state, columns, leaves, side, transaction)
+        _merge(batch, state, target, transaction)
+    finally:
+        state.unpersist()
+
+
+def _leaves(columns: ChangeColumns) -> Iterator[tuple[Path, DataType, bool]]:
+    """What is decided by itself: its path, its type, and whether its NULL is no statement."""
+    for field in columns.fields:
+        if field.name in columns.keys:
+            continue
+        ignored = field.name in columns.ignored
+        if ignored and isinstance(field.dataType, StructType):
+            yield from ((path, kind, True) for path, kind in _fields((field.name,), field.dataType))
+        else:
+            yield (field.name,), field.dataType, ignored
+
+
+def _fields(above: Path, kind: StructType) -> Iterator[tuple[Path, DataType]]:
+    for field in kind.fields:
+        if isinstance(field.dataType, StructType):
+            yield from _fields((*above, field.name), field.dataType)
+        else:
+            yield (*above, field.name), field.dataType
+
+
+def _state(
+    batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], known: DataFrame | None, target: DeltaTable
+) -> DataFrame:
+    """For each key of the batch: what was known joined with what the batch says, decided."""
+    columns, keys = batch.columns, [F.col(f"`{key}`") for key in batch.columns.keys]
+    upsert = ~F.col(DELETE)
+    said = [
+        F.max(F.when(F.col(DELETE), F.col(SEQUENCE))).alias("batch_deleted"),
+        F.max(F.when(upsert, F.col(SEQUENCE))).alias("batch_written"),
+    ]
+    for number, (path, kind, ignored) in enumerate(leaves):
+        value = _at(F.col(ROW), path)
+        speaks = upsert & value.isNotNull() if ignored else upsert
+        order = F.when(speaks, F.struct(F.col(SEQUENCE).alias("at"), comparable(value, kind).alias("value")))
+        said += [F.max_by(F.when(speaks, value), order).alias(f"v{number}"), F.max(order).alias(f"o{number}")]
+    reduced = batch.events.groupBy(*keys).agg(*said)
+    joined = _with_known(reduced, batch, leaves, known)
+    joined = _with_rows(joined, batch, leaves, target)
+    return _decided(joined, columns, leaves)
+
+
+def _with_known(
+    reduced: DataFrame, batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], known: DataFrame | None
+) -> DataFrame:
+    keys, kind = list(batch.columns.keys), batch.columns.sequence_type
+    names = [f"a{number}" for number in range(len(leaves))]
+    if known is None:
+        return reduced.withColumns(
+            {name: F.lit(None).cast(kind) for name in ("known_deleted", "known_written", *names)}
+        )
+    held = known.schema[COLUMNS_AT].dataType
+    assert isinstance(held, StructType)
+    at = [
+        (F.col(COLUMNS_AT).getField(_label(path)) if _label(path) in held.names else F.lit(None).cast(kind)).alias(name)
+        for name, (path, _, _) in zip(names, leaves, strict=True)
+    ]
+    about = known.alias("k").where(batch.prunes("k")).select(
+        *(F.col(f"`{key}`") for key in keys),
+        F.col(DELETED_AT).alias("known_deleted"), F.col(WRITTEN_AT).alias("known_written"), *at,
+    )  # fmt: skip
+    return reduced.join(about, keys, "left")
+
+
+def _with_rows(
+    joined: DataFrame, batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], target: DeltaTable
+) -> DataFrame:
+    """With the values that the target has: a column that the batch does not outdate keeps them."""
+    keys = list(batch.columns.keys)
+    rows = target.toDF()
+    here = [
+        (_at(F.col(f"`{path[0]}`"), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(f"t{number}")
+        for number, (path, kind, _) in enumerate(leaves)
+    ]
+    held = rows.alias("t").where(batch.prunes("t")).select(
+        *(F.col(f"`{key}`") for key in keys), F.lit(True).alias(_ROW_HERE), *here
+    )  # fmt: skip
+    return joined.join(held, keys, "left")
+
+
+def _decided(joined: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path, DataType, bool]]) -> DataFrame:
+    deleted = F.greatest("known_deleted", "batch_deleted")
+    written = F.greatest("known_written", "batch_written")
+    values: dict[Path, Column] = {}
+    at: list[Column] = []
+    for number, (path, kind, _) in enumerate(leaves):
+        old_at = F.col(f"a{number}")
+        old = F.when(old_at.isNotNull(), F.struct(old_at.alias("at"), comparable(F.col(f"t{number}"), kind).alias("value")))
+        takes = F.coalesce(F.col(f"o{number}") > old, F.col(f"o{number}").isNotNull())
+        found_at = F.when(takes, F.col(f"o{number}.at")).otherwise(old_at)
+        holds = found_at.isNotNull() & (deleted.isNull() | (found_at > deleted))
+        values[path] = F.when(holds, F.when(takes, F.col(f"v{number}")).otherwise(F.col(f"t{number}")))
+        at.append(F.when(holds, found_at).alias(_label(path)))
+    alive = written.isNotNull() & (deleted.isNull() | (written > deleted))
+    row = [_built((field.name,), field.dataType, values).alias(field.name)
+           for field in columns.fields if field.name not in columns.keys]  # fmt: skip
+    return joined.select(
+        *(F.col(f"`{key}`") for key in columns.keys),
+        *row,
+        deleted.alias(DELETED_AT),
+        written.alias(WRITTEN_AT),
+        F.struct(*at).alias(COLUMNS_AT),
+        (~alive).alias(DELETE),
+    )
+
+
+def _remember(
+    state: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path, DataType, bool]], side: SideTable, transaction: Transaction
+) -> None:  # fmt: skip
+    rows = state.select(
+        *(F.col(f"`{key}`") for key in columns.keys), DELETED_AT, WRITTEN_AT, COLUMNS_AT, F.lit(False).alias(GONE)
+    )
+    side.merge(rows, list(columns.keys), transaction)
+
+
+def _merge(batch: ChangeBatch, state: DataFrame, target: DeltaTable, transaction: Transaction) -> None:
+    columns = batch.columns
+    on = batch.prunes("t")
+    for key in columns.keys:
+        on = on & (F.col(f"t.`{key}`") == F.col(f"s.`{key}`"))
+    values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in columns.names}
+    held = target.toDF().columns
+    changed = F.lit(False)
+    for field in columns.fields:
+        if field.name in held:
+            new, old = (comparable(F.col(f"{side}.`{field.name}`"), field.dataType) for side in "st")
+            changed = changed | ~new.eqNullSafe(old)
+        else:
+            changed = changed | F.col(f"s.`{field.name}`").isNotNull()
+    merge = (
+        target.alias("t").merge(state.alias("s"), on).withSchemaEvolution()
+        .whenMatchedDelete(F.col(f"s.{DELETE}"))
+        .whenMatchedUpdate(changed, set=values)
+        .whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=values)
+    )  # fmt: skip
+    with committing(state.sparkSession, transaction):
+        merge.execute()
+
+
+def _built(path: Path, kind: DataType, values: dict[Path, Column]) -> Column:
+    if path in values:
+        return values[path]
+    assert isinstance(kind, StructType)
+    parts = [(f.name, _built((*path, f.name), f.dataType, values)) for f in kind.fields]
+    some = F.coalesce(*(F.when(part.isNotNull(), F.lit(True)) for _, part in parts), F.lit(False))
+    return F.when(some, F.struct(*(part.alias(name) for name, part in parts)))
+
+
+def _at(value: Column, path: Path) -> Column:
+    for name in path:
+        value = value.getField(name)
+    return value
+
+
+def _has(schema: StructType, path: Path) -> bool:
+    kind: DataType = schema
+    for name in path:
+        if not isinstance(kind, StructType) or name not in kind.names:
+            return False
+        kind = kind[name].dataType
+    return True
+
+
+def _label(path: Path) -> str:
+    return "__".join(path)

@@ -1,0 +1,218 @@
+"""Type 2: one row per run of events of a key that agree in the tracked columns, with its start and its end.
+
+A batch's events are put among those that the target shows and those that the side table remembers, the runs are made
+anew for the batch's keys from the first moment that the batch can change, and only rows that differ are written.
+
+The target shows an event for each row that is a run by itself, and a delete for each row that ends where no other begins.
+The side table has the rest: events of runs of two and more, events whose NULLs were filled from the one before, and
+deletes that end no row.
+"""
+
+from __future__ import annotations
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, OWN, SEQUENCE, START_AT, ChangeColumns
+from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, flat, row_type
+from headwater_spark.auto_cdc.side_table import GONE, SideTable, Transaction, committing
+
+# Every remembered event may be forgotten in time: what is lost is only how far back late events can be placed.
+EXPIRES = "true"
+_RUN, _STARTS, _FILLED, _EVENTS, _SINCE = (f"{OWN}{n}" for n in ("run", "starts", "filled", "events", "since"))
+
+
+def merge_history(batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: Transaction) -> None:
+    """Merge a batch into a type 2 target."""
+    columns = batch.columns
+    shown = _shown(batch, target).persist()
+    known = _known(batch, side.read(), shown)
+    groups = _groups(_events(batch, shown, known), columns).persist()
+    try:
+        _remember(batch, groups, known, side, transaction)
+        _merge(batch, groups, shown, target, transaction)
+    finally:
+        groups.unpersist()
+        shown.unpersist()
+
+
+def _shown(batch: ChangeBatch, target: DeltaTable) -> DataFrame:
+    """The target's rows about the batch's keys that the batch can change: what ended before it stays as it is."""
+    columns = batch.columns
+    rows = target.toDF()
+    touched = rows.alias("t").where(batch.prunes("t") & _can_change(batch))
+    asked = F.broadcast(batch.events.select(*_keys(columns)).distinct())
+    fields = [
+        (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
+        for f in columns.fields
+    ]
+    return touched.join(asked, list(columns.keys), "left_semi").select(
+        *_keys(columns), F.struct(*fields).alias(ROW), START_AT, END_AT
+    )
+
+
+def _can_change(batch: ChangeBatch) -> Column:
+    """What ended before the batch's first event stays, unless later rows take values from it."""
+    end = F.col(f"t.{END_AT}")
+    return F.lit(True) if batch.columns.ignored else end.isNull() | (end >= batch.first_sequence)
+
+
+def _known(batch: ChangeBatch, remembered: DataFrame | None, shown: DataFrame) -> DataFrame | None:
+    """What is remembered about the batch's keys, from the first row on that the batch can change."""
+    if remembered is None:
+        return None
+    columns = batch.columns
+    keys = list(columns.keys)
+    since = batch.events.groupBy(*_keys(columns)).agg(F.min(SEQUENCE).alias("a"))
+    since = since.join(shown.groupBy(*_keys(columns)).agg(F.min(START_AT).alias("b")), keys, "left")
+    since = F.broadcast(since.select(*_keys(columns), F.least("a", "b").alias(_SINCE)))
+    row = _as(F.col(ROW), remembered.schema[ROW].dataType, row_type(columns))
+    about = remembered.alias("k").where(batch.prunes("k")).join(since, keys)
+    return about.where(F.col(SEQUENCE) >= F.col(_SINCE)).select(*_keys(columns), SEQUENCE, DELETE, row.alias(ROW))
+
+
+def _events(batch: ChangeBatch, shown: DataFrame, known: DataFrame | None) -> DataFrame:
+    """All events of the batch's keys, one per sequence: new ones, remembered ones, and those that rows stand for."""
+    columns, keys = batch.columns, list(batch.columns.keys)
+    started = shown.select(*_keys(columns), F.col(START_AT).alias(SEQUENCE), F.lit(False).alias(DELETE), ROW)
+    ended = shown.where(F.col(END_AT).isNotNull()).select(*_keys(columns), F.col(END_AT).alias(SEQUENCE))
+    ended = ended.join(started.select(*_keys(columns), SEQUENCE), [*keys, SEQUENCE], "left_anti")
+    nothing = F.lit(None).cast(row_type(columns)).alias(ROW)
+    deletes = ended.select(*_keys(columns), SEQUENCE, F.lit(True).alias(DELETE), nothing)
+    if known is not None:
+        # A remembered event is told as it came; the row has the values of the last event of its run.
+        started = started.join(known.select(*_keys(columns), SEQUENCE), [*keys, SEQUENCE], "left_anti")
+        deletes = deletes.unionByName(known)
+    every = batch.events.unionByName(started).unionByName(deletes)
+    rank = F.struct(DELETE, comparable(F.col(ROW), row_type(columns)))
+    winner = F.max_by(F.struct(DELETE, ROW), rank).alias("winner")
+    return every.groupBy(*_keys(columns), SEQUENCE).agg(winner).select(*_keys(columns), SEQUENCE, "winner.*")
+
+
+def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
+    """The runs and the deletes: start, end, the run's values, its events; ``__hw_delete`` tells which it is."""
+    order = Window.partitionBy(*_keys(columns)).orderBy(SEQUENCE)
+    filled = _filled(events, columns)
+    tracked = F.struct(*(comparable(F.col(f"{_FILLED}.`{f.name}`"), f.dataType).alias(f.name)
+                         for f in columns.fields if f.name in columns.tracked)) if columns.tracked else F.lit(0)  # fmt: skip
+    before, was_deleted = F.lag(tracked).over(order), F.lag(DELETE).over(order)
+    differs = was_deleted.isNull() | was_deleted | ~tracked.eqNullSafe(before)
+    marked = filled.withColumn(_STARTS, F.col(DELETE) | differs)
+    numbered = marked.withColumn(_RUN, F.sum(F.col(_STARTS).cast("int")).over(order))
+    runs = numbered.groupBy(*_keys(columns), _RUN).agg(
+        F.min(SEQUENCE).alias(START_AT),
+        F.first(DELETE).alias(DELETE),
+        F.max_by(_FILLED, SEQUENCE).alias(_FILLED),
+        F.collect_list(F.struct(SEQUENCE, ROW)).alias(_EVENTS),
+    )
+    following = Window.partitionBy(*_keys(columns)).orderBy(_RUN)
+    return runs.withColumns(
+        {END_AT: F.lead(START_AT).over(following), f"{OWN}ends_run": ~F.lag(DELETE).over(following)}
+    )
+
+
+def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
+    """Events with the NULLs that say nothing taken from the event before, back to the last delete."""
+    if not columns.ignored:
+        return events.withColumn(_FILLED, F.col(ROW))
+    order = Window.partitionBy(*_keys(columns)).orderBy(SEQUENCE)
+    life = f"{OWN}life"
+    lives = events.withColumn(life, F.sum(F.col(DELETE).cast("int")).over(order))
+    within = Window.partitionBy(*_keys(columns), life).orderBy(SEQUENCE)
+
+    def inherited(value: Column, kind: DataType) -> Column:
+        if isinstance(kind, StructType):
+            parts = [inherited(value.getField(f.name), f.dataType).alias(f.name) for f in kind.fields]
+            some = F.last(F.when(value.isNotNull(), F.lit(True)), ignorenulls=True).over(within)
+            return F.when(some, F.struct(*parts))
+        return F.last(value, ignorenulls=True).over(within)
+
+    fields = []
+    for field in columns.fields:
+        value = F.col(f"{ROW}.`{field.name}`")
+        # The delete that a life begins with says nothing of columns.
+        value = F.when(~F.col(DELETE), value)
+        fields.append((inherited(value, field.dataType) if field.name in columns.ignored else value).alias(field.name))
+    return lives.withColumn(_FILLED, F.struct(*fields)).drop(life)
+
+
+def _remember(
+    batch: ChangeBatch, groups: DataFrame, known: DataFrame | None, side: SideTable, transaction: Transaction
+) -> None:
+    columns = batch.columns
+    kind = row_type(columns)
+    single = F.size(_EVENTS) == 1
+    told = comparable(F.col(_EVENTS)[0][ROW], kind).eqNullSafe(comparable(F.col(_FILLED), kind))
+    runs = groups.where(~F.col(DELETE) & ~(single & told)).select(
+        *_keys(columns), F.explode(_EVENTS).alias("event")
+    ).select(*_keys(columns), f"event.{SEQUENCE}", F.lit(False).alias(DELETE), f"event.{ROW}")  # fmt: skip
+    # A delete that ends a row is told by that row.
+    lone = groups.where(F.col(DELETE) & ~F.coalesce(F.col(f"{OWN}ends_run"), F.lit(False))).select(
+        *_keys(columns), F.col(START_AT).alias(SEQUENCE), DELETE, F.lit(None).cast(kind).alias(ROW)
+    )
+    wanted = runs.unionByName(lone)
+    identity = [*columns.keys, SEQUENCE]
+    if known is None:
+        changes = wanted.withColumn(GONE, F.lit(False))
+    else:
+        same = [*identity, DELETE]
+        new = wanted.join(known.select(*(F.col(f"`{n}`") for n in same)), same, "left_anti")
+        changed = wanted.alias("w").join(known.alias("k"), same).where(
+            ~comparable(F.col(f"w.{ROW}"), kind).eqNullSafe(comparable(F.col(f"k.{ROW}"), kind))
+        ).select(*(F.col(f"`{n}`") for n in same), F.col(f"w.{ROW}").alias(ROW))  # fmt: skip
+        gone = known.join(wanted.select(*(F.col(f"`{n}`") for n in identity)), identity, "left_anti")
+        changes = new.unionByName(changed).withColumn(GONE, F.lit(False)).unionByName(gone.withColumn(GONE, F.lit(True)))
+    changes = changes.persist()
+    try:
+        if not changes.isEmpty():
+            side.merge(changes, identity, transaction)
+    finally:
+        changes.unpersist()
+
+
+def _merge(
+    batch: ChangeBatch, groups: DataFrame, shown: DataFrame, target: DeltaTable, transaction: Transaction
+) -> None:
+    columns, kind = batch.columns, row_type(batch.columns)
+    wanted = groups.where(~F.col(DELETE)).select(*_keys(columns), F.col(_FILLED).alias(ROW), START_AT, END_AT)
+    identity = [*columns.keys, START_AT]
+    old = shown.select(
+        *(F.col(f"`{n}`") for n in identity), F.col(ROW).alias("old_row"), F.col(END_AT).alias("old_end"), F.lit(True).alias("old")
+    )  # fmt: skip
+    both = wanted.withColumn("new", F.lit(True)).join(old, identity, "full_outer")
+    same = F.col(END_AT).eqNullSafe(F.col("old_end")) & comparable(F.col(ROW), kind).eqNullSafe(
+        comparable(F.col("old_row"), kind)
+    )
+    differs = F.col("new").isNull() | F.col("old").isNull() | ~same
+    source = both.where(differs).withColumn(GONE, F.col("new").isNull())
+    source = flat(source.select(*(F.col(f"`{n}`") for n in identity), END_AT, ROW, GONE), columns, (START_AT, END_AT))
+    on = batch.prunes("t") & _can_change(batch)
+    for name in identity:
+        on = on & (F.col(f"t.`{name}`") == F.col(f"s.`{name}`"))
+    values: dict[str, str | Column] = {
+        f"`{name}`": F.col(f"s.`{name}`") for name in (*columns.names, START_AT, END_AT)
+    }
+    merge = (
+        target.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
+        .whenMatchedDelete(F.col(f"s.{GONE}"))
+        .whenMatchedUpdate(set=values)
+        .whenNotMatchedInsert(~F.col(f"s.{GONE}"), values=values)
+    )  # fmt: skip
+    with committing(groups.sparkSession, transaction):
+        merge.execute()
+
+
+def _keys(columns: ChangeColumns) -> list[Column]:
+    return [F.col(f"`{key}`") for key in columns.keys]
+
+
+def _as(value: Column, kind: DataType, wanted: StructType) -> Column:
+    """A remembered row in today's columns: those that came later are NULL."""
+    assert isinstance(kind, StructType)
+    parts = [
+        (value.getField(f.name) if f.name in kind.names else F.lit(None)).cast(f.dataType).alias(f.name)
+        for f in wanted.fields
+    ]
+    return F.when(value.isNotNull(), F.struct(*parts))

@@ -1,0 +1,153 @@
+"""Type 1: the row of each key as its greatest event left it.
+
+Where the target keeps the sequence in a column, rows carry their own, and only deletes are remembered beside it. Else the
+side table has the sequence of every key.
+"""
+
+from __future__ import annotations
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE
+from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, flat
+from headwater_spark.auto_cdc.literals import encoded, literal
+from headwater_spark.auto_cdc.side_table import GONE, SideTable, Transaction, committing
+
+# In the side table: the last sequence of a key, and whether it was a delete. All keys NULL: the last truncate.
+AT, DELETED = f"{OWN}at", f"{OWN}deleted"
+_TIE, _CLEARED = f"{OWN}tie", f"{OWN}cleared"
+EXPIRES = DELETED
+
+
+def merge_latest(batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: Transaction) -> None:
+    """Merge a batch into a type 1 target."""
+    known = side.read()
+    cleared_at = _cleared_at(batch, known)
+    live = _undecided(batch, known, cleared_at).persist()
+    try:
+        _remember(batch, live, side, transaction, cleared_at)
+        _merge(batch, live, known, target, transaction, cleared_at)
+    finally:
+        live.unpersist()
+
+
+def _cleared_at(batch: ChangeBatch, known: DataFrame | None) -> Column | None:
+    """The last truncate of all time, where this batch or an earlier one had one."""
+    if batch.columns.truncate is None:
+        return None
+    kind = batch.columns.sequence_type
+    found = [batch.cleared_at] if batch.cleared_at is not None else []
+    if known is not None:
+        row = known.where(_all_null(batch.columns.keys)).select(encoded(F.col(AT), kind)).first()
+        found += [literal(row[0], kind)] if row is not None else []
+    return found[0] if len(found) == 1 else F.greatest(*found) if found else None
+
+
+def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column | None) -> DataFrame:
+    """The events that what is remembered does not outdate."""
+    keys, events = list(batch.columns.keys), batch.events
+    if cleared_at is not None:
+        events = events.where(F.col(SEQUENCE) >= cleared_at)
+    if known is None:
+        return events.withColumn(_TIE, F.lit(False))
+    asked = F.broadcast(events.select(*(F.col(f"`{key}`") for key in keys)))
+    about = known.alias("k").where(batch.prunes("k")).join(asked, keys, "left_semi")
+    joined = events.join(about.select(*(F.col(f"`{k}`") for k in keys), AT, DELETED), keys, "left")
+    tie = F.col(AT).isNotNull() & (F.col(SEQUENCE) == F.col(AT))
+    newer = F.col(AT).isNull() | (F.col(SEQUENCE) > F.col(AT)) | (tie & ~F.col(DELETED))
+    return joined.where(newer).withColumn(_TIE, tie & ~F.col(DELETE)).drop(AT, DELETED)
+
+
+def _remember(
+    batch: ChangeBatch, live: DataFrame, side: SideTable, transaction: Transaction, cleared_at: Column | None
+) -> None:
+    keys = list(batch.columns.keys)
+    if batch.columns.sequence_column is not None:
+        if batch.deletes == 0 and batch.cleared_at is None:
+            return
+        live = live.where(DELETE)
+    rows = live.select(
+        *(F.col(f"`{key}`") for key in keys),
+        F.col(SEQUENCE).alias(AT),
+        F.col(DELETE).alias(DELETED),
+        F.lit(False).alias(GONE),
+    )
+    if batch.cleared_at is not None and cleared_at is not None:
+        nothing = [F.lit(None).cast(batch.columns.type_of(key)).alias(key) for key in keys]
+        flags = [F.lit(False).alias(DELETED), F.lit(False).alias(GONE)]
+        rows = rows.unionByName(side.spark.range(1).select(*nothing, cleared_at.alias(AT), *flags))
+    side.merge(rows, keys, transaction)
+
+
+def _merge(
+    batch: ChangeBatch,
+    events: DataFrame,
+    known: DataFrame | None,
+    target: DeltaTable,
+    transaction: Transaction,
+    cleared_at: Column | None,
+) -> None:
+    columns = batch.columns
+    source = events.withColumn(_CLEARED, F.lit(False))
+    if batch.cleared_at is not None and columns.sequence_column is None and known is not None:
+        source = source.unionByName(_cleared_rows(batch, events, known), allowMissingColumns=True)
+    source = flat(source, columns)
+    same = [F.col(f"t.`{key}`") == F.col(f"s.`{key}`") for key in columns.keys]
+    clears = batch.cleared_at is not None
+    on = _all(same) if clears else _all([*same, batch.prunes("t")])
+    newer = _newer(batch)
+    merge = target.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
+    merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
+    merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=_values(batch))
+    merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=_values(batch))
+    if clears and columns.sequence_column is not None and cleared_at is not None:
+        outdated = F.col(f"t.`{columns.sequence_column}`") < cleared_at
+        merge = merge.whenNotMatchedBySourceDelete(outdated)
+    with committing(target.toDF().sparkSession, transaction):
+        merge.execute()
+
+
+def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> DataFrame:
+    """The keys that a truncate takes away: those whose last event is older, and that no event of the batch is about."""
+    keys = list(batch.columns.keys)
+    older = known.where(~F.col(DELETED) & ~_all_null(batch.columns.keys))
+    assert batch.cleared_at is not None
+    older = older.where(F.col(AT) < batch.cleared_at)
+    gone = older.join(events.select(*(F.col(f"`{key}`") for key in keys)), keys, "left_anti")
+    return gone.select(
+        *(F.col(f"`{key}`") for key in keys), F.lit(True).alias(DELETE), F.lit(True).alias(_CLEARED)
+    )
+
+
+def _newer(batch: ChangeBatch) -> Column:
+    """Whether an event outdates the row that the target has."""
+    columns = batch.columns
+    greater = _greater(batch)
+    if columns.sequence_column is None:
+        return ~F.col(f"s.{_TIE}") | greater
+    at, row_at = F.col(f"s.{SEQUENCE}"), F.col(f"t.`{columns.sequence_column}`")
+    # A row without a sequence was written by someone else: every event is newer.
+    return row_at.isNull() | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
+
+
+def _greater(batch: ChangeBatch) -> Column:
+    fields = batch.columns.fields
+    new, old = ([comparable(F.col(f"{side}.`{f.name}`"), f.dataType) for f in fields] for side in "st")
+    return F.struct(*new) > F.struct(*old)
+
+
+def _values(batch: ChangeBatch) -> dict[str, str | Column]:
+    return {f"`{name}`": F.col(f"s.`{name}`") for name in batch.columns.names}
+
+
+def _all(conditions: list[Column]) -> Column:
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole = whole & condition
+    return whole
+
+
+def _all_null(keys: tuple[str, ...]) -> Column:
+    return _all([F.col(f"`{key}`").isNull() for key in keys])

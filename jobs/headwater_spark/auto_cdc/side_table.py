@@ -1,0 +1,159 @@
+"""What AUTO CDC must remember and readers shall not see: tombstones, sequences, superseded events.
+
+It lies in a Delta table of its own beside the target. A batch commits here first and to the target second, both under
+the batch's transaction id. A crash between the two leaves this table one commit ahead; ``recover`` takes that commit back,
+so that every batch is decided over the state before it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType, TimestampType
+
+from headwater_spark.auto_cdc.change_columns import OWN
+
+RECORDED_AT = f"{OWN}recorded_at"
+# The property with which a table says how long deletes are remembered; the default is Lakeflow's two days.
+RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
+RETENTION = timedelta(days=2)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What names a batch of a flow: the same after a replay."""
+
+    app_id: str
+    version: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """The side table of one target. ``path`` need not be there: most targets never need one."""
+
+    spark: SparkSession
+    path: Path
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever remembered."""
+        return (self.path / "_delta_log").is_dir()
+
+    def read(self) -> DataFrame | None:
+        """The rows as they stand now, whatever is committed later; None where there is no table."""
+        if not self.exists:
+            return None
+        version = self._log().version()
+        return self.spark.read.format("delta").option("versionAsOf", version).load(str(self.path))
+
+    def merge(self, changes: DataFrame, keys: Sequence[str], transaction: Transaction) -> None:
+        """Put ``changes`` in the place of the rows with the same keys; those whose ``__hw_gone`` is true are removed."""
+        schema = StructType([*changes.drop(GONE).schema.fields, StructField(RECORDED_AT, TimestampType())])
+        if not self.exists:
+            DeltaTable.createIfNotExists(self.spark).location(str(self.path)).addColumns(_nullable(schema)).execute()
+        source = changes.withColumn(RECORDED_AT, F.current_timestamp())
+        same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
+        values = {f"`{name}`": f"s.`{name}`" for name in schema.names}
+        merge = (
+            DeltaTable.forPath(self.spark, str(self.path)).alias("t").merge(source.alias("s"), same)
+            .withSchemaEvolution()
+            .whenMatchedDelete(f"s.{GONE}")
+            .whenMatchedUpdate(set=values)
+            .whenNotMatchedInsert(f"NOT s.{GONE}", values=values)
+        )  # fmt: skip
+        with committing(self.spark, transaction):
+            merge.execute()
+
+    def recover(self, target: Path) -> None:
+        """Take back the last commit if the target never got the batch that it was part of."""
+        if not self.exists:
+            return
+        last = self._log().history(1)[0]
+        batch = _batch_of(last.get("userMetadata"))
+        if batch is None or last["version"] == 0:
+            return
+        done = _transaction_version(target, batch[0])
+        if done is None or done < batch[1]:
+            DeltaTable.forPath(self.spark, str(self.path)).restoreToVersion(int(last["version"]) - 1)
+
+    def expire(self, retention: timedelta, condition: str) -> None:
+        """Forget rows that meet ``condition`` and were recorded longer ago than ``retention``."""
+        if not self.exists:
+            return
+        cutoff = datetime.now(UTC) - retention
+        actions = self._log().get_add_actions(flatten=True)
+        names = actions.schema.names if hasattr(actions.schema, "names") else [f.name for f in actions.schema]
+        oldest = actions.column(f"min.{RECORDED_AT}").to_pylist() if f"min.{RECORDED_AT}" in names else []
+        known = [moment for moment in oldest if moment is not None]
+        if known and min(m if m.tzinfo else m.replace(tzinfo=UTC) for m in known) < cutoff:
+            literal = f"timestamp'{cutoff:%Y-%m-%d %H:%M:%S.%f}+00:00'"
+            table = DeltaTable.forPath(self.spark, str(self.path))
+            table.delete(f"{RECORDED_AT} < {literal} AND ({condition})")
+
+    def remove(self) -> None:
+        """Forget everything: the target was emptied."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _log(self) -> Any:
+        from deltalake import DeltaTable as LogReader
+
+        return LogReader(str(self.path))
+
+
+GONE = f"{OWN}gone"
+
+
+class committing:  # noqa: N801 - reads as a verb: with committing(...)
+    """Inside the block, Delta's commits of this session carry the transaction, and are left out if it was committed."""
+
+    _CONF = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion", "spark.databricks.delta.commitInfo.userMetadata"  # fmt: skip
+
+    def __init__(self, spark: SparkSession, transaction: Transaction) -> None:
+        self._spark = spark
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        mine = self._transaction
+        metadata = {**json.loads(mine.metadata or "{}"), "transaction": [mine.app_id, mine.version]}
+        for key, value in zip(self._CONF, (mine.app_id, str(mine.version), json.dumps(metadata)), strict=True):
+            self._spark.conf.set(key, value)
+
+    def __exit__(self, *_: object) -> None:
+        for key in self._CONF:
+            self._spark.conf.unset(key)
+
+
+def committed(table: Path, transaction: Transaction) -> bool:
+    """Whether a table has this transaction, or a later one of the same writer."""
+    done = _transaction_version(table, transaction.app_id)
+    return done is not None and done >= transaction.version
+
+
+def _transaction_version(table: Path, app_id: str) -> int | None:
+    from deltalake import DeltaTable as LogReader
+
+    if not (table / "_delta_log").is_dir():
+        return None
+    return LogReader(str(table)).transaction_version(app_id)
+
+
+def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:
+    try:
+        app_id, version = json.loads(user_metadata or "{}")["transaction"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return str(app_id), int(version)
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType([StructField(f.name, f.dataType) for f in schema.fields])
