@@ -1,0 +1,171 @@
+"""AUTO CDC: change events, or whole snapshots, merged into a streaming table by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from headwater.declarations.arguments import refuse
+from headwater.definitions.change_flow import ChangeFlow, SnapshotFlow
+from headwater.definitions.flow import Flow, FlowKind
+from headwater.definitions.source_location import SourceLocation, caller_location
+from headwater.errors import InvalidChangeFlow
+from headwater.graph.registry import Registry, active_registry
+
+
+def create_auto_cdc_flow(
+    target: str,
+    source: str,
+    keys: Iterable[Any],
+    sequence_by: Any,
+    ignore_null_updates: bool = False,
+    apply_as_deletes: Any = None,
+    apply_as_truncates: Any = None,
+    column_list: Iterable[Any] | None = None,
+    except_column_list: Iterable[Any] | None = None,
+    stored_as_scd_type: str | int = 1,
+    track_history_column_list: Iterable[Any] | None = None,
+    track_history_except_column_list: Iterable[Any] | None = None,
+    name: str | None = None,
+    once: bool = False,
+    *,
+    ignore_null_updates_column_list: Iterable[Any] | None = None,
+    ignore_null_updates_except_column_list: Iterable[Any] | None = None,
+    columns_to_update: Any = None,
+    system_sequence_by: Any = None,
+    flow_name: str | None = None,
+) -> None:
+    """Merge a stream of change events into a streaming table, so that no order of arrival changes the result.
+
+    Args:
+        target: a table of ``dp.create_streaming_table``. Several named flows may write to one target.
+        source: the dataset or table that brings the events; it is read as a stream (as a batch with ``once``).
+        keys: the columns that tell which row an event is about.
+        sequence_by: a column, expression or struct that orders the events of a key. It may not be NULL.
+        ignore_null_updates: a NULL leaves the value as it was; with the two lists, in some columns only.
+        apply_as_deletes: a condition on the event; so is ``apply_as_truncates`` (type 1 only), which empties the table
+            of what was written before.
+        column_list: the columns that the target keeps, or else all but ``except_column_list``.
+        stored_as_scd_type: 1 keeps the last row of each key, 2 its history in ``__START_AT`` and ``__END_AT``.
+        track_history_column_list: the columns whose change begins a new row of history; else all but those of
+            ``track_history_except_column_list``.
+        name: the flow's name; the target's if left out (``flow_name`` is its older spelling).
+        once: the source is read one time, as a batch: the first filling of the table.
+
+    Semantics are Lakeflow's; where two events of a key have one sequence a delete wins, then the greater row.
+
+    Raises:
+        InvalidChangeFlow: arguments that exclude each other.
+    """
+    registry = active_registry()
+    if registry is None:
+        return
+    where = caller_location()
+    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by, columns_to_update=columns_to_update)
+    history = _history(stored_as_scd_type, where)
+    if history and apply_as_truncates is not None:
+        raise _wrong("apply_as_truncates needs type 1: a history is not emptied", where, "Leave it out, or use type 1.")
+    changes = ChangeFlow(
+        source=_text(source, "source", where),
+        keys=_columns(keys, "keys", where) or (),
+        sequence_by=sequence_by,
+        apply_as_deletes=apply_as_deletes,
+        apply_as_truncates=apply_as_truncates,
+        columns=_columns(column_list, "column_list", where),
+        except_columns=_columns(except_column_list, "except_column_list", where),
+        ignore_nulls=bool(ignore_null_updates),
+        ignore_nulls_columns=_columns(ignore_null_updates_column_list, "ignore_null_updates_column_list", where),
+        ignore_nulls_except=_columns(
+            ignore_null_updates_except_column_list, "ignore_null_updates_except_column_list", where
+        ),
+        history=history,
+        tracked_columns=_columns(track_history_column_list, "track_history_column_list", where),
+        untracked_columns=_columns(track_history_except_column_list, "track_history_except_column_list", where),
+    )
+    read = _reading(registry, changes.source, batch=once)
+    flow_called = name or flow_name or target
+    registry.add_flow(
+        Flow(flow_called, registry.canonical(target, where), read, where, once, kind=FlowKind.CHANGES, changes=changes)
+    )
+
+
+def create_auto_cdc_from_snapshot_flow(
+    target: str,
+    source: Any = None,
+    keys: Iterable[Any] = (),
+    stored_as_scd_type: str | int = 1,
+    track_history_column_list: Iterable[Any] | None = None,
+    track_history_except_column_list: Iterable[Any] | None = None,
+    once: bool = False,
+    *,
+    snapshot_and_version: Any = None,
+    name: str | None = None,
+) -> None:
+    """Merge whole snapshots of a source into a streaming table: new keys inserted, changed rows updated, others deleted.
+
+    Args:
+        target: a table of ``dp.create_streaming_table``; it takes no other flow.
+        source: a dataset or table whose rows are the snapshot of each update; or a function of the last version
+            (None at first) that returns a DataFrame and its version, or None where there is no later one.
+            ``snapshot_and_version`` is its older spelling.
+        keys: the columns that tell rows apart; a snapshot has each key once.
+        stored_as_scd_type: as for :func:`create_auto_cdc_flow`, and so the two lists.
+
+    Raises:
+        InvalidChangeFlow: arguments that exclude each other.
+    """
+    registry = active_registry()
+    if registry is None:
+        return
+    where = caller_location()
+    given = source if source is not None else snapshot_and_version
+    if given is None:
+        raise _wrong("a snapshot flow needs a source", where, "Name a table, or give a function of the last version.")
+    snapshots = SnapshotFlow(
+        given,
+        _columns(keys, "keys", where) or (),
+        _history(stored_as_scd_type, where),
+        _columns(track_history_column_list, "track_history_column_list", where),
+        _columns(track_history_except_column_list, "track_history_except_column_list", where),
+    )
+    read: Callable[[], Any] = _reading(registry, given, batch=True) if isinstance(given, str) else lambda: given(None)
+    registry.add_flow(
+        Flow(name or target, registry.canonical(target, where), read, where, once, kind=FlowKind.CHANGES, changes=snapshots)
+    )
+
+
+def _reading(registry: Registry, source: str, *, batch: bool) -> Callable[[], Any]:
+    def read() -> Any:
+        assert registry.reader is not None
+        return registry.reader.read_dataset(source) if batch else registry.reader.read_dataset_stream(source)
+
+    return read
+
+
+def _history(given: str | int, where: SourceLocation | None) -> bool:
+    kind = str(given).upper().removeprefix("SCD TYPE ").strip()
+    if kind not in ("1", "2"):
+        raise _wrong(f"stored_as_scd_type={given!r} is not a type that is kept", where, "Say 1 or 2.")
+    return kind == "2"
+
+
+def _columns(given: Iterable[Any] | None, argument: str, where: SourceLocation | None) -> tuple[Any, ...] | None:
+    if given is None:
+        return None
+    # One bare name is one column; a Spark column is no list of columns either.
+    if isinstance(given, str) or hasattr(given, "_jc"):
+        return (given,)
+    try:
+        return tuple(given)
+    except TypeError:
+        raise _wrong(f"{argument} takes columns", where, f'Write {argument}=["a", "b"].') from None
+
+
+def _text(given: Any, argument: str, where: SourceLocation | None) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise _wrong(f"{argument} takes the name of a dataset or table", where, 'Write source="changes".')
+    return given
+
+
+def _wrong(what: str, where: SourceLocation | None, remedy: str) -> InvalidChangeFlow:
+    return InvalidChangeFlow(f"AUTO CDC: {what}.", where=where, remedy=remedy)
