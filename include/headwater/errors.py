@@ -229,6 +229,8 @@ class SchemaNotInferred(InvalidPipeline):
     """The columns of a source's files can't be found out."""
 
     condition = "SCHEMA_NOT_INFERRED"
+
+
 class InvalidChangeFlow(InvalidPipeline):
     """What AUTO CDC is asked for does not fit together, or does not fit the source's columns."""
 
@@ -308,6 +310,8 @@ class SchemaChanged(UpdateFailed):
 
     condition = "SCHEMA_CHANGED"
     transient = True
+
+
 class NullSequence(FlowFailed):
     """A change event has no sequence, so it can't be ordered; nothing of its batch was written."""
 

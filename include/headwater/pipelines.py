@@ -14,6 +14,7 @@ Declaring runs nothing; ``python -m headwater run DIR`` does. Outside a pipeline
 back as it is, so it can be imported and tested like any other.
 """
 
+from headwater.declarations.auto_cdc import apply_changes, create_auto_cdc_flow
 from headwater.declarations.datasets import (
     create_streaming_table,
     materialized_view,
@@ -31,9 +32,7 @@ from headwater.declarations.expectations import (
 )
 from headwater.declarations.flows import append_flow, replace_flow, update_flow
 from headwater.declarations.not_yet import (
-    apply_changes,
     apply_changes_from_snapshot,
-    create_auto_cdc_flow,
     create_auto_cdc_from_snapshot_flow,
     on_event_hook,
 )

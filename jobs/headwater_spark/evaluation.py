@@ -36,6 +36,7 @@ from headwater.errors import (
     UpdateFailed,
 )
 from headwater.graph.registry import Registry, registering
+from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
 from headwater_spark.expectations import apply_expectations, check_expectations
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
@@ -80,6 +81,7 @@ class Evaluation:
         self.reads_of: dict[str, list[str]] = {}
         self.frames: dict[str, DataFrame] = {}
         self.output_modes: dict[str, OutputMode] = {}
+        self.changes: dict[str, ChangeColumns] = {}
         self._sql = SqlText(session, configuration)
         session.resolution = self
         registry.reader = self
@@ -222,6 +224,7 @@ class Evaluation:
         with self._entered(dataset):
             frames = [(flow, self.evaluate(flow)) for flow in self.flows_of(dataset)]
             self._kinds[dataset.name] = _kind(dataset, frames)
+            self._learn_changes(frames)
             for flow, frame in frames:
                 if frame.isStreaming:
                     check_stream(frame, flow)
@@ -233,9 +236,21 @@ class Evaluation:
                     check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
             given = plain_schema(dataset.schema, dataset.location)
-            schema = merged_schema(dataset, [(flow, frame.schema) for flow, frame in frames], given)
+            schema = merged_schema(
+                dataset, [(flow, self._written(flow, frame)) for flow, frame in frames], given
+            )
         self._schemas[dataset.name] = schema
         return schema
+
+    def _written(self, flow: Flow, frame: DataFrame) -> StructType:
+        """The columns that a flow gives to its target."""
+        changes = self.changes.get(flow.name)
+        return frame.schema if changes is None else changes.target_schema
+
+    def _learn_changes(self, frames: list[tuple[Flow, DataFrame]]) -> None:
+        for flow, frame in frames:
+            if flow.changes is not None:
+                self.changes[flow.name] = change_columns(flow.changes, frame, flow.location)
 
     def table_schema(self, dataset: Dataset) -> StructType:
         """The columns as the table is made with them: of a given schema with NOT NULL, comments and computed columns."""
@@ -264,7 +279,14 @@ class Evaluation:
 
     def forget(self) -> None:
         """Forget what was learned: the registry has changed."""
-        for known in (self._schemas, self._kinds, self.reads_of, self.frames, self.output_modes):
+        for known in (
+            self._schemas,
+            self._kinds,
+            self.reads_of,
+            self.frames,
+            self.output_modes,
+            self.changes,
+        ):
             known.clear()
 
     # -- names ---------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from headwater.errors import DuplicateDataset, FlowWithoutTarget
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
+from headwater_spark.auto_cdc.change_columns import check_only_changes
 from headwater_spark.evaluation import Evaluation
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
@@ -132,6 +133,7 @@ def _check_targets(registry: Registry) -> None:
     registry.check_expectations()
     kinds = {dataset.name: dataset.kind for dataset in registry.datasets()}
     for flow in registry.flows():
+        check_only_changes(flow, registry.flows())
         if flow.target not in kinds:
             raise FlowWithoutTarget(
                 f"The flow {flow.name!r} writes to {flow.target!r}, which nothing declares.",

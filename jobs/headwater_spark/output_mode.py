@@ -20,7 +20,7 @@ _MODES = {"append": "Append", "update": "Update", "complete": "Complete"}
 
 @dataclass(frozen=True)
 class OutputMode:
-    """``name``: append, update, complete or replace; ``keys``: the columns by which rows find those they replace."""
+    """``name``: append, update, complete, replace or changes; ``keys``: the columns by which rows find those they replace."""
 
     name: str = "append"
     keys: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class OutputMode:
     @property
     def query_mode(self) -> str:
         """Spark's output mode of the query."""
-        return "append" if self.name == "replace" else self.name
+        return "append" if self.name in ("replace", "changes") else self.name
 
 
 def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
@@ -43,6 +43,8 @@ def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
         UnsupportedArgument: where the flow asks for what its target can't take.
     """
     check_state(frame, flow)
+    if flow.changes is not None:
+        return OutputMode("changes", tuple(str(key) for key in flow.changes.keys))
     if flow.replacement is not None:
         return _replace(frame, flow)
     reasons = {mode: _objection(frame, mode) for mode in _MODES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any
 import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from tests.pipeline_case import read_rows
 
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
-from headwater_spark.auto_cdc.apply_changes import Applied, ChangeTarget, apply_changes
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
-from headwater_spark.auto_cdc.side_table import Transaction
-from tests.pipeline_case import read_rows
+from headwater_spark.execution.foreach_batch import BatchTransaction
 
 SCHEMA = "key INT, at INT, op STRING, name STRING, city STRING"
 
@@ -28,15 +29,18 @@ class Changes:
         self.spark, self.schema = spark, schema
         self.columns: ChangeColumns = change_columns(flow, spark.createDataFrame([], schema), None)
         self.target = ChangeTarget(root / "table", root / "memory")
-        DeltaTable.create(spark).location(str(self.target.path)).addColumns(self.columns.target_schema).execute()
+        DeltaTable.create(spark).location(str(self.target.path)).addColumns(
+            self.columns.target_schema
+        ).execute()
         self.batches = 0
 
-    def apply(self, rows: Iterable[tuple[Any, ...]], batch: int | None = None) -> Applied:
+    def apply(self, rows: Iterable[tuple[Any, ...]], batch: int | None = None) -> None:
         """Apply a batch; ``batch`` repeats an earlier one."""
         self.batches += batch is None
         frame = self.spark.createDataFrame(list(rows), self.schema)
         number = self.batches if batch is None else batch
-        return apply_changes(frame, self.columns, self.target, Transaction("flow@0", number))
+        metadata = json.dumps({"pipeline": "tests", "flow": "flow", "epoch": 0, "batch": number})
+        apply_changes(frame, self.columns, self.target, BatchTransaction("tests.flow@0", number, metadata))
 
     def rows(self, order: str = "1") -> list[tuple[Any, ...]]:
         """The table's rows, by key."""

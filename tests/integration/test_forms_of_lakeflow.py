@@ -112,7 +112,7 @@ def users_now():
 
 dp.apply_changes(target="users_now", source="user_changes", keys=["user_id"], sequence_by="at", stored_as_scd_type=1)
 """,
-        Refused("UNSUPPORTED_ARGUMENT", "apply_changes(", "AUTO CDC"),
+        Refused("INVALID_CHANGE_FLOW", "apply_changes(", "once=True"),
     ),
     "a join that has a column twice": (
         """

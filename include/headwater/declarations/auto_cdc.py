@@ -1,4 +1,4 @@
-"""AUTO CDC: change events, or whole snapshots, merged into a streaming table by key."""
+"""AUTO CDC: change events merged into a streaming table by key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headwater.declarations.arguments import refuse
-from headwater.definitions.change_flow import ChangeFlow, SnapshotFlow
+from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.source_location import SourceLocation, caller_location
 from headwater.errors import InvalidChangeFlow
@@ -61,10 +61,17 @@ def create_auto_cdc_flow(
     if registry is None:
         return
     where = caller_location()
-    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by, columns_to_update=columns_to_update)
+    refuse(
+        "dp.create_auto_cdc_flow",
+        where,
+        system_sequence_by=system_sequence_by,
+        columns_to_update=columns_to_update,
+    )
     history = _history(stored_as_scd_type, where)
     if history and apply_as_truncates is not None:
-        raise _wrong("apply_as_truncates needs type 1: a history is not emptied", where, "Leave it out, or use type 1.")
+        raise _wrong(
+            "apply_as_truncates needs type 1: a history is not emptied", where, "Leave it out, or use type 1."
+        )
     changes = ChangeFlow(
         source=_text(source, "source", where),
         keys=_columns(keys, "keys", where) or (),
@@ -74,64 +81,35 @@ def create_auto_cdc_flow(
         columns=_columns(column_list, "column_list", where),
         except_columns=_columns(except_column_list, "except_column_list", where),
         ignore_nulls=bool(ignore_null_updates),
-        ignore_nulls_columns=_columns(ignore_null_updates_column_list, "ignore_null_updates_column_list", where),
+        ignore_nulls_columns=_columns(
+            ignore_null_updates_column_list, "ignore_null_updates_column_list", where
+        ),
         ignore_nulls_except=_columns(
             ignore_null_updates_except_column_list, "ignore_null_updates_except_column_list", where
         ),
         history=history,
         tracked_columns=_columns(track_history_column_list, "track_history_column_list", where),
-        untracked_columns=_columns(track_history_except_column_list, "track_history_except_column_list", where),
+        untracked_columns=_columns(
+            track_history_except_column_list, "track_history_except_column_list", where
+        ),
     )
     read = _reading(registry, changes.source, batch=once)
     flow_called = name or flow_name or target
     registry.add_flow(
-        Flow(flow_called, registry.canonical(target, where), read, where, once, kind=FlowKind.CHANGES, changes=changes)
+        Flow(
+            flow_called,
+            registry.canonical(target, where),
+            read,
+            where,
+            once,
+            kind=FlowKind.CHANGES,
+            changes=changes,
+        )
     )
 
 
-def create_auto_cdc_from_snapshot_flow(
-    target: str,
-    source: Any = None,
-    keys: Iterable[Any] = (),
-    stored_as_scd_type: str | int = 1,
-    track_history_column_list: Iterable[Any] | None = None,
-    track_history_except_column_list: Iterable[Any] | None = None,
-    once: bool = False,
-    *,
-    snapshot_and_version: Any = None,
-    name: str | None = None,
-) -> None:
-    """Merge whole snapshots of a source into a streaming table: new keys inserted, changed rows updated, others deleted.
-
-    Args:
-        target: a table of ``dp.create_streaming_table``; it takes no other flow.
-        source: a dataset or table whose rows are the snapshot of each update; or a function of the last version
-            (None at first) that returns a DataFrame and its version, or None where there is no later one.
-            ``snapshot_and_version`` is its older spelling.
-        keys: the columns that tell rows apart; a snapshot has each key once.
-        stored_as_scd_type: as for :func:`create_auto_cdc_flow`, and so the two lists.
-
-    Raises:
-        InvalidChangeFlow: arguments that exclude each other.
-    """
-    registry = active_registry()
-    if registry is None:
-        return
-    where = caller_location()
-    given = source if source is not None else snapshot_and_version
-    if given is None:
-        raise _wrong("a snapshot flow needs a source", where, "Name a table, or give a function of the last version.")
-    snapshots = SnapshotFlow(
-        given,
-        _columns(keys, "keys", where) or (),
-        _history(stored_as_scd_type, where),
-        _columns(track_history_column_list, "track_history_column_list", where),
-        _columns(track_history_except_column_list, "track_history_except_column_list", where),
-    )
-    read: Callable[[], Any] = _reading(registry, given, batch=True) if isinstance(given, str) else lambda: given(None)
-    registry.add_flow(
-        Flow(name or target, registry.canonical(target, where), read, where, once, kind=FlowKind.CHANGES, changes=snapshots)
-    )
+# The legacy name.
+apply_changes = create_auto_cdc_flow
 
 
 def _reading(registry: Registry, source: str, *, batch: bool) -> Callable[[], Any]:
@@ -149,7 +127,9 @@ def _history(given: str | int, where: SourceLocation | None) -> bool:
     return kind == "2"
 
 
-def _columns(given: Iterable[Any] | None, argument: str, where: SourceLocation | None) -> tuple[Any, ...] | None:
+def _columns(
+    given: Iterable[Any] | None, argument: str, where: SourceLocation | None
+) -> tuple[Any, ...] | None:
     if given is None:
         return None
     # One bare name is one column; a Spark column is no list of columns either.

@@ -15,19 +15,9 @@ def _refuse(name: str, remedy: str) -> NoReturn:
 
 
 _CDC = (
-    "AUTO CDC is not there yet. Until then keep the changes in a streaming table, and take the latest row of each key "
-    "in a @dp.materialized_view (row_number() over the keys, newest first)."
+    "AUTO CDC from snapshots is not there yet. Until then read the snapshot in a @dp.materialized_view, or bring changes "
+    "as events and use dp.create_auto_cdc_flow."
 )
-
-
-def create_auto_cdc_flow(*_arguments: Any, **_named: Any) -> NoReturn:
-    """Refused: AUTO CDC is not there yet."""
-    _refuse("create_auto_cdc_flow", _CDC)
-
-
-def apply_changes(*_arguments: Any, **_named: Any) -> NoReturn:
-    """Refused: AUTO CDC is not there yet."""
-    _refuse("apply_changes", _CDC)
 
 
 def create_auto_cdc_from_snapshot_flow(*_arguments: Any, **_named: Any) -> NoReturn:

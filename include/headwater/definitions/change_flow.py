@@ -10,7 +10,7 @@ class ChangeFlow:
 
     Columns are as the user gave them: names, SQL text, or Spark columns (kept as they are; only the engine reads them).
     ``columns`` and ``except_columns``: the columns that the target keeps; at most one of the two is given.
-    ``ignore_nulls`` is None where a null replaces, else the columns whose nulls do not (empty: all, less the exceptions).
+    ``ignore_nulls``: a null leaves the value as it was; the two lists narrow that to some columns.
     """
 
     source: str
@@ -23,19 +23,6 @@ class ChangeFlow:
     ignore_nulls: bool = False
     ignore_nulls_columns: tuple[Any, ...] | None = None
     ignore_nulls_except: tuple[Any, ...] | None = None
-    columns_to_update: str | None = None
-    history: bool = False
-    tracked_columns: tuple[Any, ...] | None = None
-    untracked_columns: tuple[Any, ...] | None = None
-    hydrates: bool = False
-
-
-@dataclass(frozen=True)
-class SnapshotFlow:
-    """How whole snapshots of a source change a target. ``source``: a table's name, or a function that gives versions."""
-
-    source: Any
-    keys: tuple[Any, ...]
     history: bool = False
     tracked_columns: tuple[Any, ...] | None = None
     untracked_columns: tuple[Any, ...] | None = None

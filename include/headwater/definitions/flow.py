@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.source_location import SourceLocation
 
 
@@ -18,6 +19,8 @@ class FlowKind(StrEnum):
     UPDATE = "update"
     # All rows of a key give way to those of a higher sequence.
     REPLACE = "replace"
+    # Change events, merged by key (AUTO CDC).
+    CHANGES = "changes"
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,4 @@ class Flow:
     comment: str | None = None
     kind: FlowKind = FlowKind.DEFAULT
     replacement: Replacement | None = None
+    changes: ChangeFlow | None = None

@@ -15,6 +15,8 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, InvalidExpectation
 
+CHANGE_FEED = "delta.enableChangeDataFeed"
+
 
 class PipelineReader(Protocol):
     """What ``dp.read`` and ``dp.read_stream`` need of the engine."""
@@ -89,7 +91,11 @@ class Registry:
 
     def datasets(self) -> list[Dataset]:
         """All datasets with their expectations."""
-        return [self._with_rules(dataset) for dataset in self._datasets.values()]
+        changing = {flow.target for flow in self._flows.values() if flow.changes is not None}
+        return [
+            _with_change_feed(found) if found.name in changing else found
+            for found in map(self._with_rules, self._datasets.values())
+        ]
 
     def flows(self) -> list[Flow]:
         """All flows."""
@@ -124,6 +130,11 @@ class Registry:
         function = self._functions.get(dataset.name)
         rules = self._expectations.get(id(function), []) if function is not None else []
         return replace(dataset, expectations=(*dataset.expectations, *rules)) if rules else dataset
+
+
+def _with_change_feed(dataset: Dataset) -> Dataset:
+    # Rows of a target of AUTO CDC change; who reads on follows its change feed, unless the user turned that off.
+    return replace(dataset, table_properties={CHANGE_FEED: "true", **dataset.table_properties})
 
 
 _ACTIVE: ContextVar[Registry | None] = ContextVar("headwater_registry", default=None)

@@ -115,7 +115,9 @@ def _sorted(
         deleted = is_delete is not None and is_delete(row)
         found[tuple(row[key] for key in keys)][at].append(None if deleted else row)
     ordered = sorted(found.items(), key=lambda item: _comparable(item[0]))
-    return {key: [(at, winner(same)) for at, same in sorted(events.items())] for key, events in ordered}, cleared
+    return {
+        key: [(at, winner(same)) for at, same in sorted(events.items())] for key, events in ordered
+    }, cleared
 
 
 def _winner(same: list[Row | None]) -> Row | None:
@@ -127,7 +129,9 @@ def _winner_by_column(same: list[Row | None]) -> Row | None:
     rows = [row for row in same if row is not None]
     if len(rows) < len(same):
         return None
-    return {name: max((row[name] for row in rows), key=lambda value: _comparable([value])) for name in rows[0]}
+    return {
+        name: max((row[name] for row in rows), key=lambda value: _comparable([value])) for name in rows[0]
+    }
 
 
 def _comparable(values: Iterable[Any]) -> tuple[tuple[bool, Any], ...]:

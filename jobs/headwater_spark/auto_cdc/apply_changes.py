@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +20,9 @@ from headwater.errors import ChangeFlowChanged, FlowFailed
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
-from headwater_spark.auto_cdc.side_table import RETENTION, RETENTION_PROPERTY, SideTable, Transaction, committed
+from headwater_spark.auto_cdc.side_table import RETENTION, RETENTION_PROPERTY, SideTable
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.sink_commits import has_transaction
 
 # Several flows may write one target, side by side in one application: each batch decides over what the last one left.
 _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -34,25 +37,19 @@ class ChangeTarget:
     retention: timedelta = RETENTION
 
     @classmethod
-    def of(cls, path: Path, memory: Path, properties: dict[str, str]) -> ChangeTarget:
+    def of(cls, path: Path, memory: Path, properties: Mapping[str, str]) -> ChangeTarget:
         """The target with the retention that its properties ask for."""
         seconds = properties.get(RETENTION_PROPERTY)
         return cls(path, memory, timedelta(seconds=float(seconds)) if seconds is not None else RETENTION)
 
 
-@dataclass(frozen=True)
-class Applied:
-    """What a batch did: ``late`` events were outdated when they came. All zero where it had been applied before."""
-
-    received: int = 0
-    upserted: int = 0
-    deleted: int = 0
-    late: int = 0
-
-
 def apply_changes(
-    batch: DataFrame, columns: ChangeColumns, target: ChangeTarget, transaction: Transaction, where: object = None
-) -> Applied:
+    batch: DataFrame,
+    columns: ChangeColumns,
+    target: ChangeTarget,
+    transaction: BatchTransaction,
+    where: object = None,
+) -> None:
     """Merge a micro-batch into its target, once.
 
     Args:
@@ -65,8 +62,8 @@ def apply_changes(
     """
     spark = batch.sparkSession
     with _TARGETS[target.path]:
-        if committed(target.path, transaction):
-            return Applied()
+        if has_transaction(target.path, transaction.application, transaction.batch_id):
+            return
         side = SideTable(spark, target.memory / "events")
         side.recover(target.path)
         table = DeltaTable.forPath(spark, str(target.path))
@@ -74,7 +71,6 @@ def apply_changes(
         with change_batch(batch, columns, where) as events:
             if events.kept or events.cleared_at is not None:
                 _merge(columns)(events, table, side, transaction)
-            return _applied(target.path, transaction, events.received, events.kept)
 
 
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
@@ -110,7 +106,12 @@ def check_unchanged(columns: ChangeColumns, target: ChangeTarget, where: object)
     before = json.loads(path.read_text(encoding="utf-8"))
     new = set(now["values"]) - set(before["values"])
     now_of_old = {**now, "tracked": [name for name in now["tracked"] if name not in new]}
-    names = {"type": "stored_as_scd_type", "keys": "keys", "sequence": "the type of sequence_by", "tracked": "the tracked columns"}
+    names = {
+        "type": "stored_as_scd_type",
+        "keys": "keys",
+        "sequence": "the type of sequence_by",
+        "tracked": "the tracked columns",
+    }
     for part, words in names.items():
         if before[part] != now_of_old[part]:
             raise ChangeFlowChanged(
@@ -144,16 +145,3 @@ def _check_types(columns: ChangeColumns, table: DeltaTable, where: object) -> No
                 where=where,
                 remedy="Cast it in the source, or fill the table anew with --full-refresh.",
             )
-
-
-def _applied(path: Path, transaction: Transaction, received: int, kept: int) -> Applied:
-    from deltalake import DeltaTable as LogReader
-
-    for commit in LogReader(str(path)).history(5):
-        metadata = json.loads(commit.get("userMetadata") or "{}")
-        if metadata.get("transaction") == [transaction.app_id, transaction.version]:
-            metrics = {k: int(v) for k, v in commit.get("operationMetrics", {}).items() if str(v).isdigit()}
-            upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
-            deleted = metrics.get("numTargetRowsDeleted", 0)
-            return Applied(received, upserted, deleted, max(0, kept - upserted - deleted))
-    return Applied(received, 0, 0, kept)

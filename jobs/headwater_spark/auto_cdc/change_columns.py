@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType, StructField, StructType, VariantType
 
-from headwater.definitions.change_flow import ChangeFlow, SnapshotFlow
+from headwater.definitions.change_flow import ChangeFlow
+from headwater.definitions.flow import Flow
 from headwater.errors import InvalidChangeFlow
 from headwater_spark.loader.source_errors import describe
 from headwater_spark.schemas import stored_schema
@@ -63,7 +64,7 @@ class ChangeColumns:
         return next(field.dataType for field in self.fields if field.name == name)
 
 
-def change_columns(flow: ChangeFlow | SnapshotFlow, frame: DataFrame, where: object) -> ChangeColumns:
+def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeColumns:
     """Check a change flow against the rows that it reads.
 
     Raises:
@@ -74,21 +75,15 @@ def change_columns(flow: ChangeFlow | SnapshotFlow, frame: DataFrame, where: obj
     keys = reading.names(flow.keys, "keys")
     if not keys:
         raise _wrong("keys are needed: the columns that tell which row an event is about", where)
-    if isinstance(flow, SnapshotFlow):
-        fields = tuple(schema.fields)
-        sequence, deletes, truncate, ignored = F.lit(None), F.lit(False), None, ()
-        sequence_column: str | None = None
-    else:
-        fields = _chosen(flow, reading, keys, schema, where)
-        sequence = reading.expression(flow.sequence_by, "sequence_by")
-        deletes = F.coalesce(reading.condition(flow.apply_as_deletes, "apply_as_deletes"), F.lit(False))
-        truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
-        truncate = None if truncate is None else F.coalesce(truncate, F.lit(False))
-        sequence_column = reading.plain_name(flow.sequence_by)
-        ignored = _ignored(flow, reading, [f.name for f in fields if f.name not in keys], where)
+    fields = _chosen(flow, reading, keys, schema, where)
     chosen = [field.name for field in fields]
+    values = [name for name in chosen if name not in keys]
+    sequence = reading.expression(flow.sequence_by, "sequence_by")
+    deletes = reading.condition(flow.apply_as_deletes, "apply_as_deletes")
+    truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
+    sequence_column = reading.plain_name(flow.sequence_by)
     sequence_type = frame.select(sequence.alias("s")).schema[0].dataType
-    if not isinstance(flow, SnapshotFlow) and not orderable(sequence_type):
+    if not orderable(sequence_type):
         raise _wrong(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
     return ChangeColumns(
         tuple(keys),
@@ -96,12 +91,24 @@ def change_columns(flow: ChangeFlow | SnapshotFlow, frame: DataFrame, where: obj
         sequence,
         sequence_type,
         sequence_column if sequence_column in chosen else None,
-        deletes,
-        truncate,
+        F.lit(False) if deletes is None else F.coalesce(deletes, F.lit(False)),
+        None if truncate is None else F.coalesce(truncate, F.lit(False)),
         flow.history,
-        tuple(_tracked(flow, reading, [name for name in chosen if name not in keys], where)),
-        tuple(ignored),
+        tuple(_tracked(flow, reading, values, where)),
+        tuple(_ignored(flow, reading, values, where)),
     )
+
+
+def check_only_changes(flow: Flow, flows: list[Flow]) -> None:
+    """Raise InvalidChangeFlow where the target of a change flow takes other rows too: those would have no sequence."""
+    other = next((f for f in flows if f.target == flow.target and f.changes is None), None)
+    if flow.changes is not None and other is not None:
+        raise InvalidChangeFlow(
+            f"AUTO CDC: {flow.target!r} takes changes from {flow.name!r}, and rows from {other.name!r}.",
+            where=flow.location,
+            remedy=f'Declare the target by dp.create_streaming_table("{flow.target}") without a query. To fill it first, '
+            "give the query to a view of its own and add dp.create_auto_cdc_flow(..., source=view, name=..., once=True).",
+        )
 
 
 def orderable(kind: DataType) -> bool:
@@ -137,7 +144,9 @@ class _Reading:
             if name is None:
                 near = difflib.get_close_matches(str(item), self._frame.columns, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise _wrong(f"{argument} names {str(item)!r}, which the source does not have{hint}", self._where)
+                raise _wrong(
+                    f"{argument} names {str(item)!r}, which the source does not have{hint}", self._where
+                )
             if name in found:
                 raise _wrong(f"{argument} names {name!r} twice", self._where)
             found.append(name)
@@ -157,7 +166,7 @@ class _Reading:
     def condition(self, given: Any, argument: str) -> Column | None:
         """A condition over the source, None where none was given."""
         if given is None:
-            return F.lit(False) if argument == "apply_as_deletes" else None
+            return None
         column = self.expression(given, argument)
         if self._frame.select(column).schema[0].dataType.simpleString() not in ("boolean", "void"):
             raise _wrong(f"{argument} is no condition", self._where)
@@ -183,18 +192,25 @@ def _chosen(
 def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
     if flow.ignore_nulls_columns is not None and flow.ignore_nulls_except is not None:
         raise _wrong(
-            "ignore_null_updates_column_list and ignore_null_updates_except_column_list exclude each other", where
+            "ignore_null_updates_column_list and ignore_null_updates_except_column_list exclude each other",
+            where,
         )
     if flow.ignore_nulls_columns is not None:
-        return [n for n in reading.names(flow.ignore_nulls_columns, "ignore_null_updates_column_list") if n in values]
+        return [
+            n
+            for n in reading.names(flow.ignore_nulls_columns, "ignore_null_updates_column_list")
+            if n in values
+        ]
     left_out = reading.names(flow.ignore_nulls_except, "ignore_null_updates_except_column_list")
     wanted = flow.ignore_nulls or flow.ignore_nulls_except is not None
     return [name for name in values if name not in left_out] if wanted else []
 
 
-def _tracked(flow: ChangeFlow | SnapshotFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
+def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
     if flow.tracked_columns is not None and flow.untracked_columns is not None:
-        raise _wrong("track_history_column_list and track_history_except_column_list exclude each other", where)
+        raise _wrong(
+            "track_history_column_list and track_history_except_column_list exclude each other", where
+        )
     if not flow.history:
         if flow.tracked_columns is not None or flow.untracked_columns is not None:
             raise _wrong("only type 2 keeps a history to track", where)

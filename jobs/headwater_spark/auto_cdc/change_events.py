@@ -130,9 +130,7 @@ def _reduced(events: DataFrame, columns: ChangeColumns) -> DataFrame:
         grouped = events.groupBy(*keys, TRUNCATE, F.col(SEQUENCE).alias("at")).agg(winner, *counts).drop("at")
     else:
         # Column by column, each event may still say something.
-        return events.withColumns(
-            {COUNT: F.lit(1), _NO_SEQUENCE: F.col(SEQUENCE).isNull(), _NO_KEY: no_key}
-        )
+        return events.withColumns({COUNT: F.lit(1), _NO_SEQUENCE: F.col(SEQUENCE).isNull(), _NO_KEY: no_key})
     return grouped.select(*keys, TRUNCATE, COUNT, _NO_SEQUENCE, _NO_KEY, "winner.*")
 
 
@@ -149,9 +147,16 @@ def _facts(columns: ChangeColumns) -> list[Column]:
     ]
     first = next(field for field in columns.fields if field.name == columns.keys[0])
     # Files are skipped by the least and greatest value of a column, which Delta keeps for plain types.
-    if isinstance(first.dataType, AtomicType) and first.dataType.typeName() not in ("binary", "boolean", "variant"):
+    if isinstance(first.dataType, AtomicType) and first.dataType.typeName() not in (
+        "binary",
+        "boolean",
+        "variant",
+    ):
         key = F.col(_quoted(first.name))
-        facts += [encoded(F.min(key), first.dataType).alias("low"), encoded(F.max(key), first.dataType).alias("high")]
+        facts += [
+            encoded(F.min(key), first.dataType).alias("low"),
+            encoded(F.max(key), first.dataType).alias("high"),
+        ]
     return facts
 
 
@@ -159,10 +164,14 @@ def _refuse_nulls(found: Any, where: object) -> None:
     remedy = "Filter such events out before, or count them: @dp.expect_or_drop on a view that the flow reads."
     if found["no_sequence"]:
         raise NullSequence(
-            "A change event's sequence_by is NULL; nothing of its batch was written.", where=where, remedy=remedy
+            "A change event's sequence_by is NULL; nothing of its batch was written.",
+            where=where,
+            remedy=remedy,
         )
     if found["no_key"]:
-        raise NullKey("A change event's key is NULL; nothing of its batch was written.", where=where, remedy=remedy)
+        raise NullKey(
+            "A change event's key is NULL; nothing of its batch was written.", where=where, remedy=remedy
+        )
 
 
 def _any(conditions: Iterator[Column] | Any) -> Column:

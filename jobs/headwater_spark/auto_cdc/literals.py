@@ -13,7 +13,8 @@ def encoded(value: Column, kind: DataType) -> Column:
     """``value`` in a form that comes through the driver unchanged."""
     if isinstance(kind, StructType):
         return F.when(
-            value.isNotNull(), F.struct(*(encoded(value.getField(f.name), f.dataType).alias(f.name) for f in kind.fields))
+            value.isNotNull(),
+            F.struct(*(encoded(value.getField(f.name), f.dataType).alias(f.name) for f in kind.fields)),
         )
     if isinstance(kind, TimestampType):
         return F.unix_micros(value)
@@ -25,7 +26,9 @@ def literal(value: Any, kind: DataType) -> Column:
     if value is None:
         return F.lit(None).cast(kind)
     if isinstance(kind, StructType):
-        return F.struct(*(literal(part, f.dataType).alias(f.name) for part, f in zip(value, kind.fields, strict=True)))
+        return F.struct(
+            *(literal(part, f.dataType).alias(f.name) for part, f in zip(value, kind.fields, strict=True))
+        )
     if isinstance(kind, TimestampType):
         return F.timestamp_micros(F.lit(value))
     return F.unhex(F.lit(value)) if isinstance(kind, BinaryType) else F.lit(value).cast(kind)

@@ -15,7 +15,9 @@ from pyspark.sql.types import DataType, StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable
-from headwater_spark.auto_cdc.side_table import GONE, SideTable, Transaction, committing
+from headwater_spark.auto_cdc.side_table import GONE, SideTable
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.targets.delta_merge import committing
 
 DELETED_AT, WRITTEN_AT, COLUMNS_AT = f"{OWN}deleted_at", f"{OWN}written_at", f"{OWN}columns_at"
 # Expires: keys that are deleted, and not written since.
@@ -24,13 +26,15 @@ _ROW_HERE = f"{OWN}here"
 Path = tuple[str, ...]
 
 
-def merge_by_column(batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: Transaction) -> None:
+def merge_by_column(
+    batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: BatchTransaction
+) -> None:
     """Merge a batch into a type 1 target whose columns are decided one by one."""
     columns = batch.columns
     leaves = list(_leaves(columns))
     state = _state(batch, leaves, side.read(), target).persist()
     try:
-        _remember(state, columns, leaves, side, transaction)
+        _remember(state, columns, side, transaction)
         _merge(batch, state, target, transaction)
     finally:
         state.unpersist()
@@ -89,7 +93,9 @@ def _with_known(
     held = known.schema[COLUMNS_AT].dataType
     assert isinstance(held, StructType)
     at = [
-        (F.col(COLUMNS_AT).getField(_label(path)) if _label(path) in held.names else F.lit(None).cast(kind)).alias(name)
+        (
+            F.col(COLUMNS_AT).getField(_label(path)) if _label(path) in held.names else F.lit(None).cast(kind)
+        ).alias(name)
         for name, (path, _, _) in zip(names, leaves, strict=True)
     ]
     about = known.alias("k").where(batch.prunes("k")).select(
@@ -106,7 +112,9 @@ def _with_rows(
     keys = list(batch.columns.keys)
     rows = target.toDF()
     here = [
-        (_at(F.col(f"`{path[0]}`"), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(f"t{number}")
+        (_at(F.col(f"`{path[0]}`"), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(
+            f"t{number}"
+        )
         for number, (path, kind, _) in enumerate(leaves)
     ]
     held = rows.alias("t").where(batch.prunes("t")).select(
@@ -115,14 +123,19 @@ def _with_rows(
     return joined.join(held, keys, "left")
 
 
-def _decided(joined: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path, DataType, bool]]) -> DataFrame:
+def _decided(
+    joined: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path, DataType, bool]]
+) -> DataFrame:
     deleted = F.greatest("known_deleted", "batch_deleted")
     written = F.greatest("known_written", "batch_written")
     values: dict[Path, Column] = {}
     at: list[Column] = []
     for number, (path, kind, _) in enumerate(leaves):
         old_at = F.col(f"a{number}")
-        old = F.when(old_at.isNotNull(), F.struct(old_at.alias("at"), comparable(F.col(f"t{number}"), kind).alias("value")))
+        old = F.when(
+            old_at.isNotNull(),
+            F.struct(old_at.alias("at"), comparable(F.col(f"t{number}"), kind).alias("value")),
+        )
         takes = F.coalesce(F.col(f"o{number}") > old, F.col(f"o{number}").isNotNull())
         found_at = F.when(takes, F.col(f"o{number}.at")).otherwise(old_at)
         holds = found_at.isNotNull() & (deleted.isNull() | (found_at > deleted))
@@ -142,15 +155,19 @@ def _decided(joined: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path,
 
 
 def _remember(
-    state: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path, DataType, bool]], side: SideTable, transaction: Transaction
-) -> None:  # fmt: skip
+    state: DataFrame, columns: ChangeColumns, side: SideTable, transaction: BatchTransaction
+) -> None:
     rows = state.select(
-        *(F.col(f"`{key}`") for key in columns.keys), DELETED_AT, WRITTEN_AT, COLUMNS_AT, F.lit(False).alias(GONE)
+        *(F.col(f"`{key}`") for key in columns.keys),
+        DELETED_AT,
+        WRITTEN_AT,
+        COLUMNS_AT,
+        F.lit(False).alias(GONE),
     )
     side.merge(rows, list(columns.keys), transaction)
 
 
-def _merge(batch: ChangeBatch, state: DataFrame, target: DeltaTable, transaction: Transaction) -> None:
+def _merge(batch: ChangeBatch, state: DataFrame, target: DeltaTable, transaction: BatchTransaction) -> None:
     columns = batch.columns
     on = batch.prunes("t")
     for key in columns.keys:

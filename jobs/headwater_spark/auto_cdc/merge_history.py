@@ -17,14 +17,20 @@ from pyspark.sql.types import DataType, StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, OWN, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, flat, row_type
-from headwater_spark.auto_cdc.side_table import GONE, SideTable, Transaction, committing
+from headwater_spark.auto_cdc.side_table import GONE, SideTable
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.targets.delta_merge import committing
 
 # Every remembered event may be forgotten in time: what is lost is only how far back late events can be placed.
 EXPIRES = "true"
-_RUN, _STARTS, _FILLED, _EVENTS, _SINCE = (f"{OWN}{n}" for n in ("run", "starts", "filled", "events", "since"))
+_RUN, _STARTS, _FILLED, _EVENTS, _SINCE = (
+    f"{OWN}{n}" for n in ("run", "starts", "filled", "events", "since")
+)
 
 
-def merge_history(batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: Transaction) -> None:
+def merge_history(
+    batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: BatchTransaction
+) -> None:
     """Merge a batch into a type 2 target."""
     columns = batch.columns
     shown = _shown(batch, target).persist()
@@ -70,7 +76,9 @@ def _known(batch: ChangeBatch, remembered: DataFrame | None, shown: DataFrame) -
     since = F.broadcast(since.select(*_keys(columns), F.least("a", "b").alias(_SINCE)))
     row = _as(F.col(ROW), remembered.schema[ROW].dataType, row_type(columns))
     about = remembered.alias("k").where(batch.prunes("k")).join(since, keys)
-    return about.where(F.col(SEQUENCE) >= F.col(_SINCE)).select(*_keys(columns), SEQUENCE, DELETE, row.alias(ROW))
+    return about.where(F.col(SEQUENCE) >= F.col(_SINCE)).select(
+        *_keys(columns), SEQUENCE, DELETE, row.alias(ROW)
+    )
 
 
 def _events(batch: ChangeBatch, shown: DataFrame, known: DataFrame | None) -> DataFrame:
@@ -134,12 +142,18 @@ def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
         value = F.col(f"{ROW}.`{field.name}`")
         # The delete that a life begins with says nothing of columns.
         value = F.when(~F.col(DELETE), value)
-        fields.append((inherited(value, field.dataType) if field.name in columns.ignored else value).alias(field.name))
+        fields.append(
+            (inherited(value, field.dataType) if field.name in columns.ignored else value).alias(field.name)
+        )
     return lives.withColumn(_FILLED, F.struct(*fields)).drop(life)
 
 
 def _remember(
-    batch: ChangeBatch, groups: DataFrame, known: DataFrame | None, side: SideTable, transaction: Transaction
+    batch: ChangeBatch,
+    groups: DataFrame,
+    known: DataFrame | None,
+    side: SideTable,
+    transaction: BatchTransaction,
 ) -> None:
     columns = batch.columns
     kind = row_type(columns)
@@ -163,7 +177,11 @@ def _remember(
             ~comparable(F.col(f"w.{ROW}"), kind).eqNullSafe(comparable(F.col(f"k.{ROW}"), kind))
         ).select(*(F.col(f"`{n}`") for n in same), F.col(f"w.{ROW}").alias(ROW))  # fmt: skip
         gone = known.join(wanted.select(*(F.col(f"`{n}`") for n in identity)), identity, "left_anti")
-        changes = new.unionByName(changed).withColumn(GONE, F.lit(False)).unionByName(gone.withColumn(GONE, F.lit(True)))
+        changes = (
+            new.unionByName(changed)
+            .withColumn(GONE, F.lit(False))
+            .unionByName(gone.withColumn(GONE, F.lit(True)))
+        )
     changes = changes.persist()
     try:
         if not changes.isEmpty():
@@ -173,7 +191,7 @@ def _remember(
 
 
 def _merge(
-    batch: ChangeBatch, groups: DataFrame, shown: DataFrame, target: DeltaTable, transaction: Transaction
+    batch: ChangeBatch, groups: DataFrame, shown: DataFrame, target: DeltaTable, transaction: BatchTransaction
 ) -> None:
     columns, kind = batch.columns, row_type(batch.columns)
     wanted = groups.where(~F.col(DELETE)).select(*_keys(columns), F.col(_FILLED).alias(ROW), START_AT, END_AT)
@@ -187,7 +205,9 @@ def _merge(
     )
     differs = F.col("new").isNull() | F.col("old").isNull() | ~same
     source = both.where(differs).withColumn(GONE, F.col("new").isNull())
-    source = flat(source.select(*(F.col(f"`{n}`") for n in identity), END_AT, ROW, GONE), columns, (START_AT, END_AT))
+    source = flat(
+        source.select(*(F.col(f"`{n}`") for n in identity), END_AT, ROW, GONE), columns, (START_AT, END_AT)
+    )
     on = batch.prunes("t") & _can_change(batch)
     for name in identity:
         on = on & (F.col(f"t.`{name}`") == F.col(f"s.`{name}`"))

@@ -13,7 +13,9 @@ from pyspark.sql import functions as F
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, flat
 from headwater_spark.auto_cdc.literals import encoded, literal
-from headwater_spark.auto_cdc.side_table import GONE, SideTable, Transaction, committing
+from headwater_spark.auto_cdc.side_table import GONE, SideTable
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.targets.delta_merge import committing
 
 # In the side table: the last sequence of a key, and whether it was a delete. All keys NULL: the last truncate.
 AT, DELETED = f"{OWN}at", f"{OWN}deleted"
@@ -21,7 +23,9 @@ _TIE, _CLEARED = f"{OWN}tie", f"{OWN}cleared"
 EXPIRES = DELETED
 
 
-def merge_latest(batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: Transaction) -> None:
+def merge_latest(
+    batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: BatchTransaction
+) -> None:
     """Merge a batch into a type 1 target."""
     known = side.read()
     cleared_at = _cleared_at(batch, known)
@@ -61,7 +65,11 @@ def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column |
 
 
 def _remember(
-    batch: ChangeBatch, live: DataFrame, side: SideTable, transaction: Transaction, cleared_at: Column | None
+    batch: ChangeBatch,
+    live: DataFrame,
+    side: SideTable,
+    transaction: BatchTransaction,
+    cleared_at: Column | None,
 ) -> None:
     keys = list(batch.columns.keys)
     if batch.columns.sequence_column is not None:
@@ -86,7 +94,7 @@ def _merge(
     events: DataFrame,
     known: DataFrame | None,
     target: DeltaTable,
-    transaction: Transaction,
+    transaction: BatchTransaction,
     cleared_at: Column | None,
 ) -> None:
     columns = batch.columns

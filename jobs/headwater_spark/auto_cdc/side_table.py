@@ -16,25 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, TimestampType
 
+from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN
+from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
+from headwater_spark.execution.sink_commits import has_transaction
+from headwater_spark.execution.targets.delta_merge import committing
 
 RECORDED_AT = f"{OWN}recorded_at"
+# Of a row that is to be removed.
+GONE = f"{OWN}gone"
 # The property with which a table says how long deletes are remembered; the default is Lakeflow's two days.
 RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 RETENTION = timedelta(days=2)
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """What names a batch of a flow: the same after a replay."""
-
-    app_id: str
-    version: int
-    metadata: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class SideTable:
     @property
     def exists(self) -> bool:
         """Whether anything was ever remembered."""
-        return (self.path / "_delta_log").is_dir()
+        return table_exists(self.path)
 
     def read(self) -> DataFrame | None:
         """The rows as they stand now, whatever is committed later; None where there is no table."""
@@ -56,14 +53,16 @@ class SideTable:
         version = self._log().version()
         return self.spark.read.format("delta").option("versionAsOf", version).load(str(self.path))
 
-    def merge(self, changes: DataFrame, keys: Sequence[str], transaction: Transaction) -> None:
+    def merge(self, changes: DataFrame, keys: Sequence[str], transaction: BatchTransaction) -> None:
         """Put ``changes`` in the place of the rows with the same keys; those whose ``__hw_gone`` is true are removed."""
         schema = StructType([*changes.drop(GONE).schema.fields, StructField(RECORDED_AT, TimestampType())])
         if not self.exists:
-            DeltaTable.createIfNotExists(self.spark).location(str(self.path)).addColumns(_nullable(schema)).execute()
+            DeltaTable.createIfNotExists(self.spark).location(str(self.path)).addColumns(
+                _nullable(schema)
+            ).execute()
         source = changes.withColumn(RECORDED_AT, F.current_timestamp())
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
-        values = {f"`{name}`": f"s.`{name}`" for name in schema.names}
+        values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in schema.names}
         merge = (
             DeltaTable.forPath(self.spark, str(self.path)).alias("t").merge(source.alias("s"), same)
             .withSchemaEvolution()
@@ -82,8 +81,7 @@ class SideTable:
         batch = _batch_of(last.get("userMetadata"))
         if batch is None or last["version"] == 0:
             return
-        done = _transaction_version(target, batch[0])
-        if done is None or done < batch[1]:
+        if not has_transaction(target, *batch):
             DeltaTable.forPath(self.spark, str(self.path)).restoreToVersion(int(last["version"]) - 1)
 
     def expire(self, retention: timedelta, condition: str) -> None:
@@ -110,49 +108,13 @@ class SideTable:
         return LogReader(str(self.path))
 
 
-GONE = f"{OWN}gone"
-
-
-class committing:  # noqa: N801 - reads as a verb: with committing(...)
-    """Inside the block, Delta's commits of this session carry the transaction, and are left out if it was committed."""
-
-    _CONF = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion", "spark.databricks.delta.commitInfo.userMetadata"  # fmt: skip
-
-    def __init__(self, spark: SparkSession, transaction: Transaction) -> None:
-        self._spark = spark
-        self._transaction = transaction
-
-    def __enter__(self) -> None:
-        mine = self._transaction
-        metadata = {**json.loads(mine.metadata or "{}"), "transaction": [mine.app_id, mine.version]}
-        for key, value in zip(self._CONF, (mine.app_id, str(mine.version), json.dumps(metadata)), strict=True):
-            self._spark.conf.set(key, value)
-
-    def __exit__(self, *_: object) -> None:
-        for key in self._CONF:
-            self._spark.conf.unset(key)
-
-
-def committed(table: Path, transaction: Transaction) -> bool:
-    """Whether a table has this transaction, or a later one of the same writer."""
-    done = _transaction_version(table, transaction.app_id)
-    return done is not None and done >= transaction.version
-
-
-def _transaction_version(table: Path, app_id: str) -> int | None:
-    from deltalake import DeltaTable as LogReader
-
-    if not (table / "_delta_log").is_dir():
-        return None
-    return LogReader(str(table)).transaction_version(app_id)
-
-
 def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:
     try:
-        app_id, version = json.loads(user_metadata or "{}")["transaction"]
+        told = json.loads(user_metadata or "{}")
+        # A flow that runs once has one batch.
+        return application_id(told["pipeline"], told["flow"], int(told["epoch"])), int(told.get("batch", 0))
     except (ValueError, KeyError, TypeError):
         return None
-    return str(app_id), int(version)
 
 
 def _nullable(schema: StructType) -> StructType:

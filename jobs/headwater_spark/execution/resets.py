@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 from headwater.graph.update_plan import ResetStage, UpdatePlan
 from headwater_spark.execution.tables import empty_table
@@ -59,6 +60,8 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
         }
         schema = context.pipeline.evaluation.table_schema(dataset)
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
+        # Sequences and tombstones of rows that are no more.
+        shutil.rmtree(context.change_memory(dataset.name), ignore_errors=True)
     for checkpoint in checkpoints:
         state = checkpoint.read_state()
         assert state is not None

@@ -117,7 +117,7 @@ def _submit(
 def _merges(context: UpdateContext, stage: RefreshStage) -> bool:
     """Whether rows are merged into the table, which must be there for it."""
     modes = context.pipeline.evaluation.output_modes
-    return any(modes[flow].name in ("update", "replace") for flow in stage.flows if flow in modes)
+    return any(modes[flow].name in ("update", "replace", "changes") for flow in stage.flows if flow in modes)
 
 
 def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:

@@ -14,8 +14,10 @@ from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.definitions.sink import SinkKind
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchWriter, application_id
+from headwater_spark.execution.targets.auto_cdc import AutoCdc
 from headwater_spark.execution.targets.delta_merge import DeltaMerge
 from headwater_spark.execution.targets.delta_replace import DeltaReplace
 from headwater_spark.execution.targets.user_function import UserFunction
@@ -68,9 +70,18 @@ def batch_target(
     sink = dataset.sink
     if sink is not None:
         return UserFunction(sink.function) if sink.function is not None else None
+    if flow.changes is not None:
+        return change_target(context, dataset, flow)
     if flow.replacement is not None:
         return DeltaReplace(context.table_path(dataset), flow.replacement)
     return DeltaMerge(context.table_path(dataset), mode.keys) if mode.name == "update" else None
+
+
+def change_target(context: UpdateContext, dataset: Dataset, flow: Flow) -> AutoCdc:
+    """What takes the batches of a change flow."""
+    memory = context.change_memory(dataset.name)
+    target = ChangeTarget.of(context.table_path(dataset), memory, dataset.table_properties)
+    return AutoCdc(target, context.pipeline.evaluation.changes[flow.name], flow.location)
 
 
 def _start_native(

@@ -43,6 +43,10 @@ class UpdateContext:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
 
+    def change_memory(self, dataset: str) -> Path:
+        """The folder for what AUTO CDC remembers beside a table."""
+        return self.pipeline.project.state_folder / "system" / "auto_cdc" / dataset
+
     def unused_epoch(self, dataset: str, flow: str) -> int:
         """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""
         checkpoint = self.checkpoint(dataset, flow)

@@ -72,7 +72,7 @@ def streams_of_changing_tables(case: FlowCase) -> Iterator[Finding]:
             yield case.find(
                 "HW201",
                 f"It reads {source.name!r} as a stream, and each batch replaces rows of that table: the next update fails.",
-                f'Read it as a batch, dp.read("{source.name}"), or give its aggregation a watermark, so that it only appends.',
+                f'Read it as a batch, dp.read("{source.name}"), follow its changes with .option("readChangeFeed", "true"), or give its aggregation a watermark, so that it only appends.',
                 ("read_stream", "table"),
             )
         if source.kind is SourceKind.DELTA:

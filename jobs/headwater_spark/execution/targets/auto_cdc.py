@@ -1,0 +1,35 @@
+"""Merge a batch of change events into a streaming table (AUTO CDC)."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes, check_unchanged, expire
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.sink_commits import has_transaction
+
+
+class AutoCdc:
+    """Takes the batches of a change flow. ``where``: the flow's line, for errors."""
+
+    # The rows are reduced and kept by the merge itself.
+    passes = 1
+
+    def __init__(self, target: ChangeTarget, columns: ChangeColumns, where: object) -> None:
+        self._target = target
+        self._columns = columns
+        self._where = where
+        self._ready = False
+
+    def has(self, transaction: BatchTransaction) -> bool:
+        """Whether the table has the transaction."""
+        return has_transaction(self._target.path, transaction.application, transaction.batch_id)
+
+    def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
+        """Merge in one commit; nothing happens where the table has the transaction already."""
+        if not self._ready:
+            check_unchanged(self._columns, self._target, self._where)
+            expire(rows.sparkSession, self._columns, self._target)
+            self._ready = True
+        apply_changes(rows, self._columns, self._target, transaction, self._where)
