@@ -105,7 +105,7 @@ def _merge(
     same = [F.col(f"t.`{key}`") == F.col(f"s.`{key}`") for key in columns.keys]
     clears = batch.cleared_at is not None
     on = _all(same) if clears else _all([*same, batch.prunes("t")])
-    newer = _newer(batch)
+    newer = _newer(batch, target.toDF().columns)
     merge = target.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
     merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
     merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=_values(batch))
@@ -129,10 +129,10 @@ def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> Da
     )
 
 
-def _newer(batch: ChangeBatch) -> Column:
+def _newer(batch: ChangeBatch, held: list[str]) -> Column:
     """Whether an event outdates the row that the target has."""
     columns = batch.columns
-    greater = _greater(batch)
+    greater = _greater(batch, held)
     if columns.sequence_column is None:
         return ~F.col(f"s.{_TIE}") | greater
     at, row_at = F.col(f"s.{SEQUENCE}"), F.col(f"t.`{columns.sequence_column}`")
@@ -140,9 +140,13 @@ def _newer(batch: ChangeBatch) -> Column:
     return row_at.isNull() | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
 
 
-def _greater(batch: ChangeBatch) -> Column:
-    fields = batch.columns.fields
-    new, old = ([comparable(F.col(f"{side}.`{f.name}`"), f.dataType) for f in fields] for side in "st")
+def _greater(batch: ChangeBatch, held: list[str]) -> Column:
+    new, old = [], []
+    for field in batch.columns.fields:
+        # A column that the table is about to gain is NULL in all of its rows.
+        value = F.col(f"t.`{field.name}`") if field.name in held else F.lit(None).cast(field.dataType)
+        new.append(comparable(F.col(f"s.`{field.name}`"), field.dataType))
+        old.append(comparable(value, field.dataType))
     return F.struct(*new) > F.struct(*old)
 
 
