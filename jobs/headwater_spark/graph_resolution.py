@@ -15,10 +15,10 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, FlowWithoutTarget
+from headwater.graph.change_targets import check_only_changes
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
-from headwater_spark.auto_cdc.change_columns import check_only_changes
 from headwater_spark.evaluation import Evaluation
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession

@@ -14,6 +14,7 @@ from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, InvalidExpectation
+from headwater.graph.change_targets import check_only_changes
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 
@@ -69,6 +70,8 @@ class Registry:
         check_name(flow.name.replace(".", "_"), "flow", flow.location)
         taken = self._flows.get(flow.name)
         if taken is not None:
+            check_only_changes(flow, [taken])
+            check_only_changes(taken, [flow])
             raise DuplicateDataset(
                 f"The flow {flow.name!r} is defined twice.",
                 where=f"{flow.location}, and before at {taken.location}",

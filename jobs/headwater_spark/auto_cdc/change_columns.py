@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType, StructField, StructType, VariantType
 
 from headwater.definitions.change_flow import ChangeFlow
-from headwater.definitions.flow import Flow
 from headwater.errors import InvalidChangeFlow
 from headwater_spark.loader.source_errors import describe
 from headwater_spark.schemas import stored_schema
@@ -97,18 +96,6 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         tuple(_tracked(flow, reading, values, where)),
         tuple(_ignored(flow, reading, values, where)),
     )
-
-
-def check_only_changes(flow: Flow, flows: list[Flow]) -> None:
-    """Raise InvalidChangeFlow where the target of a change flow takes other rows too: those would have no sequence."""
-    other = next((f for f in flows if f.target == flow.target and f.changes is None), None)
-    if flow.changes is not None and other is not None:
-        raise InvalidChangeFlow(
-            f"AUTO CDC: {flow.target!r} takes changes from {flow.name!r}, and rows from {other.name!r}.",
-            where=flow.location,
-            remedy=f'Declare the target by dp.create_streaming_table("{flow.target}") without a query. To fill it first, '
-            "give the query to a view of its own and add dp.create_auto_cdc_flow(..., source=view, name=..., once=True).",
-        )
 
 
 def orderable(kind: DataType) -> bool:
