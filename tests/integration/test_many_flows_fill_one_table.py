@@ -93,3 +93,35 @@ def test_once_and_the_table_is_gone(case):
     assert not case.table("orders").exists()
     assert case.update(full_refresh=("orders",)).state == "COMPLETED"
     assert case.rows("orders") == [(1, "archive"), (1, "web")]
+
+
+OWN_QUERY = """
+@dp.table
+def orders():
+    return spark.readStream.schema("id INT, shop STRING").json(LANDING + "/web")
+
+@dp.append_flow(target="orders", once=True)
+def archive():
+    return spark.read.schema("id INT, shop STRING").json(LANDING + "/archive")
+
+@dp.append_flow(target="orders")
+def app():
+    return spark.readStream.schema("id INT, shop STRING").json(LANDING + "/app")
+"""
+
+
+def test_a_table_with_a_query_takes_flows_too(pipeline):
+    """Flows, one of them once, append beside the table's own query; each keeps its own position."""
+    case = pipeline(OWN_QUERY)
+    for number, folder in enumerate(("web", "archive", "app"), start=1):
+        case.land([{"id": number, "shop": folder}], folder)
+    assert case.update().statuses == {"orders": "COMPLETED", "archive": "COMPLETED", "app": "COMPLETED"}
+    case.land([{"id": 4, "shop": "web"}], "web")
+    case.land([{"id": 5, "shop": "archive"}], "archive")
+    report = case.update()
+    assert {name: report[name].output_rows for name in ("orders", "archive", "app")} == {
+        "orders": 1,
+        "archive": 0,
+        "app": 0,
+    }
+    assert case.rows("orders") == [(1, "web"), (2, "archive"), (3, "app"), (4, "web")]

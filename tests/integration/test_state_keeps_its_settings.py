@@ -1,0 +1,129 @@
+"""State is kept as it was laid down first, whatever the settings become; functions keep state that can be read back."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.errors import QueryFailed
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+STORES = "org.apache.spark.sql.execution.streaming.state."
+SOURCE = """
+def landed():
+    return spark.readStream.schema("id INT, user STRING").json(LANDING)
+
+@dp.table
+def plain():
+    return landed()
+
+@dp.table
+def usual():
+    return landed().dropDuplicates(["id"])
+
+@dp.table(spark_conf={})
+def chosen():
+    return landed().dropDuplicates(["id"])
+"""
+FUNCTIONS = """
+import pandas as pd
+from pyspark.sql.streaming import StatefulProcessor
+
+def landed():
+    return spark.readStream.schema("id INT, user STRING").option("maxFilesPerTrigger", 1).json(LANDING)
+
+class Collected(StatefulProcessor):
+    def init(self, handle):
+        self.seen = handle.getListState("seen", "id INT")
+
+    def handleInputRows(self, key, rows, timers):
+        for frame in rows:
+            for number in frame["id"]:
+                self.seen.appendValue((int(number),))
+        ids = sorted(value[0] for value in self.seen.get())
+        yield pd.DataFrame({"user": [key[0]], "ids": ["+".join(map(str, ids))]})
+
+    def close(self):
+        pass
+
+def as_text(key, frames, state):
+    seen = [state.get[0]] if state.exists else []
+    for frame in frames:
+        seen += [str(number) for number in sorted(frame["id"])]
+    state.update(("+".join(seen),))
+    yield pd.DataFrame({"user": [key[0]], "ids": ["+".join(seen)]})
+
+@dp.table
+def in_a_list():
+    return landed().groupBy("user").transformWithStateInPandas(Collected(), "user STRING, ids STRING", "Append", "None")
+
+@dp.table
+def in_a_text():
+    return landed().groupBy("user").applyInPandasWithState(as_text, "user STRING, ids STRING", "seen STRING", "append", "NoTimeout")
+"""
+
+
+def settings(partitions: int, store: str) -> dict[str, str]:
+    """The settings of a flow."""
+    return {PARTITIONS: str(partitions), PROVIDER: STORES + store}
+
+
+def test_later_settings_are_for_flows_that_begin_anew(pipeline):
+    """A flow goes on with its first partitions and state store; after a full refresh it has those of then."""
+    first, later = settings(3, "HDFSBackedStateStoreProvider"), settings(5, "RocksDBStateStoreProvider")
+    case = pipeline(SOURCE.replace("{}", repr(first)))
+
+    def kept(flow: str) -> tuple[dict[str, str], int]:
+        checkpoint = case.checkpoint(flow)
+        state = checkpoint.read_state()
+        folder = checkpoint.epoch_folder(state.epoch) / "state" / "0"
+        laid_down = [part for part in folder.glob("*") if part.name.isdigit()]
+        return dict(state.state_settings), len(laid_down)
+
+    case.land([{"id": n, "user": "a"} for n in (1, 1, 2)])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert kept("plain") == ({}, 0)
+    assert kept("usual") == (settings(2, "RocksDBStateStoreProvider"), 2)
+    assert kept("chosen") == (first, 3)
+    case.rewrite(SOURCE.replace("{}", repr(later)))
+    case.land([{"id": n, "user": "a"} for n in (2, 3)])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert kept("chosen") == (first, 3)
+    assert case.rows("chosen", "id") == case.rows("usual", "id") == [(1,), (2,), (3,)]
+    assert case.update(full_refresh=("chosen",)).state == "COMPLETED"
+    assert kept("chosen") == (later, 5)
+    assert case.rows("chosen", "id") == [(1,), (2,), (3,)]
+
+
+def test_functions_keep_lists(pipeline):
+    """A list goes from batch to batch and from update to update, as list state or as text."""
+    case = pipeline(FUNCTIONS)
+    case.land([{"id": 1, "user": "a"}, {"id": 2, "user": "b"}])
+    case.land([{"id": 3, "user": "a"}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    case.land([{"id": 4, "user": "a"}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    for table in ("in_a_list", "in_a_text"):
+        assert case.rows(table) == [("a", "1"), ("a", "1+3"), ("a", "1+3+4"), ("b", "2")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        ("seen ARRAY<INT>", "seen"),
+        ("n INT, byKey MAP<STRING, INT>", "byKey"),
+        ("s STRUCT<a: ARRAY<INT>>", "s"),
+    ],
+)
+def test_arrays_in_the_older_functions_state(pipeline, kind, column):
+    """Refused before anything runs, with the column, the reason, and the two ways out."""
+    case = pipeline(FUNCTIONS.replace("seen STRING", kind))
+    with pytest.raises(QueryFailed, match=f"state column '{column}' of applyInPandasWithState") as refused:
+        case.manifest()
+    assert "lower case" in str(refused.value)
+    assert "transformWithStateInPandas" in str(refused.value.remedy)
+    assert case.nothing_written()

@@ -1,0 +1,178 @@
+"""Joins of streams, deduplication and windows give what a batch over the same rows gives, once the watermark has passed."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+BASE = """
+def landed(folder, columns):
+    return spark.readStream.schema(columns).json(LANDING + "/" + folder)
+
+def clicks():
+    return landed("clicks", "click_id INT, click_time TIMESTAMP").withWatermark("click_time", "10 minutes")
+
+def impressions():
+    rows = landed("impressions", "impression_id INT, impression_time TIMESTAMP")
+    return rows.withWatermark("impression_time", "10 minutes")
+
+def seconds(name):
+    midnight = F.unix_timestamp(F.lit("2026-01-01 00:00:00"))
+    return (F.unix_timestamp(name) - midnight).cast("int").alias(name)
+
+def joined(how):
+    found = clicks().join(impressions(), F.expr('''
+        click_id = impression_id AND click_time >= impression_time
+        AND click_time <= impression_time + interval 5 minutes'''), how)
+    return found.select("click_id", seconds("click_time"), seconds("impression_time"))
+
+@dp.table
+def inner():
+    return joined("inner")
+
+@dp.table
+def outer():
+    return joined("leftOuter")
+
+@dp.table
+def first_of_all():
+    return landed("clicks", "click_id INT, click_time TIMESTAMP").dropDuplicates(["click_id"]).select("click_id")
+
+@dp.table
+def first_of_late():
+    return clicks().dropDuplicatesWithinWatermark(["click_id"]).select("click_id", seconds("click_time"))
+"""
+WINDOWS = """
+@dp.table
+def windows():
+    counts = clicks().groupBy(F.window("click_time", "5 minutes"), "click_id").count()
+    return counts.select("click_id", seconds("window.start").alias("start"), "count")
+
+@dp.table
+def sessions():
+    counts = clicks().groupBy(F.session_window("click_time", "3 minutes"), "click_id").count()
+    return counts.select("click_id", seconds("session_window.start").alias("start"), seconds("session_window.end").alias("end"), "count")
+"""
+Event = tuple[int, int]
+
+
+def land(case, folder: str, events: Sequence[Event]) -> None:
+    """Put events (id, seconds since midnight) into the folder of their stream."""
+    kind = folder.removesuffix("s")
+    case.land(
+        [
+            {
+                f"{kind}_id": number,
+                f"{kind}_time": f"2026-01-01 {at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}",
+            }
+            for number, at in events
+        ],
+        folder,
+    )
+
+
+def minutes(*events: tuple[int, int]) -> list[Event]:
+    """Events by the minute."""
+    return [(number, at * 60) for number, at in events]
+
+
+def joined_rows(clicks: Sequence[Event], impressions: Sequence[Event]) -> list[tuple[int, int, int]]:
+    """The inner join in plain Python."""
+    return sorted(
+        (click, at, shown) for click, at in clicks for number, shown in impressions
+        if number == click and 0 <= at - shown <= 300
+    )  # fmt: skip
+
+
+def test_unmatched_rows_come_once(pipeline):
+    """A click whose impression never came is written once, when both streams' watermarks have passed it, and not before."""
+    case = pipeline(BASE)
+    land(case, "clicks", minutes((1, 602), (2, 603), (3, 607), (1, 602)))
+    land(case, "impressions", minutes((1, 600), (2, 590), (3, 602)))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    matched = [(n, 60 * c, 60 * i) for n, c, i in ((1, 602, 600), (1, 602, 600), (3, 607, 602))]
+    assert case.rows("inner") == case.rows("outer") == matched
+    assert case.rows("first_of_all") == [(1,), (2,), (3,)]
+    land(case, "clicks", minutes((9, 660)))
+    assert case.update().state == "COMPLETED"
+    # The slower stream holds the watermark; the clicks alone have moved.
+    assert case.rows("inner") == case.rows("outer") == matched
+    land(case, "clicks", minutes((9, 661), (1, 655)))
+    land(case, "impressions", minutes((9, 660)))
+    assert case.update().state == "COMPLETED"
+    both = sorted([*matched, (9, 39600, 39600), (9, 39660, 39600)])
+    assert case.rows("inner", order="1, 2, 3") == both
+    outer = sorted([*both, (2, 36180, None)], key=lambda row: row[:2])
+    assert case.rows("outer", order="1, 2, 3") == outer
+    assert case.update().state == "COMPLETED"
+    assert case.rows("outer", order="1, 2, 3") == outer
+    assert case.rows("first_of_all") == [(1,), (2,), (3,), (9,)]
+    # Ten minutes after it came an id is forgotten: the click of 10:55 is the first of its id again.
+    assert case.rows("first_of_late") == [(1, 36120), (1, 39300), (2, 36180), (3, 36420), (9, 39600)]
+
+
+def random_events(chance: random.Random, count: int) -> list[Event]:
+    """Events out of order by less than the watermark's delay, some of them twice."""
+    events: list[Event] = []
+    now = 3600
+    for _ in range(count):
+        now += chance.randint(0, 120)
+        recent = [event for event in events if now - event[1] < 500]
+        again = recent and chance.random() < 0.2
+        events.append(
+            chance.choice(recent) if again else (chance.randint(1, 9), now - chance.randint(0, 500))
+        )
+    return events
+
+
+def sessions_of(events: Sequence[Event], gap: int) -> list[tuple[int, int, int, int]]:
+    """Sessions in plain Python: id, start, end and number of events."""
+    sessions: list[tuple[int, int, int, int]] = []
+    for number, at in sorted(events):
+        if sessions and sessions[-1][0] == number and at <= sessions[-1][2]:
+            _, start, _, count = sessions.pop()
+            sessions.append((number, start, at + gap, count + 1))
+        else:
+            sessions.append((number, at, at + gap, 1))
+    return sessions
+
+
+@pytest.mark.timeout(240)
+def test_random_rows_in_random_cuts(pipeline):
+    """Seeded random rows, late and doubled, over several updates: every table equals the batch result."""
+    seed = int(os.environ.get("HEADWATER_SEED", random.SystemRandom().randrange(10**6)))
+    print(f"HEADWATER_SEED={seed}")
+    chance = random.Random(seed)
+    case = pipeline(
+        BASE.replace(".schema(columns)", '.schema(columns).option("maxFilesPerTrigger", 1)') + WINDOWS
+    )
+    rows = {"clicks": random_events(chance, 40), "impressions": random_events(chance, 40)}
+    ends = {folder: sorted(chance.sample(range(1, 40), 2)) for folder in rows}
+    for update in range(2):
+        for folder, events in rows.items():
+            cut, second = ends[folder]
+            for piece in [events[:cut]] if update == 0 else [events[cut:second], events[second:]]:
+                land(case, folder, piece)
+        if update == 1:  # far later rows, so that all that came before is closed
+            land(case, "clicks", [(-1, 80000)])
+            land(case, "impressions", [(-2, 80000)])
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+
+    clicks = rows["clicks"]
+    pairs = joined_rows(clicks, rows["impressions"])
+    matched = {pair[:2] for pair in pairs}
+    alone = [(*click, None) for click in clicks if click not in matched]
+    assert case.rows("inner", order="1, 2, 3") == pairs
+    assert case.rows("outer", order="1, 2, 3") == sorted(
+        [*pairs, *alone], key=lambda row: (row[:2], row[2] or 0)
+    )
+    assert case.rows("first_of_all") == sorted({(number,) for number, _ in clicks} | {(-1,)})
+    counts = Counter((number, at // 300 * 300) for number, at in clicks)
+    assert case.rows("windows") == sorted((*key, count) for key, count in counts.items())
+    assert case.rows("sessions") == sessions_of(clicks, 180)

@@ -1,0 +1,50 @@
+"""Which settings a stateful flow keeps, and which streams are stateful."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F
+
+from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
+
+QUERIES = {
+    "rows": (lambda rows: rows.where("value > 1"), False),
+    "watermark alone": (lambda rows: rows.withWatermark("timestamp", "1 minute"), False),
+    "aggregation": (lambda rows: rows.groupBy("value").count(), True),
+    "sessions": (lambda rows: rows.groupBy(F.session_window("timestamp", "1 minute")).count(), True),
+    "deduplication": (lambda rows: rows.dropDuplicates(["value"]), True),
+    "bounded deduplication": (
+        lambda rows: rows.withWatermark("timestamp", "1 minute").dropDuplicatesWithinWatermark(["value"]),
+        True,
+    ),
+    "distinct": (lambda rows: rows.distinct(), True),
+    "limit": (lambda rows: rows.limit(3), True),
+    "join of streams": (lambda rows: rows.join(rows.select("value"), "value"), True),
+    "join of a batch": (
+        lambda rows: rows.join(rows.sparkSession.range(3).groupBy("id").count(), rows.value == F.col("id")),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_which_streams_keep_state(spark, name):
+    """State is kept by operations over the stream, not by those over a batch that it joins."""
+    query, stateful = QUERIES[name]
+    stream = spark.readStream.format("rate").load()
+    assert is_stateful(query(stream)) is stateful
+    assert not is_stateful(spark.range(3).distinct())
+
+
+def test_the_first_settings_stand():
+    """What was recorded is not touched by later wishes."""
+    first = state_settings({}, {PARTITIONS: "7", PROVIDER: "some.Store"})
+    assert first == {PARTITIONS: "7", PROVIDER: "some.Store"}
+    assert state_settings(first, {PARTITIONS: "9", PROVIDER: None}) == first
+
+
+def test_settings_left_to_us():
+    """RocksDB, and Spark's own number of partitions."""
+    chosen = state_settings({}, {PARTITIONS: None, PROVIDER: None})
+    assert chosen[PARTITIONS] == "200"
+    assert chosen[PROVIDER].endswith("RocksDBStateStoreProvider")
