@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from headwater_spark.sources.cloud_files.start import prepared
+
 FOUR = [
     {"id": 1, "name": "a"},
     {"id": "x", "name": "b"},
@@ -34,7 +36,7 @@ def rescued(case, columns: str = "id, name, _rescued_data") -> list[tuple]:
     for *values, text in case.rows("bronze", columns, "1, 2"):
         data = json.loads(text) if text else None
         if data:
-            assert data.pop("_file_path").startswith("file:/")
+            assert data.pop("_file_path").startswith(f"file:{case.landing}/")
         rows.append((*values, data))
     return sorted(rows, key=str)
 
@@ -70,6 +72,49 @@ def test_clean_files_and_others_give_the_same_rows(pipeline):
             (None, None, {"_corrupt_record": "not json"}),
         ], key=str,
     )  # fmt: skip
+
+
+def test_what_fits_is_read_as_it_is_and_what_comes_late_is_not_missed(pipeline, monkeypatch):
+    """Files that hold nothing to rescue take Spark's plain way; one that lands after the look fails it, and is rescued."""
+    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
+    case.land(['{"id": 1, "name": "a"}', '{"id": 2, "name": "\u00e9"}'])
+    reads = []
+
+    def late_file_after(*arguments, **options):
+        reads.append(prepared(*arguments, **options))
+        if len(reads) == 1:
+            case.land([{"id": "x", "name": "b"}, {"id": 3, "z": 9}])
+        return reads[-1]
+
+    monkeypatch.setattr("headwater_spark.sources.cloud_files.source.prepared", late_file_after)
+    assert case.update().state == "COMPLETED"
+    assert [read.fits for read in reads] == [True, False]
+    assert any("starts again" in event["message"] for event in case.events(flow="bronze"))
+    found = [(1, "a", None), (2, "\u00e9", None), (3, None, {"z": 9}), (None, "b", {"id": "x"})]
+    assert rescued(case) == sorted(found, key=str)
+    case.land([{"id": 4, "name": "c"}])
+    assert case.update()["bronze"].output_rows == 1
+    assert reads[-1].fits
+    assert rescued(case) == sorted([*found, (4, "c", None)], key=str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{\n"id": 1}\n',
+        b'{"id": Inf}\n',
+        b'{"id": 0.' + b"1" * 1100 + b"}\n",
+    ],
+)
+def test_what_spark_refuses_is_rescued(pipeline, text: bytes):
+    """Records that another parser takes and Spark's does not are found in the rescued data, not lost."""
+    case = pipeline(source(schema="id DOUBLE, name STRING")
+                    .replace(".schema(", ".option('rescuedDataColumn', '_rescued_data').schema("))  # fmt: skip
+    (case.landing / "a.json").write_bytes(text)
+    assert case.update().state == "COMPLETED"
+    assert all(row == (None,) for row in case.rows("bronze", "id", "1"))
+    assert all(text for (text,) in case.rows("bronze", "_rescued_data", "1"))
+    assert case.rows("bronze", "id", "1")
 
 
 def test_add_new_columns_restarts_once(pipeline):

@@ -1,8 +1,9 @@
-"""JSON with its rescued data: two ways to the same rows.
+"""JSON with its rescued data: three ways to the same rows.
 
-The quick way is Spark's JSON source: it keeps the text of a record that it could not type, so those are looked into.
-It says nothing of keys that the schema lacks, so it is taken only for files that were proven to have none. The
-careful way reads text and parses each record itself.
+The plain way is Spark's JSON source as it is, for files that were proven to hold nothing to rescue. The quick way keeps
+the text of a record that Spark's source could not type, and looks into those. It says nothing of keys that the schema
+lacks, so it is taken only for files that were proven to have none. The careful way reads text and parses each record
+itself.
 """
 
 from __future__ import annotations
@@ -42,9 +43,20 @@ def json_frame(session: SparkSession, read: FileRead) -> DataFrame:
     """The stream of a JSON read that rescues data or looks for new fields."""
     data = _parsed_schema(read)
     parsed = StructType([*data.fields, StructField(CORRUPT, StringType())])
+    if read.fits and _corrupt_name(read) not in read.data.names:
+        return _plain(session, read)
     if read.proven:
         return _quick(session, read, parsed, data)
     return _careful(session, read, parsed, data)
+
+
+def _plain(session: SparkSession, read: FileRead) -> DataFrame:
+    reader = native_reader(session, read, "json").schema(read.data)
+    frame = guarded(reader.load(read.path), read, opened=True)
+    columns = [F.col(f"`{name}`") for name in read.data.names]
+    if read.options.rescued is not None:
+        columns.append(F.lit(None).cast("string").alias(read.options.rescued))
+    return with_path_columns(frame, read, columns)
 
 
 def _quick(session: SparkSession, read: FileRead, parsed: StructType, data: StructType) -> DataFrame:
@@ -52,9 +64,9 @@ def _quick(session: SparkSession, read: FileRead, parsed: StructType, data: Stru
         return F.col(f"`{field.name}`")
 
     reader = native_reader(session, read, "json").option("columnNameOfCorruptRecord", CORRUPT)
-    frame = guarded(reader.schema(parsed).load(read.path), read)
+    frame = guarded(reader.schema(parsed).load(read.path), read, opened=True)
     # Asked for only where it is needed, unlike _metadata, which each row would carry.
-    path, text = F.input_file_name(), F.col(CORRUPT)
+    path, text = F.regexp_replace(F.input_file_name(), "^file://", "file:"), F.col(CORRUPT)
     if read.options.mode is EvolutionMode.WIDEN:
         frame = frame.where(_no_new_fields(read, data, fields_of(text), typed, path))
     columns = _columns(read, typed, text)

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
-
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from headwater.checkpoints.offsets import committed_offsets, files_seen
 from headwater.metrics.file_listing import ListedFile, list_files
@@ -21,8 +17,6 @@ from headwater_spark.sources.cloud_files.options import CloudFilesOptions
 
 # As a URI leaves them: what else is ASCII is percent-encoded.
 _URI_SAFE = "/_-!.~'()*:@&=+$,;"
-# At most as many bytes are proven clean before the start; a longer queue is read the careful way at once.
-_PROVEN_BYTES = 2_000_000_000
 
 
 def listed(path: str, options: CloudFilesOptions) -> list[ListedFile]:
@@ -47,51 +41,6 @@ def file_uri(path: str) -> str:
     """A path as Spark's ``_metadata.file_path`` shows it."""
     encoded = "".join(sign if ord(sign) > 127 else quote(sign, safe=_URI_SAFE) for sign in path)
     return f"file:{encoded}"
-
-
-def only_known_keys(files: Sequence[ListedFile], schema: StructType) -> bool:
-    """Whether JSON-lines files are certain to have no other keys than ``schema``; False where it can't be told."""
-    if sum(file.size for file in files) > _PROVEN_BYTES:
-        return False
-    with ThreadPoolExecutor(2, thread_name_prefix="json-keys") as pool:
-        return all(pool.map(lambda file: _only_known(file.path, schema), files))
-
-
-def _only_known(path: str, schema: StructType) -> bool:
-    import pyarrow as pa
-    from pyarrow import json
-
-    if Path(path).stat().st_size == 0:
-        return True
-    options = json.ReadOptions(use_threads=False, block_size=4 << 20)
-    try:
-        with (
-            pa.input_stream(path, compression="detect") as stream,
-            json.open_json(stream, options) as batches,
-        ):
-            # A later block with another key, or another type for one, is an error.
-            arrow = batches.schema
-            for _ in batches:
-                pass
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        return False
-    return _keys_known(arrow, schema)
-
-
-def _keys_known(arrow: Any, kind: DataType) -> bool:
-    """Whether an Arrow schema or struct has no field that ``kind`` lacks, at any level."""
-    import pyarrow as pa
-
-    if isinstance(kind, StructType):
-        if isinstance(arrow, pa.DataType) and not pa.types.is_struct(arrow):
-            return True  # of another type: Spark's parser notices
-        known = {field.name: field.dataType for field in kind.fields}
-        return all(f.name in known and _keys_known(f.type, known[f.name]) for f in arrow)
-    if isinstance(kind, ArrayType) and pa.types.is_list(arrow):
-        return _keys_known(arrow.value_type, kind.elementType)
-    if isinstance(kind, MapType) and pa.types.is_struct(arrow):
-        return all(_keys_known(f.type, kind.valueType) for f in arrow)
-    return True
 
 
 def csv_columns(path: str, options: CloudFilesOptions) -> tuple[str, ...]:

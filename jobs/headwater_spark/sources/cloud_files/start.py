@@ -15,10 +15,17 @@ from headwater.errors import SourceUnreachable, UnknownFields
 from headwater.metrics.file_listing import ListedFile
 from headwater_spark.sources.cloud_files.frames import FileRead
 from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas
+from headwater_spark.sources.cloud_files.json_proof import Proof, proven
 from headwater_spark.sources.cloud_files.merging import union
-from headwater_spark.sources.cloud_files.new_files import file_uri, listed, only_known_keys, unseen
+from headwater_spark.sources.cloud_files.new_files import file_uri, listed, unseen
 from headwater_spark.sources.cloud_files.options import EvolutionMode
 from headwater_spark.sources.cloud_files.rescue import UNKNOWN_FIELDS
+
+# Spark's options that do not change which text, numbers and booleans its JSON parser takes.
+_HARMLESS = {
+    "dateformat", "locale", "modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup", "timestampformat",
+    "timestampntzformat", "timezone",
+}  # fmt: skip
 
 
 def prepared(
@@ -49,9 +56,14 @@ def prepared(
 
 
 def _proven(read: FileRead, new: list[ListedFile]) -> FileRead:
-    if read.options.multi_line or not read.data.fields or not only_known_keys(new, read.data):
+    if read.options.multi_line or read.options.native_option("lineSep") or not read.data.fields:
         return read
-    return replace(read, proven=True, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+    proof = proven(new, read.data)
+    if proof is Proof.NOTHING:
+        return read
+    fits = proof is Proof.VALUES and all(key.lower() in _HARMLESS for key in read.options.native)
+    checked = tuple(file_uri(file.path) for file in new) + read.skipped
+    return replace(read, proven=True, fits=fits, checked=checked)
 
 
 def _with_headers(read: FileRead, new: list[ListedFile]) -> FileRead:

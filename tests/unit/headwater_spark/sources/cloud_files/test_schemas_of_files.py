@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql.types import DateType, IntegerType, StringType, StructType
 
 from headwater.errors import CheckpointUnreadable
-from headwater.metrics.file_listing import list_files
 from headwater_spark.sources.cloud_files.merging import evolved, union
-from headwater_spark.sources.cloud_files.new_files import csv_columns, file_uri, only_known_keys
+from headwater_spark.sources.cloud_files.new_files import csv_columns, file_uri
 from headwater_spark.sources.cloud_files.options import parse_options
 from headwater_spark.sources.cloud_files.partitions import found_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
@@ -71,33 +70,6 @@ def test_partitions_from_paths():
     typed = found_partitions(paths, None, infer_types=True)
     assert [f.dataType for f in typed.fields] == [DateType(), IntegerType()]
     assert found_partitions(paths, ("n", "other"), infer_types=False).names == ["n", "other"]
-
-
-@pytest.mark.parametrize(
-    ("text", "proven"),
-    [
-        ('{"id": 1, "name": "a"}\n{"id": 2}\n', True),
-        ("", True),
-        ('{"id": 1}\n{"id": 2, "z": 1}\n', False),
-        ('{"id": 1, "Name": "a"}\n', False),
-        ('{"id": 1}\n{"id": "x"}\n', False),
-        ('{"id": 1}\nnot json\n', False),
-        ('[{"id": 1}]\n', False),
-    ],
-)
-def test_only_files_without_other_keys_are_proven(tmp_path, text: str, proven: bool):
-    """Anything that is not certain is left to the careful reader."""
-    (tmp_path / "a.json").write_text(text)
-    assert only_known_keys(list_files(str(tmp_path), {}), schema(id="int", name="string")) is proven
-
-
-def test_a_late_key_in_a_long_file_is_found(tmp_path):
-    """Also where it stands behind the first block that is read."""
-    with (tmp_path / "a.json").open("w") as stream:
-        for number in range(400_000):
-            stream.write(f'{{"id": {number}, "name": "aaaaaaaaaa"}}\n')
-        stream.write('{"id": 1, "z": 2}\n')
-    assert not only_known_keys(list_files(str(tmp_path), {}), schema(id="int", name="string"))
 
 
 def test_uris_are_spelled_as_spark_spells_them():
