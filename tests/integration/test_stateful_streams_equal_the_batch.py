@@ -155,21 +155,20 @@ def test_random_rows_in_random_cuts(pipeline):
     case = pipeline(
         BASE.replace(".schema(columns)", '.schema(columns).option("maxFilesPerTrigger", 1)') + WINDOWS
     )
-    rows = {"clicks": random_events(chance, 40), "impressions": random_events(chance, 40)}
-    ends = {folder: sorted(chance.sample(range(1, 40), 2)) for folder in rows}
+    clicks, impressions = random_events(chance, 40), random_events(chance, 40)
+    rows = {"clicks": [*clicks], "impressions": [*impressions]}
     for update in range(2):
         for folder, events in rows.items():
-            cut, second = ends[folder]
-            for piece in [events[:cut]] if update == 0 else [events[cut:second], events[second:]]:
-                land(case, folder, piece)
-        if update == 1:  # far later rows, so that all that came before is closed
+            cut = chance.randint(1, 39) if update == 0 else len(events)
+            land(case, folder, events[:cut])
+            del events[:cut]
+        if update == 1:  # far later rows in a batch of their own, so that all that came before is closed
             land(case, "clicks", [(-1, 80000)])
             land(case, "impressions", [(-2, 80000)])
         report = case.update()
         assert report.state == "COMPLETED", report.error
 
-    clicks = rows["clicks"]
-    pairs = joined_rows(clicks, rows["impressions"])
+    pairs = joined_rows(clicks, impressions)
     matched = {pair[:2] for pair in pairs}
     alone = [(*click, None) for click in clicks if click not in matched]
     assert case.rows("inner", order="1, 2, 3") == pairs
