@@ -13,41 +13,38 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
-from headwater.definitions.flow import Flow, FlowKind
+from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import (
     DatasetCycle,
     DatasetReadAtImport,
     FlowWithoutTarget,
-    HeadwaterError,
     InvalidName,
     NotADataFrame,
-    QueryFailed,
-    SourceFileFailed,
     StreamingReadOfMaterializedView,
     UnknownDataset,
-    UpdateFailed,
 )
 from headwater.graph.registry import Registry, registering
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
+from headwater_spark.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.expectations import apply_expectations, check_expectations
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
-from headwater_spark.hints import hint_for
-from headwater_spark.loader.source_errors import describe, line_being_run, user_location
+from headwater_spark.loader.source_errors import line_being_run
 from headwater_spark.output_mode import OutputMode, check_alone, output_mode
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.sinks import check_sink_rows
 from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
 from headwater_spark.stream_operations import check_stream
+from headwater_spark.user_errors import user_errors
 
 
 class Evaluation:
@@ -93,7 +90,7 @@ class Evaluation:
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
-        _refuse_sink(dataset)
+        refuse_sink(dataset)
         self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
@@ -117,7 +114,7 @@ class Evaluation:
         dataset = self._dataset(name)
         if dataset is None:
             return self._external(name, reader.frame_at, reader.catalog_table)
-        _refuse_sink(dataset)
+        refuse_sink(dataset)
         self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
@@ -177,7 +174,12 @@ class Evaluation:
             NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
                 user's line.
         """
-        with self._lock, no_actions(flow.target), registering(self._registry), self._user_errors(flow):
+        with (
+            self._lock,
+            no_actions(flow.target),
+            registering(self._registry),
+            user_errors(flow, self.labels, live=self.live),
+        ):
             self._reads.append([])
             self._flows.append(flow)
             try:
@@ -223,7 +225,7 @@ class Evaluation:
             return known
         with self._entered(dataset):
             frames = [(flow, self.evaluate(flow)) for flow in self.flows_of(dataset)]
-            self._kinds[dataset.name] = _kind(dataset, frames)
+            self._kinds[dataset.name] = resolved_kind(dataset, frames)
             self._learn_changes(frames)
             for flow, frame in frames:
                 if frame.isStreaming:
@@ -378,34 +380,6 @@ class Evaluation:
         finally:
             self._stack.pop()
 
-    @contextmanager
-    def _user_errors(self, flow: Flow) -> Iterator[None]:
-        try:
-            yield
-        except HeadwaterError as error:
-            error.where = error.where or str(
-                user_location(error.__traceback__, self.labels) or flow.location or ""
-            )
-            raise
-        except Exception as error:
-            where = user_location(error.__traceback__, self.labels) or flow.location
-            if isinstance(error, AnalysisException | IllegalArgumentException):
-                raise QueryFailed(
-                    f"Spark can't run the query of {flow.name!r}: {describe(error).partition(': ')[2]}",
-                    where=where,
-                    remedy=hint_for(str(error))
-                    or "Correct the query and run `python -m headwater validate`.",
-                ) from error
-            if self.live and isinstance(error, PySparkException):
-                raise UpdateFailed(
-                    f"The query of {flow.name!r} could not be made: {describe(error)}", where=where
-                ) from error
-            raise SourceFileFailed(
-                f"The function of {flow.name!r} raised {describe(error)}",
-                where=where,
-                remedy="Correct it and run again.",
-            ) from error
-
 
 def _read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImport:
     return DatasetReadAtImport(
@@ -413,54 +387,3 @@ def _read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImp
         where=where,
         remedy=f'Read it inside the function that needs it: dp.read("{name}") or dp.read_stream("{name}").',
     )
-
-
-def _kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind:
-    if dataset.kind is DatasetKind.TEMPORARY_VIEW:
-        return dataset.kind
-    streams = {flow.name: frame.isStreaming for flow, frame in frames}
-    kind = dataset.kind
-    if kind is DatasetKind.SINK:
-        for flow, frame in frames:
-            _check_sink_flow(flow, frame)
-        return kind
-    if kind is DatasetKind.TABLE:
-        own = streams.get(dataset.name, True)
-        kind = DatasetKind.STREAMING_TABLE if own else DatasetKind.MATERIALIZED_VIEW
-    for flow, frame in frames:
-        if kind is DatasetKind.MATERIALIZED_VIEW and frame.isStreaming:
-            _wrong_kind(flow, "a materialized view needs a batch DataFrame, and the function returned a streaming one",
-                        "Read with spark.read or dp.read, or declare it with @dp.table.")  # fmt: skip
-        if flow.kind is FlowKind.REPLACE and not frame.isStreaming:
-            _wrong_kind(flow, "rows are replaced by key as a stream brings them, and the function returned a batch DataFrame",
-                        "Read with spark.readStream or dp.read_stream, or leave replace_using out.")  # fmt: skip
-        if kind is DatasetKind.MATERIALIZED_VIEW and len(frames) > 1:
-            _wrong_kind(flow, "flows append to streaming tables, and the target is a materialized view",
-                        "Declare the target with dp.create_streaming_table.")  # fmt: skip
-        if kind is DatasetKind.STREAMING_TABLE and frame.isStreaming == flow.once:
-            need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
-            _wrong_kind(flow, f"a flow into a streaming table needs {need}",
-                        "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
-    return kind
-
-
-def _check_sink_flow(flow: Flow, frame: DataFrame) -> None:
-    if flow.kind is FlowKind.REPLACE:
-        _wrong_kind(flow, "rows can be replaced by key in a streaming table, and the target is a sink",
-                    "Declare the target with dp.create_streaming_table.")  # fmt: skip
-    if frame.isStreaming == flow.once:
-        need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
-        _wrong_kind(flow, f"a flow into a sink needs {need}",
-                    "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
-
-
-def _refuse_sink(dataset: Dataset) -> None:
-    if dataset.sink is not None:
-        raise UnknownDataset(
-            f"{dataset.name!r} is a sink: rows leave the pipeline there, and nothing in it can read them.",
-            remedy="Read the table that the sink's flow reads, or declare a streaming table in the sink's place.",
-        )
-
-
-def _wrong_kind(flow: Flow, what: str, remedy: str) -> None:
-    raise NotADataFrame(f"{flow.name!r}: {what}.", where=flow.location, remedy=remedy)

@@ -1,0 +1,62 @@
+"""What a dataset turns out to be, by what its functions return; and which flows fit it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow, FlowKind
+from headwater.errors import NotADataFrame, UnknownDataset
+
+
+def resolved_kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> DatasetKind:
+    """The kind of a dataset whose flows gave ``frames``; raises NotADataFrame where one of them does not fit."""
+    if dataset.kind is DatasetKind.TEMPORARY_VIEW:
+        return dataset.kind
+    streams = {flow.name: frame.isStreaming for flow, frame in frames}
+    kind = dataset.kind
+    if kind is DatasetKind.SINK:
+        for flow, frame in frames:
+            _check_sink_flow(flow, frame)
+        return kind
+    if kind is DatasetKind.TABLE:
+        own = streams.get(dataset.name, True)
+        kind = DatasetKind.STREAMING_TABLE if own else DatasetKind.MATERIALIZED_VIEW
+    for flow, frame in frames:
+        if kind is DatasetKind.MATERIALIZED_VIEW and frame.isStreaming:
+            _wrong_kind(flow, "a materialized view needs a batch DataFrame, and the function returned a streaming one",
+                        "Read with spark.read or dp.read, or declare it with @dp.table.")  # fmt: skip
+        if flow.kind is FlowKind.REPLACE and not frame.isStreaming:
+            _wrong_kind(flow, "rows are replaced by key as a stream brings them, and the function returned a batch DataFrame",
+                        "Read with spark.readStream or dp.read_stream, or leave replace_using out.")  # fmt: skip
+        if kind is DatasetKind.MATERIALIZED_VIEW and len(frames) > 1:
+            _wrong_kind(flow, "flows append to streaming tables, and the target is a materialized view",
+                        "Declare the target with dp.create_streaming_table.")  # fmt: skip
+        if kind is DatasetKind.STREAMING_TABLE and frame.isStreaming == flow.once:
+            need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
+            _wrong_kind(flow, f"a flow into a streaming table needs {need}",
+                        "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
+    return kind
+
+
+def _check_sink_flow(flow: Flow, frame: DataFrame) -> None:
+    if flow.kind is FlowKind.REPLACE:
+        _wrong_kind(flow, "rows can be replaced by key in a streaming table, and the target is a sink",
+                    "Declare the target with dp.create_streaming_table.")  # fmt: skip
+    if frame.isStreaming == flow.once:
+        need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
+        _wrong_kind(flow, f"a flow into a sink needs {need}",
+                    "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
+
+
+def refuse_sink(dataset: Dataset) -> None:
+    """Raise UnknownDataset where someone reads a sink."""
+    if dataset.sink is not None:
+        raise UnknownDataset(
+            f"{dataset.name!r} is a sink: rows leave the pipeline there, and nothing in it can read them.",
+            remedy="Read the table that the sink's flow reads, or declare a streaming table in the sink's place.",
+        )
+
+
+def _wrong_kind(flow: Flow, what: str, remedy: str) -> None:
+    raise NotADataFrame(f"{flow.name!r}: {what}.", where=flow.location, remedy=remedy)
