@@ -1,3 +1,42 @@
+"""The session of these tests, and samples of their large matrices."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+
+import pytest
 from tests.spark_fixtures import pipeline, spark
 
 __all__ = ["pipeline", "spark"]
+
+WHOLE = bool(os.environ.get("HEADWATER_WHOLE"))
+SAMPLE_SEED = int(os.environ.get("HEADWATER_SAMPLE") or random.SystemRandom().randrange(10**6))
+
+
+def pytest_report_header() -> str:
+    """Say how to run the same cases again."""
+    return (
+        "all cases of each matrix"
+        if WHOLE
+        else f"HEADWATER_SAMPLE={SAMPLE_SEED} (HEADWATER_WHOLE=1 for all cases)"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test marked ``matrix(n)`` keep n cases, others from run to run; ``make soak`` runs all."""
+    if WHOLE:
+        return
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("matrix") is not None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[str] = set()
+    for name, found in sorted(cases.items()):
+        mark = found[0].get_closest_marker("matrix")
+        assert mark is not None
+        kept = random.Random(f"{SAMPLE_SEED} {name}").sample(found, min(mark.args[0], len(found)))
+        left_out |= {item.nodeid for item in found} - {item.nodeid for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]

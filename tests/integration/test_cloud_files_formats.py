@@ -58,6 +58,7 @@ def test_csv_takes_new_columns(pipeline):
     ]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("mode", ["addNewColumns", "rescue"])
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_columnar_files(pipeline, kind: str, mode: str):

@@ -82,6 +82,7 @@ DELETED = {
 }
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("options", "expected"), DELETED.values(), ids=list(DELETED))
 def test_a_partition_is_deleted(pipeline, options: tuple[str, ...], expected: list[int] | None):
     """Rows deleted by partition stop a stream, unless it was told to pass over them."""
@@ -105,6 +106,7 @@ REWRITTEN = {
 }
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("option", "expected"), REWRITTEN.values(), ids=list(REWRITTEN))
 def test_a_file_is_rewritten(pipeline, option: str, expected: list[int] | None):
     """A row deleted inside a file rewrites the file: its other rows come again, or the commit is passed over."""
