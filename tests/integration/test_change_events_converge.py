@@ -128,6 +128,7 @@ def test_any_order(changes: Callable[..., Changes], variant: str):
     assert got == [tuple(row.values()) for row in wanted]
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     ("variant", "merge"),
     [("type 1, sequence left out", "merge_latest"), ("type 2, one column tracked", "merge_history")],

@@ -137,6 +137,7 @@ def test_which_queries_are_merged(pipeline):
     }
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("splits", [[1, 1, 1, 1, 1, 1], [2, 4]])
 def test_however_it_is_cut(pipeline, splits):
     """The tables equal the batch query over all rows whatever batches and updates the rows came in."""
