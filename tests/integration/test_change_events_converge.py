@@ -169,6 +169,15 @@ def crash(*_: object) -> None:
     raise RuntimeError(message)
 
 
+@pytest.mark.parametrize("variant", ["type 1, sequence left out", "type 2"])
+def test_a_delete_that_finds_nothing(changes: Callable[..., Changes], variant: str):
+    """A batch that changes no row of the table is remembered all the same: what is older stays out, or ends there."""
+    table = changes(**VARIANTS[variant][0])
+    table.apply([(1, 20, "D", None, None)])
+    table.apply([(1, 10, "U", "a", "x")])
+    assert table.rows() == ([(1, "a", "x", 10, 20)] if "2" in variant else [])
+
+
 def test_what_is_forgotten_in_time(changes: Callable[..., Changes]):
     """A tombstone keeps an older event out until the target's retention has passed, and no longer."""
     table = changes(except_columns=("op", "at"))

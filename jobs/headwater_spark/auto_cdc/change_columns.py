@@ -81,6 +81,9 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     deletes = reading.condition(flow.apply_as_deletes, "apply_as_deletes")
     truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
     sequence_column = reading.plain_name(flow.sequence_by)
+    ignored = _ignored(flow, reading, values, where)
+    if truncate is not None and ignored:
+        raise _wrong("apply_as_truncates can't be combined with ignored nulls yet", where)
     sequence_type = frame.select(sequence.alias("s")).schema[0].dataType
     if not orderable(sequence_type):
         raise _wrong(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
@@ -94,7 +97,7 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         None if truncate is None else F.coalesce(truncate, F.lit(False)),
         flow.history,
         tuple(_tracked(flow, reading, values, where)),
-        tuple(_ignored(flow, reading, values, where)),
+        tuple(ignored),
     )
 
 

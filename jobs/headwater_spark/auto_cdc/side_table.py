@@ -8,7 +8,6 @@ so that every batch is decided over the state before it.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -97,10 +96,6 @@ class SideTable:
             literal = f"timestamp'{cutoff:%Y-%m-%d %H:%M:%S.%f}+00:00'"
             table = DeltaTable.forPath(self.spark, str(self.path))
             table.delete(f"{RECORDED_AT} < {literal} AND ({condition})")
-
-    def remove(self) -> None:
-        """Forget everything: the target was emptied."""
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def _log(self) -> Any:
         from deltalake import DeltaTable as LogReader
