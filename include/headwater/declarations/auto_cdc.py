@@ -61,51 +61,28 @@ def create_auto_cdc_flow(
     if registry is None:
         return
     where = caller_location()
-    refuse(
-        "dp.create_auto_cdc_flow",
-        where,
-        system_sequence_by=system_sequence_by,
-        columns_to_update=columns_to_update,
-    )
+    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by, columns_to_update=columns_to_update)  # fmt: skip
     history = _history(stored_as_scd_type, where)
     if history and apply_as_truncates is not None:
         raise _wrong(
             "apply_as_truncates needs type 1: a history is not emptied", where, "Leave it out, or use type 1."
         )
+    lists = _lists(
+        where, columns=("column_list", column_list), except_columns=("except_column_list", except_column_list),
+        ignore_nulls_columns=("ignore_null_updates_column_list", ignore_null_updates_column_list),
+        ignore_nulls_except=("ignore_null_updates_except_column_list", ignore_null_updates_except_column_list),
+        tracked_columns=("track_history_column_list", track_history_column_list),
+        untracked_columns=("track_history_except_column_list", track_history_except_column_list),
+    )  # fmt: skip
     changes = ChangeFlow(
-        source=_text(source, "source", where),
-        keys=_columns(keys, "keys", where) or (),
-        sequence_by=sequence_by,
-        apply_as_deletes=apply_as_deletes,
-        apply_as_truncates=apply_as_truncates,
-        columns=_columns(column_list, "column_list", where),
-        except_columns=_columns(except_column_list, "except_column_list", where),
-        ignore_nulls=bool(ignore_null_updates),
-        ignore_nulls_columns=_columns(
-            ignore_null_updates_column_list, "ignore_null_updates_column_list", where
-        ),
-        ignore_nulls_except=_columns(
-            ignore_null_updates_except_column_list, "ignore_null_updates_except_column_list", where
-        ),
-        history=history,
-        tracked_columns=_columns(track_history_column_list, "track_history_column_list", where),
-        untracked_columns=_columns(
-            track_history_except_column_list, "track_history_except_column_list", where
-        ),
-    )
-    read = _reading(registry, changes.source, batch=once)
-    flow_called = name or flow_name or target
-    registry.add_flow(
-        Flow(
-            flow_called,
-            registry.canonical(target, where),
-            read,
-            where,
-            once,
-            kind=FlowKind.CHANGES,
-            changes=changes,
-        )
-    )
+        _text(source, "source", where), _columns(keys, "keys", where) or (), sequence_by, apply_as_deletes,
+        apply_as_truncates, ignore_nulls=bool(ignore_null_updates), history=history, **lists,
+    )  # fmt: skip
+    flow = Flow(
+        name or flow_name or target, registry.canonical(target, where), _reading(registry, source, batch=once),
+        where, once, kind=FlowKind.CHANGES, changes=changes,
+    )  # fmt: skip
+    registry.add_flow(flow)
 
 
 # The legacy name.
@@ -139,6 +116,10 @@ def _columns(
         return tuple(given)
     except TypeError:
         raise _wrong(f"{argument} takes columns", where, f'Write {argument}=["a", "b"].') from None
+
+
+def _lists(where: SourceLocation | None, **given: tuple[str, Any]) -> dict[str, Any]:
+    return {field: _columns(value, argument, where) for field, (argument, value) in given.items()}
 
 
 def _text(given: Any, argument: str, where: SourceLocation | None) -> str:
