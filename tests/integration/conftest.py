@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from tests.spark_fixtures import pipeline, spark
@@ -12,7 +14,21 @@ from tests.spark_fixtures import pipeline, spark
 __all__ = ["pipeline", "spark"]
 
 WHOLE = bool(os.environ.get("HEADWATER_WHOLE"))
-SAMPLE_SEED = int(os.environ.get("HEADWATER_SAMPLE") or random.SystemRandom().randrange(10**6))
+
+
+def _of_this_commit() -> str:
+    """The commit's id: two runs of one commit take the same sample, and the next commit takes another."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() or "0"
+
+
+SAMPLE_SEED = os.environ.get("HEADWATER_SAMPLE") or _of_this_commit()
 
 
 def pytest_report_header() -> str:
