@@ -15,6 +15,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
 │   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
+│   ├── ChangeFeedBroken
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
     │   ├── ExpectationViolated
@@ -267,6 +268,12 @@ class ChangeFlowChanged(RefusedForSafety):
     """Keys, sequence or tracked columns of an AUTO CDC target are not those that its rows were made with."""
 
     condition = "CHANGE_FLOW_CHANGED"
+
+
+class ChangeFeedBroken(RefusedForSafety):
+    """A reader of a table's changes can't go on from where it was: what came next is gone, or not recorded."""
+
+    condition = "CHANGE_FEED_BROKEN"
 
 
 class ResetNotAllowed(RefusedForSafety):

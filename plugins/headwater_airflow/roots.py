@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from headwater.definitions.dataset_name import DatasetName
 from headwater.errors import InvalidName
-from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 
@@ -48,6 +49,39 @@ def pipeline_project(pipeline: str, environment: Mapping[str, str] = os.environ)
     if storage is None and project.spec.storage is None:
         project = replace(project, storage=home / ".headwater/storage")
     return project
+
+
+def storage_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where Headwater keeps what must outlive a run: HEADWATER_STORAGE, else ``.headwater/storage`` of the checkout."""
+    return _root("HEADWATER_STORAGE", ".headwater/storage", environment)
+
+
+def warehouse_table(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of the table ``[catalog.]schema.table`` below HEADWATER_WAREHOUSE.
+
+    Raises:
+        InvalidName: if the name has no schema, or a part of it is no plain name.
+
+    """
+    warehouse = _root("HEADWATER_WAREHOUSE", ".headwater/warehouse", environment)
+    return warehouse / table_name(name).location
+
+
+def table_name(name: str) -> DatasetName:
+    """The parts of ``[catalog.]schema.table``.
+
+    Raises:
+        InvalidName: if the name has no schema, or a part of it is no plain name.
+
+    """
+    parsed = DatasetName.parse(name, catalog=None, schema="")
+    if not parsed.schema:
+        raise InvalidName(f"{name!r} does not say which schema.", remedy="Write it as schema.table.")
+    return parsed
+
+
+def _root(variable: str, default: str, environment: Mapping[str, str]) -> Path:
+    return home_folder(environment) / local_path(environment.get(variable) or default)
 
 
 def _from_home(home: Path, value: str | None) -> str | None:

@@ -106,20 +106,21 @@ def open_project(
     root = Path(folder).resolve()
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
-    from_spec = root / _local_path(spec.storage) if spec.storage else None
+    from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
     return PipelineProject(
         root,
         spec_file,
         spec,
-        _local_path(chosen_storage).resolve(),
-        _local_path(chosen_warehouse).resolve(),
+        local_path(chosen_storage).resolve(),
+        local_path(chosen_warehouse).resolve(),
         dict(parameters or {}),
     )
 
 
-def _local_path(value: str | Path) -> Path:
+def local_path(value: str | Path) -> Path:
+    """A folder as an environment variable or a spec names it; raises UsageError where it is not on a file system."""
     text = str(value)
     url = urlparse(text)
     if url.scheme == "file":

@@ -1,0 +1,249 @@
+"""Airflow's face of the change feed: what wakes a DAG when a table's rows change, and what a task then reads.
+
+@dag(schedule=[DeltaTableAsset("shop.orders")])
+def report():
+@changes("shop.orders", form="arrow")
+def add_up(changes): ...
+
+add_up()
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import Asset, AssetWatcher
+from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from headwater.change_feed.change_filter import ChangeFilter
+from headwater.change_feed.change_range import ChangeRange
+from headwater.change_feed.consumer import SNAPSHOT, ChangeConsumer, Start
+from headwater.change_feed.reading import arrow_table, spark_read
+from headwater.errors import HeadwaterError, UsageError
+from headwater_airflow.roots import storage_folder, table_name, warehouse_table
+from headwater_airflow.triggers.change_feed import ChangeFeedTrigger
+
+Form = Literal["range", "arrow", "spark"]
+_FORMS = ("range", "arrow", "spark")
+_READER_NAME = re.compile(r"\w[\w.-]{0,249}")
+_WAIT = timedelta(seconds=60)
+
+
+class DeltaTableAsset(Asset):  # type: ignore[misc]  # Airflow's types are not followed
+    """The rows of a Delta table: ``DAG(schedule=[DeltaTableAsset("shop.orders")])`` runs when they have changed.
+
+    Any writer's commits count, also those that Headwater does not make; optimize, vacuum and changes of the schema or of
+    properties do not. Commits between two looks make one event. Its ``extra["payload"]`` has the range of versions and
+    the counts by type of change; the task should read with ``@changes``, which keeps a position of its own.
+
+    Args:
+        table: ``[catalog.]schema.table`` below the warehouse.
+        types: of change that count: insert, update, delete; all where none is given.
+        columns: an update counts only if it changes one of these. Needs the table's change feed: without it, every
+            update counts.
+        min_rows: how many rows have to change; they add up over commits.
+        quiet_seconds: wait until the table has had no commit for so long.
+
+    Raises:
+        UsageError, InvalidName: if one of these has no meaning.
+
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        types: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        min_rows: int = 1,
+        quiet_seconds: float = 0.0,
+    ) -> None:
+        parsed = table_name(table)
+        wanted = ChangeFilter.checked(types, columns, min_rows, quiet_seconds)
+        query = urlencode(_told_apart(wanted))
+        trigger = ChangeFeedTrigger(
+            ".".join(parsed.location.split("/")),
+            wanted.types,
+            wanted.columns,
+            wanted.min_rows,
+            wanted.quiet_seconds,
+        )
+        super().__init__(
+            name=f"{table}@changes" + (f"?{query}" if query else ""),
+            uri=f"x-delta-changes://{parsed.location}" + (f"?{query}" if query else ""),
+            group="headwater",
+            watchers=[AssetWatcher(name="change_feed", trigger=trigger)],
+        )
+
+
+class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
+    """Calls a function with what has changed in a table since it last ended well; skipped where nothing has.
+
+    The position is a file in storage, moved after the function has returned. A range that was begun and not finished
+    (a failure, a killed worker) is given again with the same bounds, then the rest.
+    """
+
+    custom_operator_name = "@changes"
+    template_fields: Sequence[str] = ("op_args", "op_kwargs")
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        python_callable: Callable[..., Any],
+        form: Form = "range",
+        start: Start = SNAPSHOT,
+        reader: str | None = None,
+        op_args: Sequence[Any] = (),
+        op_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        given = [name for name in ("changes", "change_range") if name in _parameters(python_callable)]
+        if "changes" not in given:
+            raise UsageError(f"{python_callable.__name__} needs a parameter named `changes`.")
+        if form not in _FORMS:
+            raise UsageError(f"There is no form {form!r}.", remedy=f"Forms: {', '.join(_FORMS)}.")
+        if reader is not None and not _READER_NAME.fullmatch(reader):
+            raise UsageError(f"{reader!r} can't name a reader.")
+        table_name(table)
+        own_kwargs = {**(op_kwargs or {}), **dict.fromkeys(given)}
+        kwargs.setdefault("max_active_tis_per_dag", 1)
+        super().__init__(
+            python_callable=python_callable,
+            op_args=list(op_args),
+            op_kwargs=own_kwargs,
+            kwargs_to_upstream={
+                "python_callable": python_callable,
+                "op_args": list(op_args),
+                "op_kwargs": own_kwargs,
+            },
+            **kwargs,
+        )
+        self.op_kwargs: dict[str, Any] = own_kwargs
+        self.table = table
+        self.form = form
+        self.start = start
+        self.reader = reader
+
+    def execute(self, context: Any) -> Any:
+        """Read on from the position, and move it."""
+        consumer = self._consumer(context["ti"])
+        own_kwargs: dict[str, Any] = dict(self.op_kwargs)
+        result, worked = None, 0
+        try:
+            with consumer.alone(_WAIT):
+                unfinished = consumer.has_begun()
+                while found := consumer.next_range():
+                    self.log.info("%s", _told(found))
+                    self.op_kwargs = {**own_kwargs, **self._given(found, own_kwargs)}
+                    result = super().execute(context)
+                    consumer.done(found)
+                    worked += 1
+                    if not unfinished:
+                        break
+                    unfinished = False
+        except HeadwaterError as error:
+            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
+        if not worked:
+            raise AirflowSkipException(f"No row of {self.table} has changed since this task last ended well.")
+        return result
+
+    def _given(self, found: ChangeRange, names: dict[str, Any]) -> dict[str, Any]:
+        path = warehouse_table(self.table)
+        value: Any = found
+        if self.form == "arrow":
+            value = arrow_table(path, found)
+        elif self.form == "spark":
+            value = spark_read(path, found)
+        return {
+            name: value if name == "changes" else found
+            for name in ("changes", "change_range")
+            if name in names
+        }
+
+    def _consumer(self, instance: Any) -> ChangeConsumer:
+        return ChangeConsumer(
+            position_file(self.table, instance.dag_id, instance.task_id, instance.map_index, self.reader),
+            self.table,
+            warehouse_table(self.table),
+            self.start,
+        )
+
+
+def changes(
+    table: str,
+    *,
+    form: Form = "range",
+    start: Start = SNAPSHOT,
+    reader: str | None = None,
+    **task: Any,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make a task of a function with a parameter ``changes``: what has changed since it last ended well.
+
+    Args:
+        table: ``[catalog.]schema.table`` below the warehouse.
+        form: of ``changes``: ``range``, the bounds and counts (ChangeRange); ``arrow``, a pyarrow.Table with Delta's
+            columns of the change feed, read without a JVM; ``spark``, what Spark has to be asked (SparkRead:
+            ``changes.load(spark)``). A second parameter ``change_range`` always gets the ChangeRange.
+        start: where the task begins the first time: ``snapshot``, with all that the table holds then, as inserts;
+            ``latest``, with what comes after its first run; or a version.
+        reader: whose position it is; the task of the DAG if not given.
+        task: arguments of the task, as ``@task`` takes them.
+
+    Returns:
+        A decorator; what it returns is called inside a DAG, like a ``@task``.
+
+    """
+    decorator: Callable[[Callable[..., Any]], Any] = task_decorator_factory(
+        decorated_operator_class=ChangesOperator, table=table, form=form, start=start, reader=reader, **task
+    )
+    return decorator
+
+
+def position_file(
+    table: str, dag_id: str, task_id: str, map_index: int = -1, reader: str | None = None
+) -> Path:
+    """Where a task keeps its position in a table's changes."""
+    folder = storage_folder() / "change_feeds" / "readers"
+    mapped = f"[{map_index}]" if map_index >= 0 else ""
+    if reader is not None:
+        return folder / "named" / f"{reader}{mapped}.{table}.json"
+    for part in (dag_id, task_id):
+        if not _READER_NAME.fullmatch(part):
+            raise UsageError(f"{part!r} can't name a file.", remedy="Give the task a `reader`.")
+    return folder / "tasks" / dag_id / f"{task_id}{mapped}.{table}.json"
+
+
+def _parameters(function: Callable[..., Any]) -> Sequence[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _told_apart(wanted: ChangeFilter) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if wanted.types:
+        found["types"] = "+".join(wanted.types)
+    if wanted.columns:
+        found["columns"] = "+".join(wanted.columns)
+    if wanted.min_rows > 1:
+        found["min_rows"] = str(wanted.min_rows)
+    if wanted.quiet_seconds:
+        found["quiet_seconds"] = f"{wanted.quiet_seconds:g}"
+    return found
+
+
+def _told(found: ChangeRange) -> str:
+    counts = ", ".join(
+        f"{'some' if rows is None else rows} {name}s"
+        for name, rows in found.counts.as_dict().items()
+        if rows != 0
+    )
+    what = "All rows" if found.snapshot else f"Versions {found.start_version} to {found.end_version}"
+    return f"{what} of {found.table} at version {found.end_version}: {counts}."

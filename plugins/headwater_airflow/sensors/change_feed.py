@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.change_feed.change_filter import ChangeFilter
+from headwater.metrics.delta_log import table_head
+from headwater_airflow.conditions.change_feed import ChangeFeedCondition
+from headwater_airflow.roots import table_name, warehouse_table
+from headwater_airflow.sensors.waiting import WaitingSensor
+
+
+class ChangeFeedSensor(WaitingSensor):
+    """Waits until enough rows of a Delta table have changed after a version.
+
+    The result is the range of versions with its counts by type of change. Commits that change no rows (optimize, vacuum)
+    do not count. To have a DAG run on every change, schedule it on a ``DeltaTableAsset`` instead.
+
+    Args:
+        table: ``[catalog.]schema.table`` below the warehouse.
+        after_version: changes after this one count; a number or a template of one.
+        types: of change that count: insert, update, delete; all where none is given.
+        columns: an update counts only if it changes one of these.
+        min_rows: how many rows have to change.
+
+    """
+
+    template_fields: Sequence[str] = ("after_version",)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        after_version: int | str,
+        types: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        min_rows: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        table_name(table)
+        self.table = table
+        self.after_version = after_version
+        self.wanted = ChangeFilter.checked(types, columns, min_rows)
+
+    def condition(self) -> ChangeFeedCondition:
+        """What is waited for."""
+        wanted, head = self.wanted, table_head(warehouse_table(self.table))
+        return ChangeFeedCondition(
+            self.table,
+            int(self.after_version),
+            head.table_id if head else None,
+            list(wanted.types),
+            list(wanted.columns),
+            wanted.min_rows,
+        )

@@ -1,0 +1,62 @@
+"""What all sensors of conditions do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from headwater.errors import HeadwaterError
+from headwater_airflow.conditions.condition import Condition
+from headwater_airflow.triggers.condition import ConditionTrigger
+
+
+class WaitingSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types are not followed
+    """Looks once where the task runs, then waits in the triggerer: no worker and no JVM meanwhile.
+
+    ``poke_interval`` and ``timeout`` are in seconds, as of any sensor; when the time is over, the task fails with
+    AirflowSensorTimeout, or is skipped with ``soft_fail``. What can never come fails at once; what can't be looked at
+    now is looked at again.
+    """
+
+    template_fields: Sequence[str] = ()
+
+    def __init__(self, *, poke_interval: float = 30.0, **kwargs: Any) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+
+    def condition(self) -> Condition:
+        """What is waited for, of the rendered fields."""
+        raise NotImplementedError
+
+    def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Look once, then defer."""
+        condition = self.condition()
+        try:
+            sighting = condition.look()
+        except HeadwaterError as error:
+            if not error.transient:
+                raise AirflowFailException(str(error)) from error
+            self.log.info(str(error))
+        else:
+            if sighting.met:
+                return dict(sighting.payload)
+            self.log.info(sighting.summary)
+        trigger = ConditionTrigger.of(condition, float(self.poke_interval))
+        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
+        raise AssertionError  # defer raises
+
+    def resume(self, context: Any, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Return what was found, or fail where waiting is in vain."""
+        if "error" in event:
+            raise AirflowFailException(event["error"])
+        return event
+
+
+def not_negative(name: str, value: float) -> float:
+    """Return a limit of a sensor; raises ValueError if it is below 0."""
+    if value < 0:
+        raise ValueError(f"{name} must be 0 or more.")
+    return value

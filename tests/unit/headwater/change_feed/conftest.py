@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+
+class Orders:
+    """A real Delta table of orders, written by delta-rs."""
+
+    def __init__(self, path: Path, *, feed: bool) -> None:
+        self.path = path
+        self.configuration = {"delta.enableChangeDataFeed": "true"} if feed else None
+
+    @staticmethod
+    def rows(ids: Any, amount: int = 1) -> pa.Table:
+        ids = list(ids)
+        return pa.table({"id": ids, "amount": [amount] * len(ids), "note": ["-"] * len(ids)})
+
+    def append(self, ids: Any, amount: int = 1) -> None:
+        write_deltalake(self.path, self.rows(ids, amount), mode="append", configuration=self.configuration)
+
+    def overwrite(self, ids: Any) -> None:
+        write_deltalake(self.path, self.rows(ids), mode="overwrite")
+
+    @property
+    def delta(self) -> DeltaTable:
+        return DeltaTable(self.path)
+
+    @property
+    def version(self) -> int:
+        return self.delta.version()
+
+    def merge(self, ids: Any, amount: int = 5) -> None:
+        merge = self.delta.merge(self.rows(ids, amount), "t.id = s.id", source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+@pytest.fixture
+def orders(tmp_path):
+    """A table with a change feed; nothing is written yet."""
+    return Orders(tmp_path / "shop" / "orders", feed=True)
+
+
+@pytest.fixture
+def orders_without_feed(tmp_path):
+    """A table that keeps no change feed; nothing is written yet."""
+    return Orders(tmp_path / "shop" / "orders", feed=False)

@@ -1,0 +1,152 @@
+"""What a watch tells, and when."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+import pytest
+
+from headwater.change_feed.change_filter import ChangeFilter
+from headwater.change_feed.change_watch import ChangeWatch
+from headwater.errors import InvalidName, UsageError
+
+
+@pytest.fixture
+def watch(orders, tmp_path):
+    """Make a watch, as a process does that starts; all have the same memory."""
+
+    def start(now=time.time, **wanted):
+        return ChangeWatch(
+            "shop.orders", orders.path, ChangeFilter.checked(**wanted), tmp_path / "watch.json", now
+        )
+
+    return start
+
+
+def bounds(found):
+    return found and (found.start_version, found.end_version)
+
+
+def test_news_come_again_until_they_have_arrived(orders, watch):
+    """A watch that ends between telling and the arrival tells the same again, with what came since."""
+    assert watch().look() is None
+    orders.append([1])
+    first = watch()
+    assert bounds(first.look()) == (0, 0)
+    assert bounds(watch().look()) == (0, 0)
+    first.told(first.look())
+    assert first.look() is None
+    assert watch().look() is None
+    orders.append([2])
+    orders.append([3])
+    assert bounds(watch().look()) == (1, 2)
+
+
+def test_moved_files_wake_nobody_and_are_not_read_again(orders, watch, monkeypatch):
+    """After optimize and vacuum the watch stands behind them, also after a restart."""
+    orders.append([1])
+    orders.append([2])
+    watching = watch()
+    watching.told(watching.look())
+    orders.delta.optimize.compact()
+    orders.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert watching.look() is None
+    monkeypatch.setattr("headwater.change_feed.change_watch.range_after", None)
+    assert watch().look() is None
+
+
+def test_only_the_wanted_types_wake(orders, watch):
+    """Deletes are waited for: inserts and updates pass by, and are part of no later range."""
+    orders.append(range(4))
+    watching = watch(types=["delete"])
+    assert watching.look() is None
+    orders.append([9])
+    assert watching.look() is None
+    orders.delta.delete("id = 9")
+    found = watching.look()
+    assert (bounds(found), found.counts.delete) == ((2, 2), 1)
+
+
+def test_rows_add_up_to_the_minimum(orders, watch):
+    """Two commits of three rows make five, over a restart in between; the range has both."""
+    watching = watch(min_rows=5)
+    orders.append(range(2))
+    assert watching.look() is None
+    orders.append(range(2, 4))
+    assert watch(min_rows=5).look() is None
+    orders.append([5])
+    found = watch(min_rows=5).look()
+    assert (bounds(found), found.counts.insert) == ((0, 2), 5)
+
+
+def test_the_table_has_to_be_quiet(orders, watch):
+    """While commits come in, nothing is told; then all of it at once."""
+    clock = [time.time()]
+    watching = watch(now=lambda: clock[0], quiet_seconds=60)
+    orders.append([1])
+    assert watching.look() is None
+    clock[0] += 50
+    orders.append([2])
+    assert watching.look() is None
+    clock[0] += 70
+    assert bounds(watching.look()) == (0, 1)
+
+
+def test_only_updates_of_the_wanted_columns_wake(orders, watch):
+    """A note is not an amount."""
+    orders.append(range(4))
+    watching = watch(columns=["note"], types=["update"])
+    watching.look()
+    orders.delta.update(updates={"note": "'x'"}, predicate="id = 1")
+    assert watching.look().counts.update == 1
+
+
+def test_a_table_made_anew_is_told_as_a_whole(orders, watch):
+    """Its readers have to be woken, to say that they can't go on."""
+    orders.append([1])
+    orders.append([2])
+    watching = watch()
+    watching.told(watching.look())
+    shutil.rmtree(orders.path)
+    orders.append([3])
+    found = watching.look()
+    assert (bounds(found), found.snapshot) == ((0, 0), True)
+    watching.told(found)
+    assert watch().look() is None
+
+
+def test_fifty_tables_are_looked_at_in_less_than_a_second(orders, tmp_path):
+    """Also where each has a new commit; where nothing is new it takes a few milliseconds."""
+    orders.append(range(10))
+    watches = []
+    for number in range(50):
+        copy = tmp_path / f"copy_{number}"
+        shutil.copytree(orders.path, copy)
+        watches.append(ChangeWatch(f"shop.copy_{number}", copy, ChangeFilter(), tmp_path / f"{number}.json"))
+    begun = time.perf_counter()
+    found = [watch.look() for watch in watches]
+    with_news = time.perf_counter() - begun
+    for watch, news in zip(watches, found, strict=True):
+        watch.told(news)
+    begun = time.perf_counter()
+    assert [watch.look() for watch in watches] == [None] * 50
+    without = time.perf_counter() - begun
+    print(f"50 tables: {with_news * 1000:.0f} ms with news, {without * 1000:.0f} ms without")
+    assert with_news < 1
+    assert without < 0.2
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"types": ["upsert"]}, UsageError),
+        ({"columns": ["a b"]}, InvalidName),
+        ({"min_rows": 0}, UsageError),
+        ({"quiet_seconds": -1}, UsageError),
+    ],
+)
+def test_a_filter_without_meaning_is_refused(values, error):
+    """A wish that can't be honoured is not ignored."""
+    with pytest.raises(error):
+        ChangeFilter.checked(**values)

@@ -1,0 +1,102 @@
+"""A reader's own position."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.change_feed.consumer import ChangeConsumer
+from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
+
+
+@pytest.fixture
+def reader(orders, tmp_path):
+    """Make a reader, as each run of a task does."""
+    return lambda start="snapshot", name="shop.orders": ChangeConsumer(
+        tmp_path / "reader.json", name, orders.path, start
+    )
+
+
+def bounds(found):
+    return found and (found.start_version, found.end_version, found.snapshot)
+
+
+def test_every_commit_is_read_once(orders, reader):
+    """First all that the table holds, then what comes; nothing twice."""
+    assert reader().next_range() is None
+    orders.append([1])
+    orders.append([2])
+    first = reader().next_range()
+    assert bounds(first) == (0, 1, True)
+    reader().done(first)
+    assert reader().next_range() is None
+    orders.append([3])
+    orders.append([4])
+    second = reader().next_range()
+    assert bounds(second) == (2, 3, False)
+    reader().done(second)
+    assert reader().next_range() is None
+
+
+def test_work_that_did_not_end_is_given_again_with_the_same_bounds(orders, reader):
+    """Though the table has moved on: what is keyed by the bounds has no effect twice."""
+    orders.append([1])
+    begun = reader().next_range()
+    orders.append([2])
+    assert reader().has_begun()
+    assert reader().next_range() == begun
+    reader().done(begun)
+    assert not reader().has_begun()
+    assert bounds(reader().next_range()) == (1, 1, False)
+
+
+def test_a_reader_may_begin_later(orders, reader, tmp_path):
+    """With the latest, the first run only notes where the table stands; or at a version."""
+    orders.append([1])
+    orders.append([2])
+    assert reader("latest").next_range() is None
+    orders.append([3])
+    assert bounds(reader("latest").next_range()) == (2, 2, False)
+    (tmp_path / "reader.json").unlink()
+    assert bounds(reader(1).next_range()) == (1, 2, False)
+
+
+def test_moved_files_move_the_position_only(orders, reader):
+    """Nothing is given for them, and nothing of them is left."""
+    orders.append([1])
+    orders.append([2])
+    reader().done(reader().next_range())
+    orders.delta.optimize.compact()
+    assert reader().next_range() is None
+    orders.append([3])
+    assert bounds(reader().next_range()) == (3, 3, False)
+
+
+def test_two_at_once_are_kept_apart(reader):
+    """A second task waits, then fails as one that may be tried again."""
+    with reader().alone(), pytest.raises(UpdateInProgress) as refused, reader().alone():
+        pass
+    assert refused.value.transient
+    with reader().alone():
+        pass
+
+
+def test_a_position_of_another_table_is_refused(orders, reader):
+    """Two readers of one name would jump over each other's rows."""
+    orders.append([1])
+    reader().next_range()
+    with pytest.raises(UsageError, match="not of shop"):
+        reader(name="shop.clicks").next_range()
+
+
+def test_a_broken_feed_names_the_file_to_remove(orders, reader, tmp_path):
+    """Without it the reader begins anew."""
+    import shutil
+
+    orders.append([1])
+    reader().done(reader().next_range())
+    shutil.rmtree(orders.path)
+    orders.append([2])
+    orders.append([3])
+    with pytest.raises(ChangeFeedBroken, match="remove the file of the position") as broken:
+        reader().next_range()
+    assert broken.value.where == str(tmp_path / "reader.json")

@@ -1,0 +1,102 @@
+"""Whether flows could go on from their checkpoints, and how far their event time is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+
+import pytest
+
+from headwater.errors import CheckpointUnreadable
+from headwater.metrics.checkpoint_health import Health, pipeline_health
+from headwater.metrics.watermark import pipeline_watermarks
+
+from .conftest import write_rows
+
+
+@pytest.fixture
+def healthy(done):
+    """The pipeline after an update, with ids in its checkpoints."""
+    for name in ("bronze", "silver"):
+        (done.checkpoint(name).epoch_folder(0) / "metadata").write_text('{"id": "some-query"}')
+    return done
+
+
+def health_of(pipeline, name):
+    return next(entry for entry in pipeline_health(pipeline.project, pipeline.manifest) if entry.flow == name)
+
+
+def test_checkpoints_after_an_update_are_healthy(healthy):
+    """Streams only: a view that is recomputed has no position."""
+    found = pipeline_health(healthy.project, healthy.manifest)
+    assert [(entry.flow, entry.health, entry.last_batch) for entry in found] == [
+        ("bronze", Health.HEALTHY, 0),
+        ("silver", Health.HEALTHY, 0),
+    ]
+    assert all(0 <= entry.age < 60 for entry in found)
+    assert json.loads(json.dumps(found[0].as_dict()))["health"] == "healthy"
+
+
+def test_flows_that_never_ran_are_new(pipeline):
+    """There is nothing to repair before the first update."""
+    assert {entry.health for entry in pipeline_health(pipeline.project, pipeline.manifest)} == {Health.NEW}
+
+
+def break_offsets(pipeline):
+    (pipeline.checkpoint("silver").epoch_folder(0) / "offsets" / "0").write_text("")
+
+
+def remove_checkpoint(pipeline):
+    shutil.rmtree(pipeline.checkpoint("silver").epoch_folder(0))
+
+
+def remove_metadata(pipeline):
+    (pipeline.checkpoint("silver").epoch_folder(0) / "metadata").unlink()
+
+
+def remove_table(pipeline):
+    shutil.rmtree(pipeline.table("silver"))
+
+
+def make_table_anew(pipeline):
+    remove_table(pipeline)
+    write_rows(pipeline.table("silver"), 1)
+
+
+def break_state(pipeline):
+    pipeline.checkpoint("silver").state_file.write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (break_offsets, "offsets/0"),
+        (remove_checkpoint, "checkpoint is gone"),
+        (remove_metadata, "metadata file is gone"),
+        (remove_table, "not there any more"),
+        (make_table_anew, "made anew"),
+        (break_state, "flow.json is damaged"),
+    ],
+)
+def test_each_harm_is_told_of_its_own_flow(healthy, harm, told):
+    """Damage, loss, and a table that is another one: the flow is sick, the others are not."""
+    harm(healthy)
+    silver = health_of(healthy, "silver")
+    assert silver.health is Health.SICK
+    assert told in silver.problem
+    assert health_of(healthy, "bronze").health is Health.HEALTHY
+
+
+def test_a_watermark_is_that_of_the_last_committed_batch(healthy):
+    """In seconds behind now; a stream without one has none, and a damaged checkpoint is an error."""
+    reached = int((time.time() - 90) * 1000)
+    commit = healthy.checkpoint("silver").epoch_folder(0) / "commits" / "0"
+    commit.write_text(f'v1\n{{"nextBatchWatermarkMs":{reached}}}')
+    bronze, silver = pipeline_watermarks(healthy.project, healthy.manifest)
+    assert (bronze.flow, bronze.watermark, bronze.seconds) == ("bronze", None, None)
+    assert silver.watermark == reached / 1000
+    assert 89 < silver.seconds < 120
+    commit.write_text("v1\n{")
+    with pytest.raises(CheckpointUnreadable):
+        pipeline_watermarks(healthy.project, healthy.manifest)
