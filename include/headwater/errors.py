@@ -15,11 +15,12 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
 │   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
-│   ├── ChangeFeedBroken
+│   ├── ChangeFeedBroken, ChangeFlowChanged
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
     │   ├── ExpectationViolated
-    │   └── SourceSchemaChanged
+    │   ├── SourceSchemaChanged
+    │   └── NullSequence, NullKey, DuplicateKey, SnapshotOutOfOrder
     ├── FlowInterrupted              transient: a retry may help
     ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
@@ -329,6 +330,18 @@ class NullKey(FlowFailed):
     """A change event has no key, so it is about no row; nothing of its batch was written."""
 
     condition = "NULL_KEY"
+
+
+class DuplicateKey(FlowFailed):
+    """A snapshot has a key more than once; nothing of it was written."""
+
+    condition = "DUPLICATE_KEY"
+
+
+class SnapshotOutOfOrder(FlowFailed):
+    """A snapshot's version is not above the one that was applied last; nothing of it was written."""
+
+    condition = "SNAPSHOT_OUT_OF_ORDER"
 
 
 class FlowInterrupted(UpdateFailed):

@@ -15,6 +15,10 @@ back as it is, so it can be imported and tested like any other.
 """
 
 from headwater.declarations.auto_cdc import apply_changes, create_auto_cdc_flow
+from headwater.declarations.auto_cdc_snapshots import (
+    apply_changes_from_snapshot,
+    create_auto_cdc_from_snapshot_flow,
+)
 from headwater.declarations.datasets import (
     create_streaming_table,
     materialized_view,
@@ -31,11 +35,7 @@ from headwater.declarations.expectations import (
     expect_or_fail,
 )
 from headwater.declarations.flows import append_flow, replace_flow, update_flow
-from headwater.declarations.not_yet import (
-    apply_changes_from_snapshot,
-    create_auto_cdc_from_snapshot_flow,
-    on_event_hook,
-)
+from headwater.declarations.not_yet import on_event_hook
 from headwater.declarations.reads import read, read_stream
 from headwater.declarations.sinks import create_sink, foreach_batch_sink
 

@@ -23,20 +23,27 @@ def resolved_kind(dataset: Dataset, frames: list[tuple[Flow, DataFrame]]) -> Dat
         own = streams.get(dataset.name, True)
         kind = DatasetKind.STREAMING_TABLE if own else DatasetKind.MATERIALIZED_VIEW
     for flow, frame in frames:
-        if kind is DatasetKind.MATERIALIZED_VIEW and frame.isStreaming:
-            _wrong_kind(flow, "a materialized view needs a batch DataFrame, and the function returned a streaming one",
-                        "Read with spark.read or dp.read, or declare it with @dp.table.")  # fmt: skip
-        if flow.kind is FlowKind.REPLACE and not frame.isStreaming:
-            _wrong_kind(flow, "rows are replaced by key as a stream brings them, and the function returned a batch DataFrame",
-                        "Read with spark.readStream or dp.read_stream, or leave replace_using out.")  # fmt: skip
-        if kind is DatasetKind.MATERIALIZED_VIEW and len(frames) > 1:
-            _wrong_kind(flow, "flows append to streaming tables, and the target is a materialized view",
-                        "Declare the target with dp.create_streaming_table.")  # fmt: skip
-        if kind is DatasetKind.STREAMING_TABLE and frame.isStreaming == flow.once:
-            need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
-            _wrong_kind(flow, f"a flow into a streaming table needs {need}",
-                        "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
+        _check_table_flow(flow, frame, kind, len(frames))
     return kind
+
+
+def _check_table_flow(flow: Flow, frame: DataFrame, kind: DatasetKind, flows: int) -> None:
+    if kind is DatasetKind.MATERIALIZED_VIEW and frame.isStreaming:
+        _wrong_kind(flow, "a materialized view needs a batch DataFrame, and the function returned a streaming one",
+                    "Read with spark.read or dp.read, or declare it with @dp.table.")  # fmt: skip
+    if flow.kind is FlowKind.REPLACE and not frame.isStreaming:
+        _wrong_kind(flow, "rows are replaced by key as a stream brings them, and the function returned a batch DataFrame",
+                    "Read with spark.readStream or dp.read_stream, or leave replace_using out.")  # fmt: skip
+    if kind is DatasetKind.MATERIALIZED_VIEW and flows > 1:
+        _wrong_kind(flow, "flows append to streaming tables, and the target is a materialized view",
+                    "Declare the target with dp.create_streaming_table.")  # fmt: skip
+    if flow.snapshots is not None and frame.isStreaming:
+        _wrong_kind(flow, "a snapshot is a batch DataFrame, and the source is a stream",
+                    "Read it with spark.read or dp.read; for a stream of changes use dp.create_auto_cdc_flow.")  # fmt: skip
+    if kind is DatasetKind.STREAMING_TABLE and flow.snapshots is None and frame.isStreaming == flow.once:
+        need = "a batch DataFrame (once=True)" if flow.once else "a streaming DataFrame"
+        _wrong_kind(flow, f"a flow into a streaming table needs {need}",
+                    "Read with spark.readStream or dp.read_stream; with once=True, read with spark.read.")  # fmt: skip
 
 
 def _check_sink_flow(flow: Flow, frame: DataFrame) -> None:

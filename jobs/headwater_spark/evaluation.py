@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from headwater.errors import (
 )
 from headwater.graph.registry import Registry, registering
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
+from headwater_spark.auto_cdc.snapshot_calls import first_snapshot
 from headwater_spark.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.expectations import apply_expectations, check_expectations
 from headwater_spark.facade.action_guard import no_actions
@@ -62,7 +63,7 @@ class Evaluation:
         self.live = False
         self.labels: frozenset[str] = frozenset()
         self._registry = registry
-        self._session = session
+        self.session = session
         self._warehouse = warehouse
         self.stubs = stubs
         self.pipeline_id = state_folder.name
@@ -71,7 +72,7 @@ class Evaluation:
         self._reads: list[list[str]] = []
         self._read_at_import: list[tuple[str, SourceLocation | None]] = []
         self._flows: list[Flow] = []
-        self._state_folder = state_folder
+        self.state_folder = state_folder
         self.cloud = CloudFiles(session, state_folder)
         self._schemas: dict[str, StructType] = {}
         self._kinds: dict[str, DatasetKind] = {}
@@ -106,7 +107,7 @@ class Evaluation:
         if reader.options_given.get("readchangefeed") == "true":
             schema = with_change_columns(schema)
         return (
-            DataFrameReader(self._session).schema(schema).format("parquet").load(self._stub("batch", dataset))
+            DataFrameReader(self.session).schema(schema).format("parquet").load(self._stub("batch", dataset))
         )
 
     def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
@@ -136,7 +137,7 @@ class Evaluation:
             return reader.frame_at(str(self.table_path(dataset)))
         schema = with_change_columns(schema) if changes else schema
         return (
-            DataStreamReader(self._session)
+            DataStreamReader(self.session)
             .schema(schema)
             .format("parquet")
             .load(self._stub("stream", dataset))
@@ -146,7 +147,7 @@ class Evaluation:
         self, path: str, schema: Any, options: dict[str, str], *, streaming: bool = True
     ) -> DataFrame:
         """The stream of a ``cloudFiles`` read; its schema is kept under the flow whose function has the read."""
-        flow = ReadingFlow.of(self._flows, self._state_folder)
+        flow = ReadingFlow.of(self._flows, self.state_folder)
         return self.cloud.frame(path, schema, options, flow, live=self.live, streaming=streaming)
 
     def sql_text(self, text: str) -> str:
@@ -155,11 +156,11 @@ class Evaluation:
 
     def read_dataset(self, name: str) -> DataFrame:
         """``dp.read``."""
-        return self._session.read.table(name)
+        return self.session.read.table(name)
 
     def read_dataset_stream(self, name: str) -> DataFrame:
         """``dp.read_stream``."""
-        return self._session.readStream.table(name)
+        return self.session.readStream.table(name)
 
     # -- evaluation ----------------------------------------------------------------------------------------------
 
@@ -174,19 +175,8 @@ class Evaluation:
             NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
                 user's line.
         """
-        with (
-            self._lock,
-            no_actions(flow.target),
-            registering(self._registry),
-            user_errors(flow, self.labels, live=self.live),
-        ):
-            self._reads.append([])
-            self._flows.append(flow)
-            try:
-                frame = flow.function()
-            finally:
-                self._flows.pop()
-                self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
+        with self.calling(flow):
+            frame = flow.function()
             if not isinstance(frame, DataFrame):
                 raise NotADataFrame(
                     f"The function of {flow.name!r} returned {type(frame).__name__}, not a DataFrame.",
@@ -194,6 +184,23 @@ class Evaluation:
                     remedy="End it with `return` and a DataFrame.",
                 )
             return frame
+
+    @contextmanager
+    def calling(self, flow: Flow, *, actions: bool = False) -> Iterator[None]:
+        """Record inside the block what a flow's function reads, and name what it raises. ``actions``: it may run queries."""
+        with (
+            self._lock,
+            nullcontext() if actions else no_actions(flow.target),
+            registering(self._registry),
+            user_errors(flow, self.labels, live=self.live),
+        ):
+            self._reads.append([])
+            self._flows.append(flow)
+            try:
+                yield
+            finally:
+                self._flows.pop()
+                self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
 
     @contextmanager
     def settings(self, flow: Flow, kept: Mapping[str, str] | None = None) -> Iterator[None]:
@@ -209,14 +216,14 @@ class Evaluation:
         with self._lock:
             before: dict[str, str | None] = {}
             for key in wanted:
-                before[key] = self._session.conf.get(key, None)
+                before[key] = self.session.conf.get(key, None)
             try:
                 for key, value in wanted.items():
-                    self._session.conf.set(key, value)
+                    self.session.conf.set(key, value)
                 yield
             finally:
                 for key, old in before.items():
-                    self._session.conf.unset(key) if old is None else self._session.conf.set(key, old)
+                    self.session.conf.unset(key) if old is None else self.session.conf.set(key, old)
 
     def schema_of(self, dataset: Dataset) -> StructType:
         """The columns of a dataset, evaluating its flows where that was not done yet."""
@@ -224,9 +231,8 @@ class Evaluation:
         if known is not None:
             return known
         with self._entered(dataset):
-            frames = [(flow, self.evaluate(flow)) for flow in self.flows_of(dataset)]
+            frames = [(flow, self._analysed(flow, dataset)) for flow in self.flows_of(dataset)]
             self._kinds[dataset.name] = resolved_kind(dataset, frames)
-            self._learn_changes(frames)
             for flow, frame in frames:
                 if frame.isStreaming:
                     check_stream(frame, flow)
@@ -249,10 +255,15 @@ class Evaluation:
         changes = self.changes.get(flow.name)
         return frame.schema if changes is None else changes.target_schema
 
-    def _learn_changes(self, frames: list[tuple[Flow, DataFrame]]) -> None:
-        for flow, frame in frames:
-            if flow.changes is not None:
-                self.changes[flow.name] = change_columns(flow.changes, frame, flow.location)
+    def _analysed(self, flow: Flow, dataset: Dataset) -> DataFrame:
+        if flow.snapshots is not None:
+            frame, changes = first_snapshot(self, flow, dataset)
+            self.changes[flow.name] = change_columns(changes, frame, flow.location)
+            return frame
+        frame = self.evaluate(flow)
+        if flow.changes is not None:
+            self.changes[flow.name] = change_columns(flow.changes, frame, flow.location)
+        return frame
 
     def table_schema(self, dataset: Dataset) -> StructType:
         """The columns as the table is made with them: of a given schema with NOT NULL, comments and computed columns."""
@@ -295,7 +306,7 @@ class Evaluation:
 
     def _knows(self, parts: list[str]) -> bool:
         name = ".".join(parts)
-        given = self._session.given
+        given = self.session.given
         if given is not None and given.has_table(name):
             return True
         return self._dataset(name) is not None or self._in_warehouse(name) is not None

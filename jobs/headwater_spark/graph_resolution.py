@@ -15,7 +15,7 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, FlowWithoutTarget
-from headwater.graph.change_targets import check_only_changes
+from headwater.graph.change_targets import check_no_rules, check_only_changes
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
@@ -131,9 +131,12 @@ def _locations(project: PipelineProject, datasets: list[Dataset]) -> dict[str, s
 
 def _check_targets(registry: Registry) -> None:
     registry.check_expectations()
-    kinds = {dataset.name: dataset.kind for dataset in registry.datasets()}
+    datasets = {dataset.name: dataset for dataset in registry.datasets()}
+    kinds = {name: dataset.kind for name, dataset in datasets.items()}
     for flow in registry.flows():
         check_only_changes(flow, registry.flows())
+        if flow.target in datasets:
+            check_no_rules(flow, datasets[flow.target])
         if flow.target not in kinds:
             raise FlowWithoutTarget(
                 f"The flow {flow.name!r} writes to {flow.target!r}, which nothing declares.",
@@ -190,11 +193,16 @@ def _flow_entry(
         once=flow.once,
         inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
         sources=plan_sources(frame, names),
-        output_mode=mode.name,
-        merge_keys=mode.keys,
-        time_dependent=not frame.isStreaming and reads_the_clock(plan),
+        output_mode="snapshot" if flow.snapshots is not None else mode.name,
+        merge_keys=evaluation.changes[flow.name].keys if flow.snapshots is not None else mode.keys,
+        # Only the function knows whether there is another snapshot.
+        time_dependent=_asks(flow) or (not frame.isStreaming and reads_the_clock(plan)),
         defined_at=_relative(flow.location, folder),
     )
+
+
+def _asks(flow: Flow) -> bool:
+    return flow.snapshots is not None and flow.snapshots.following is not None
 
 
 def _relative(location: SourceLocation | None, folder: Path) -> str | None:

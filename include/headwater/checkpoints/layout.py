@@ -109,6 +109,11 @@ def flow_checkpoint(state_folder: Path, table_folder: str, flow: str) -> FlowChe
     return FlowCheckpoint(state_folder / "checkpoints" / table_folder / flow)
 
 
+def change_memory(state_folder: Path, table_folder: str) -> Path:
+    """The folder for what AUTO CDC remembers beside a table; arguments as for ``flow_checkpoint``."""
+    return state_folder / "system" / "auto_cdc" / table_folder
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that readers see the old or the new text, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,12 +16,17 @@ def table_exists(table: Path) -> bool:
 
 def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
     """The epochs under which a flow has committed to a table, ascending, as far back as the log reaches."""
-    found = set()
-    for metadata in _user_metadata(table):
-        if metadata.get("pipeline") == pipeline_id and metadata.get("flow") == flow:
-            epoch = metadata.get("epoch")
-            found |= {epoch} if isinstance(epoch, int) else set()
-    return sorted(found)
+    epochs = {metadata.get("epoch") for metadata in commits_of(table, pipeline_id, flow)}
+    return sorted(epoch for epoch in epochs if isinstance(epoch, int))
+
+
+def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
+    """What a flow told with its commits to a table, in no order, as far back as the log reaches."""
+    return [
+        metadata
+        for metadata in _user_metadata(table)
+        if metadata.get("pipeline") == pipeline_id and metadata.get("flow") == flow
+    ]
 
 
 def _user_metadata(table: Path) -> Iterator[Mapping[str, Any]]:

@@ -62,9 +62,9 @@ def create_auto_cdc_flow(
         return
     where = caller_location()
     refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by, columns_to_update=columns_to_update)  # fmt: skip
-    history = _history(stored_as_scd_type, where)
+    history = history_kept(stored_as_scd_type, where)
     if history and apply_as_truncates is not None:
-        raise _wrong(
+        raise invalid(
             "apply_as_truncates needs type 1: a history is not emptied", where, "Leave it out, or use type 1."
         )
     lists = _lists(
@@ -75,7 +75,7 @@ def create_auto_cdc_flow(
         untracked_columns=("track_history_except_column_list", track_history_except_column_list),
     )  # fmt: skip
     changes = ChangeFlow(
-        _text(source, "source", where), _columns(keys, "keys", where) or (), sequence_by, apply_as_deletes,
+        _text(source, "source", where), columns_given(keys, "keys", where) or (), sequence_by, apply_as_deletes,
         apply_as_truncates, ignore_nulls=bool(ignore_null_updates), history=history, **lists,
     )  # fmt: skip
     flow = Flow(
@@ -97,16 +97,18 @@ def _reading(registry: Registry, source: str, *, batch: bool) -> Callable[[], An
     return read
 
 
-def _history(given: str | int, where: SourceLocation | None) -> bool:
+def history_kept(given: str | int, where: SourceLocation | None) -> bool:
+    """Whether ``stored_as_scd_type`` asks for type 2; raises InvalidChangeFlow where it is neither 1 nor 2."""
     kind = str(given).upper().removeprefix("SCD TYPE ").strip()
     if kind not in ("1", "2"):
-        raise _wrong(f"stored_as_scd_type={given!r} is not a type that is kept", where, "Say 1 or 2.")
+        raise invalid(f"stored_as_scd_type={given!r} is not a type that is kept", where, "Say 1 or 2.")
     return kind == "2"
 
 
-def _columns(
+def columns_given(
     given: Iterable[Any] | None, argument: str, where: SourceLocation | None
 ) -> tuple[Any, ...] | None:
+    """Columns as given, as a tuple; None stays None. Raises InvalidChangeFlow where they are no columns."""
     if given is None:
         return None
     # One bare name is one column; a Spark column is no list of columns either.
@@ -115,18 +117,19 @@ def _columns(
     try:
         return tuple(given)
     except TypeError:
-        raise _wrong(f"{argument} takes columns", where, f'Write {argument}=["a", "b"].') from None
+        raise invalid(f"{argument} takes columns", where, f'Write {argument}=["a", "b"].') from None
 
 
 def _lists(where: SourceLocation | None, **given: tuple[str, Any]) -> dict[str, Any]:
-    return {field: _columns(value, argument, where) for field, (argument, value) in given.items()}
+    return {field: columns_given(value, argument, where) for field, (argument, value) in given.items()}
 
 
 def _text(given: Any, argument: str, where: SourceLocation | None) -> str:
     if not isinstance(given, str) or not given.strip():
-        raise _wrong(f"{argument} takes the name of a dataset or table", where, 'Write source="changes".')
+        raise invalid(f"{argument} takes the name of a dataset or table", where, 'Write source="changes".')
     return given
 
 
-def _wrong(what: str, where: SourceLocation | None, remedy: str) -> InvalidChangeFlow:
+def invalid(what: str, where: SourceLocation | None, remedy: str) -> InvalidChangeFlow:
+    """The error of arguments that do not fit together."""
     return InvalidChangeFlow(f"AUTO CDC: {what}.", where=where, remedy=remedy)

@@ -14,22 +14,6 @@ def _refuse(name: str, remedy: str) -> NoReturn:
     )
 
 
-_CDC = (
-    "AUTO CDC from snapshots is not there yet. Until then read the snapshot in a @dp.materialized_view, or bring changes "
-    "as events and use dp.create_auto_cdc_flow."
-)
-
-
-def create_auto_cdc_from_snapshot_flow(*_arguments: Any, **_named: Any) -> NoReturn:
-    """Refused: AUTO CDC from snapshots is not there yet."""
-    _refuse("create_auto_cdc_from_snapshot_flow", _CDC)
-
-
-def apply_changes_from_snapshot(*_arguments: Any, **_named: Any) -> NoReturn:
-    """Refused: AUTO CDC from snapshots is not there yet."""
-    _refuse("apply_changes_from_snapshot", _CDC)
-
-
 def on_event_hook(*_arguments: Any, **_named: Any) -> NoReturn:
     """Refused: hooks on events are not there yet."""
     _refuse("on_event_hook", "Read the event log instead: `python -m headwater events DIR --json`.")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from headwater.definitions.change_flow import ChangeFlow
+from headwater.definitions.snapshot_flow import SnapshotFlow
 from headwater.definitions.source_location import SourceLocation
 
 
@@ -21,6 +22,8 @@ class FlowKind(StrEnum):
     REPLACE = "replace"
     # Change events, merged by key (AUTO CDC).
     CHANGES = "changes"
+    # Whole states of a source, compared with the target (AUTO CDC from snapshots).
+    SNAPSHOTS = "snapshots"
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,4 @@ class Flow:
     kind: FlowKind = FlowKind.DEFAULT
     replacement: Replacement | None = None
     changes: ChangeFlow | None = None
+    snapshots: SnapshotFlow | None = None

@@ -83,7 +83,8 @@ class FlowEntry(_Entry):
     lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
     ``output_mode``: ``append``; ``update`` (changed rows, merged by ``merge_keys`` into a table); ``complete`` (the table
-    is replaced by each batch); ``replace`` (rows give way to those of the same ``merge_keys``). After all but ``append``
+    is replaced by each batch); ``replace`` (rows give way to those of the same ``merge_keys``); ``changes`` and ``snapshot``
+    (events, or whole states of a source, merged by ``merge_keys``: AUTO CDC). After all but ``append``
     the table holds changes, not only new rows.
     """
 

@@ -70,8 +70,8 @@ class Registry:
         check_name(flow.name.replace(".", "_"), "flow", flow.location)
         taken = self._flows.get(flow.name)
         if taken is not None:
-            check_only_changes(flow, [taken])
-            check_only_changes(taken, [flow])
+            for one, other in ((flow, taken), (taken, flow)):
+                check_only_changes(one, [other])
             raise DuplicateDataset(
                 f"The flow {flow.name!r} is defined twice.",
                 where=f"{flow.location}, and before at {taken.location}",
@@ -94,7 +94,7 @@ class Registry:
 
     def datasets(self) -> list[Dataset]:
         """All datasets with their expectations."""
-        changing = {flow.target for flow in self._flows.values() if flow.changes is not None}
+        changing = {flow.target for flow in self._flows.values() if flow.changes or flow.snapshots}
         return [
             _with_change_feed(found) if found.name in changing else found
             for found in map(self._with_rules, self._datasets.values())

@@ -108,7 +108,11 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     resets = [
         ResetStage(
             name,
-            tuple(f.name for f in manifest.flows_into(name) if f.streaming or f.once),
+            tuple(
+                f.name
+                for f in manifest.flows_into(name)
+                if f.streaming or f.once or f.output_mode == "snapshot"
+            ),
             # What has left the pipeline stays where it is: its readers get the rows again.
             tables[name].kind is not DatasetKind.SINK,
         )

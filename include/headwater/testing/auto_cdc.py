@@ -15,6 +15,8 @@ from typing import Any
 Row = Mapping[str, Any]
 Predicate = Callable[[Row], bool | None]
 Sequence = Callable[[Row], Any]
+# What a row of a snapshot is told with.
+_AT, _GONE = "__at", "__gone"
 
 
 def expected_scd1(
@@ -93,6 +95,42 @@ def expected_scd2(
             current = {**values, "__START_AT": at, "__END_AT": None}
             rows.append(current)
     return rows
+
+
+def expected_from_snapshots(
+    snapshots: Iterable[tuple[Any, Iterable[Row]]],
+    *,
+    keys: Collection[str],
+    stored_as_scd_type: int = 1,
+    track_history_column_list: Collection[str] | None = None,
+    track_history_except_column_list: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """The rows of a target that followed ``snapshots``, ordered by key (and start).
+
+    Args:
+        snapshots: (version, rows) of each snapshot, in the order of their versions.
+        stored_as_scd_type: 1 or 2.
+
+    The other arguments are as for :func:`expected_scd2`.
+    """
+    events: list[dict[str, Any]] = []
+    rows: dict[Any, Row] = {}
+    for version, state in snapshots:
+        before, rows = rows, {tuple(row[key] for key in keys): row for row in state}
+        gone = [row for key, row in before.items() if key not in rows]
+        events += [{**row, _AT: version, _GONE: False} for row in rows.values()]
+        events += [{**row, _AT: version, _GONE: True} for row in gone]
+    if stored_as_scd_type == 1:
+        return [dict(rows[key]) for key in sorted(rows, key=_comparable)]
+    return expected_scd2(
+        events,
+        keys=keys,
+        sequence_by=_AT,
+        apply_as_deletes=lambda row: bool(row[_GONE]),
+        except_column_list=(_AT, _GONE),
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+    )
 
 
 def _sorted(

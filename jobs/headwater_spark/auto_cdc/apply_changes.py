@@ -67,7 +67,7 @@ def apply_changes(
         side = SideTable(spark, target.memory / "events")
         side.recover(target.path)
         table = DeltaTable.forPath(spark, str(target.path))
-        _check_types(columns, table, where)
+        check_types(columns, table, where)
         with change_batch(batch, columns, where) as events:
             if events.kept or events.cleared_at is not None:
                 _merge(columns)(events, table, side, transaction)
@@ -82,15 +82,19 @@ def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) ->
         side.expire(target.retention, module.EXPIRES)
 
 
-def check_unchanged(columns: ChangeColumns, target: ChangeTarget, where: object) -> None:
+def check_unchanged(
+    columns: ChangeColumns, target: ChangeTarget, where: object, *, events: bool = True
+) -> None:
     """Refuse to go on where the target's rows were made with other keys, sequence or tracked columns.
 
     The first check of a target writes down what it is made with. Order and letter case of keys do not matter.
+    ``events``: False where the rows come from snapshots.
 
     Raises:
         ChangeFlowChanged: with what changed.
     """
     now: dict[str, Any] = {
+        "from": "events" if events else "snapshots",
         "type": 2 if columns.history else 1,
         "keys": sorted([key.lower(), columns.type_of(key).simpleString()] for key in columns.keys),
         "sequence": columns.sequence_type.simpleString(),
@@ -103,10 +107,11 @@ def check_unchanged(columns: ChangeColumns, target: ChangeTarget, where: object)
         target.memory.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(now))
         return
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = {"from": "events", **json.loads(path.read_text(encoding="utf-8"))}
     new = set(now["values"]) - set(before["values"])
     now_of_old = {**now, "tracked": [name for name in now["tracked"] if name not in new]}
     names = {
+        "from": "what it is filled from",
         "type": "stored_as_scd_type",
         "keys": "keys",
         "sequence": "the type of sequence_by",
@@ -134,7 +139,8 @@ def _merge(columns: ChangeColumns) -> Any:
     return getattr(module, module.__name__.rpartition(".")[2])
 
 
-def _check_types(columns: ChangeColumns, table: DeltaTable, where: object) -> None:
+def check_types(columns: ChangeColumns, table: DeltaTable, where: object) -> None:
+    """Raise FlowFailed where a column comes with another type than the table has."""
     held = {field.name.lower(): field.dataType for field in table.toDF().schema.fields}
     for field in columns.target_schema.fields:
         known: DataType | None = held.get(field.name.lower())

@@ -9,10 +9,11 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, MapType, StructType
+from pyspark.sql.types import DataType, MapType, StructType
 
 from headwater.errors import NullKey, NullSequence
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns, orderable
+from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
 
 ROW, COUNT = f"{OWN}row", f"{OWN}count"
@@ -24,7 +25,7 @@ class ChangeBatch:
     """The events of one micro-batch. ``events`` are cached; ``received`` counts them before the reduction.
 
     ``events`` has the keys, the sequence, whether it deletes, and the row (a struct of the target's columns).
-    ``key_range`` and ``first_sequence`` are literals over the batch; ``cleared_at`` is its last truncate.
+    ``first_sequence`` is a literal over the batch; ``cleared_at`` is its last truncate.
     """
 
     columns: ChangeColumns
@@ -32,16 +33,13 @@ class ChangeBatch:
     received: int
     kept: int
     deletes: int
-    key_range: tuple[Column, Column] | None
+    key_range: KeyRange
     first_sequence: Column
     cleared_at: Column | None
 
     def prunes(self, table: str) -> Column:
         """A condition that all of ``table``'s rows about the batch's keys meet, for files to be skipped by."""
-        if self.key_range is None:
-            return F.lit(True)
-        low, high = self.key_range
-        return F.col(f"{table}.{_quoted(self.columns.keys[0])}").between(low, high)
+        return self.key_range.meets(table)
 
 
 @contextmanager
@@ -56,15 +54,14 @@ def change_batch(batch: DataFrame, columns: ChangeColumns, where: object) -> Ite
         found = events.agg(*_facts(columns)).first()
         assert found is not None
         _refuse_nulls(found, where)
-        key, at = columns.type_of(columns.keys[0]), columns.sequence_type
-        ranged = "low" in found and found["low"] is not None
+        at = columns.sequence_type
         yield ChangeBatch(
             columns,
             events.where(~F.col(TRUNCATE)).drop(TRUNCATE, _NO_SEQUENCE, _NO_KEY, COUNT),
             found["received"] or 0,
             found["kept"] or 0,
             found["deletes"] or 0,
-            (literal(found["low"], key), literal(found["high"], key)) if ranged else None,
+            KeyRange.of(columns, found),
             literal(found["first_sequence"], at),
             literal(found["cleared_at"], at) if found["cleared_at"] is not None else None,
         )
@@ -136,7 +133,7 @@ def _reduced(events: DataFrame, columns: ChangeColumns) -> DataFrame:
 
 def _facts(columns: ChangeColumns) -> list[Column]:
     is_event = ~F.col(TRUNCATE)
-    facts = [
+    return [
         F.max(_NO_SEQUENCE).alias("no_sequence"),
         F.max(_NO_KEY).alias("no_key"),
         F.sum(COUNT).alias("received"),
@@ -144,20 +141,8 @@ def _facts(columns: ChangeColumns) -> list[Column]:
         F.count_if(is_event & F.col(DELETE)).alias("deletes"),
         encoded(F.min(F.when(is_event, F.col(SEQUENCE))), columns.sequence_type).alias("first_sequence"),
         encoded(F.max(F.when(F.col(TRUNCATE), F.col(SEQUENCE))), columns.sequence_type).alias("cleared_at"),
+        *range_facts(columns),
     ]
-    first = next(field for field in columns.fields if field.name == columns.keys[0])
-    # Files are skipped by the least and greatest value of a column, which Delta keeps for plain types.
-    if isinstance(first.dataType, AtomicType) and first.dataType.typeName() not in (
-        "binary",
-        "boolean",
-        "variant",
-    ):
-        key = F.col(_quoted(first.name))
-        facts += [
-            encoded(F.min(key), first.dataType).alias("low"),
-            encoded(F.max(key), first.dataType).alias("high"),
-        ]
-    return facts
 
 
 def _refuse_nulls(found: Any, where: object) -> None:

@@ -13,6 +13,7 @@ from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.once_flow import run_once
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.schema_restart import run_evolving
+from headwater_spark.execution.snapshot_flow import run_snapshots
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.materialized_views.full_refresh import refresh_view
 from headwater_spark.sources.reachability import check_brokers
@@ -28,6 +29,8 @@ def run_flow(
         check_brokers(_entry(context, flow.name).sources)
         if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
             refresh_view(context, dataset, flow, outcome, force=force)
+        elif flow.snapshots is not None:
+            run_snapshots(context, dataset, flow, outcome)
         elif flow.once:
             run_once(context, dataset, flow, outcome)
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from headwater.checkpoints.offsets import read_offsets
 
@@ -46,6 +46,13 @@ class BatchTarget(Protocol):
 def application_id(pipeline_id: str, flow: str, epoch: int) -> str:
     """The id under which a flow's epoch commits."""
     return f"{pipeline_id}.{flow}@{epoch}"
+
+
+def apart(frame: DataFrame) -> DataFrame:
+    """The frame in a session of its own: merges take their transaction from settings, which others shall not see."""
+    session = frame.sparkSession
+    clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())  # noqa: SLF001 - no public clone
+    return DataFrame(frame._jdf, clone)  # noqa: SLF001
 
 
 class BatchWriter:

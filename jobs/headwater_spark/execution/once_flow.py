@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
@@ -14,7 +14,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.destination import delta_table, destination_id
-from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
+from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import has_transaction, latest_version
 from headwater_spark.execution.stream_start import change_target
@@ -67,7 +67,7 @@ def _append(
     metadata = json.dumps({"pipeline": pipeline, "flow": flow.name, "epoch": state.epoch})
     transaction = BatchTransaction(application, 0, metadata)
     if flow.changes is not None:
-        change_target(context, dataset, flow).write(_apart(frame), transaction)
+        change_target(context, dataset, flow).write(apart(frame), transaction)
     else:
         _write(dataset, frame, table, transaction)
     quality = read_quality(observation.get, dataset.expectations)
@@ -86,13 +86,6 @@ def _append(
         dropped=quality.dropped,
         version=outcome.version,
     )
-
-
-def _apart(frame: DataFrame) -> DataFrame:
-    """The frame in a session of its own: merges take their transaction from settings, which others shall not see."""
-    session = frame.sparkSession
-    clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())  # noqa: SLF001 - no public clone
-    return DataFrame(frame._jdf, clone)  # noqa: SLF001
 
 
 def _write(dataset: Dataset, rows: DataFrame, table: Path | None, transaction: BatchTransaction) -> None:

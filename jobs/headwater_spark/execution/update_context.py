@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -45,7 +45,7 @@ class UpdateContext:
 
     def change_memory(self, dataset: str) -> Path:
         """The folder for what AUTO CDC remembers beside a table."""
-        return self.pipeline.project.state_folder / "system" / "auto_cdc" / dataset
+        return change_memory(self.pipeline.project.state_folder, dataset)
 
     def unused_epoch(self, dataset: str, flow: str) -> int:
         """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""

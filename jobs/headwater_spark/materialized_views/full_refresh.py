@@ -31,7 +31,7 @@ def refresh_view(
     entry = next(item for item in context.pipeline.manifest.flows if item.name == flow.name)
     checkpoint = context.checkpoint(dataset.name, flow.name)
     # Taken before the read: what arrives meanwhile is read again by the next update, never missed.
-    now = _fingerprints(context, entry)
+    now = fingerprints(context, entry)
     definition = context.pipeline.manifest.source_hash
     path = context.table_path(dataset)
     state = checkpoint.read_state()
@@ -82,7 +82,8 @@ def _write(context: UpdateContext, dataset: Dataset, flow: Flow) -> Quality:
     return read_quality(observation.get, dataset.expectations)
 
 
-def _fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | None:
+def fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | None:
+    """What each source of a batch flow is at, None where that can't be known of one of them."""
     found: dict[str, str] = {}
     for source in entry.sources:
         fingerprint = source_fingerprint(source, context.pipeline.project.warehouse)

@@ -14,6 +14,8 @@ FACE = {
     "create_auto_cdc_flow": "target source keys sequence_by ignore_null_updates apply_as_deletes apply_as_truncates "
     "column_list except_column_list stored_as_scd_type track_history_column_list track_history_except_column_list name once "
     "ignore_null_updates_column_list ignore_null_updates_except_column_list columns_to_update system_sequence_by flow_name",
+    "create_auto_cdc_from_snapshot_flow": "target source keys stored_as_scd_type track_history_column_list "
+    "track_history_except_column_list name once snapshot_and_version flow_name",
     "create_sink": "name format options",
     "create_streaming_table": "name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
     "schema expect_all expect_all_or_drop expect_all_or_fail row_filter format",
@@ -40,16 +42,13 @@ FACE = {
 # Names of older code, and what each means now.
 LEGACY = {
     "apply_changes": dp.create_auto_cdc_flow,
+    "apply_changes_from_snapshot": dp.create_auto_cdc_from_snapshot_flow,
     "create_streaming_live_table": dp.create_streaming_table,
     "create_table": dp.table,
     "create_target_table": dp.create_streaming_table,
     "create_view": dp.temporary_view,
 }
-NOT_YET = (
-    "apply_changes_from_snapshot",
-    "create_auto_cdc_from_snapshot_flow",
-    "on_event_hook",
-)
+NOT_YET = ("on_event_hook",)
 
 
 def test_what_the_face_exports():

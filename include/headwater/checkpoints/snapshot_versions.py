@@ -1,0 +1,122 @@
+"""Which snapshots a table has: versions of the user's, remembered so that each is applied once over any crash.
+
+Before a snapshot is merged, its number and version are written down as intended; the table's commit carries the number
+as its transaction. After a crash the table tells whether what was intended has happened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.table_history import commits_of
+
+# Of a commit's user metadata: the version of the snapshot that it made.
+VERSION_KEY = "snapshot_version"
+
+
+@dataclass(frozen=True)
+class SnapshotPosition:
+    """Where a flow stands. ``number`` counts its snapshots from 0, ``version`` is the user's; -1 and None before the first.
+
+    ``intended``: the next one, begun and not known to be done.
+    """
+
+    number: int = -1
+    version: Any = None
+    intended: tuple[int, Any] | None = None
+
+
+@dataclass(frozen=True)
+class SnapshotVersions:
+    """The position of one flow's epoch, in a file.
+
+    ``application``: the id under which the epoch commits; with an empty one the file can only be read.
+    """
+
+    path: Path
+    application: str
+
+    def read(self) -> SnapshotPosition | None:
+        """The position, None where none was written for this epoch."""
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        # Without an id: whichever epoch the file is of.
+        if self.application and data["application"] != self.application:
+            return None
+        intended = data.get("intended")
+        return SnapshotPosition(
+            data["number"],
+            decoded(data["version"]),
+            (intended["number"], decoded(intended["version"])) if intended else None,
+        )
+
+    def intend(self, position: SnapshotPosition, version: Any) -> SnapshotPosition:
+        """Write down that a snapshot is about to be merged."""
+        return self._write(replace(position, intended=(position.number + 1, version)))
+
+    def done(self, position: SnapshotPosition) -> SnapshotPosition:
+        """Write down that the intended snapshot is in the table."""
+        assert position.intended is not None
+        return self._write(SnapshotPosition(*position.intended))
+
+    def from_table(self, table: Path, pipeline_id: str, flow: str, epoch: int) -> SnapshotPosition | None:
+        """The position as the table's own log tells it, for where the file is lost; None where it tells of none."""
+        found = [
+            (int(told["batch"]), told[VERSION_KEY])
+            for told in commits_of(table, pipeline_id, flow)
+            if told.get("epoch") == epoch and VERSION_KEY in told
+        ]
+        return self._write(_position(max(found, key=lambda pair: pair[0]))) if found else None
+
+    def _write(self, position: SnapshotPosition) -> SnapshotPosition:
+        intended = position.intended
+        data = {
+            "application": self.application,
+            "number": position.number,
+            "version": encoded(position.version),
+            "intended": {"number": intended[0], "version": encoded(intended[1])} if intended else None,
+        }
+        write_atomically(self.path, json.dumps(data, indent=1) + "\n")
+        return position
+
+
+def _position(found: tuple[int, Any]) -> SnapshotPosition:
+    return SnapshotPosition(found[0], decoded(found[1]))
+
+
+def encoded(version: Any) -> Mapping[str, Any] | None:
+    """A version as JSON; raises TypeError for what is none: a NULL, a boolean, a list, anything without an order."""
+    if version is None:
+        return None
+    if isinstance(version, bool) or not isinstance(version, int | float | str | datetime | date | Decimal):
+        message = f"{type(version).__name__} is no type of a version"
+        raise TypeError(message)
+    kind = type(version).__name__
+    if isinstance(version, datetime):
+        return {"type": "datetime", "value": version.astimezone(UTC).isoformat()}
+    if isinstance(version, date):
+        return {"type": "date", "value": version.isoformat()}
+    return {"type": kind, "value": str(version) if isinstance(version, Decimal) else version}
+
+
+def decoded(stored: Mapping[str, Any] | None) -> Any:
+    """The version that ``encoded`` was given."""
+    if stored is None:
+        return None
+    value = stored["value"]
+    readers: dict[str, Callable[[str], Any]] = {
+        "datetime": datetime.fromisoformat,
+        "date": date.fromisoformat,
+        "Decimal": Decimal,
+    }
+    read = readers.get(stored["type"])
+    return read(value) if read else value

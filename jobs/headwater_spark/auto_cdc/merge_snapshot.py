@@ -1,0 +1,177 @@
+"""A snapshot into its target: the two are compared, and only what differs is merged, in one commit.
+
+Nothing is remembered beside the table: what it shows is the last snapshot (type 2: in its open rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headwater.errors import DuplicateKey, FlowFailed, NullKey
+from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, ChangeColumns
+from headwater_spark.auto_cdc.change_events import ROW, comparable, flat
+from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
+from headwater_spark.auto_cdc.side_table import GONE
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.targets.delta_merge import committing
+
+_OLD, _COUNT, _IS_OLD, _MOVED = f"{OWN}old", f"{OWN}count", f"{OWN}is_old", f"{OWN}moved"
+
+
+@dataclass(frozen=True)
+class SnapshotChanges:
+    """What differs between a snapshot and its target. ``rows`` are cached."""
+
+    columns: ChangeColumns
+    rows: DataFrame
+    count: int
+    key_range: KeyRange
+
+
+@contextmanager
+def snapshot_changes(
+    frame: DataFrame, columns: ChangeColumns, target: DeltaTable, where: object
+) -> Iterator[SnapshotChanges]:
+    """Compare a snapshot with its target; the result is kept for as long as the block runs.
+
+    Raises:
+        NullKey, DuplicateKey: a row can't be told apart from others.
+        FlowFailed: the snapshot lacks a column that the table has.
+    """
+    _check_columns(columns, target, where)
+    rows = _compared(frame, columns, target.toDF()).persist()
+    try:
+        found = rows.agg(
+            F.count(F.lit(1)).alias("count"),
+            F.max(_no_key(columns)).alias("no_key"),
+            F.max(_COUNT).alias("most"),
+            *range_facts(columns),
+        ).first()
+        assert found is not None
+        if found["no_key"]:
+            raise NullKey(
+                "A row of a snapshot has a NULL in its key; nothing of the snapshot was written.",
+                where=where,
+                remedy="Filter such rows out in the view or function that gives the snapshot.",
+            )
+        if found["most"] is not None and found["most"] > 1:
+            raise _twice(rows, columns, where)
+        yield SnapshotChanges(columns, rows, found["count"], KeyRange.of(columns, found))
+    finally:
+        rows.unpersist()
+
+
+def merge_snapshot(
+    changes: SnapshotChanges, version: Column, target: DeltaTable, transaction: BatchTransaction
+) -> None:
+    """Merge what differs."""
+    columns = changes.columns
+    source = _history(changes, version) if columns.history else _latest(changes)
+    identity = [*columns.keys, START_AT] if columns.history else list(columns.keys)
+    on = [F.col(f"t.`{name}`") == F.col(f"s.`{name}`") for name in identity]
+    on.append(changes.key_range.meets("t"))
+    if columns.history:  # what has ended stays
+        on.append(F.col(f"t.{END_AT}").isNull())
+    names = [*columns.names, START_AT, END_AT] if columns.history else columns.names
+    values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in names}
+    merge = (
+        target.alias("t").merge(source.alias("s"), reduce(Column.__and__, on)).withSchemaEvolution()
+        .whenMatchedDelete(F.col(f"s.{GONE}"))
+        .whenMatchedUpdate(set=values)
+        .whenNotMatchedInsert(~F.col(f"s.{GONE}"), values=values)
+    )  # fmt: skip
+    with committing(target.toDF().sparkSession, transaction):
+        merge.execute()
+
+
+def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> DataFrame:
+    """The rows that differ: keys, the new row (NULL: gone) and how many have its key, the old row with its start."""
+    keys = list(columns.keys)
+    new = frame.select(*_quoted(keys), F.struct(*_quoted(columns.names)).alias(ROW))
+    new = new.groupBy(*_quoted(keys)).agg(F.first(ROW).alias(ROW), F.count(F.lit(1)).alias(_COUNT))
+    if columns.history:
+        table = table.where(F.col(END_AT).isNull())
+    held = {name.lower() for name in table.columns}
+    fields = [
+        (F.col(f"`{f.name}`") if f.name.lower() in held else F.lit(None)).cast(f.dataType).alias(f.name)
+        for f in columns.fields
+    ]
+    start = [F.col(START_AT)] if columns.history else []
+    old = table.select(*_quoted(keys), F.struct(*fields).alias(_OLD), F.lit(True).alias(_IS_OLD), *start)
+    both = new.join(old, keys, "full_outer")
+    differs = ~_same(columns.names, columns)
+    moved = ~_same(columns.tracked, columns) if columns.history else differs
+    changed = F.col(_COUNT).isNull() | F.col(_IS_OLD).isNull() | (F.col(_COUNT) > 1) | _no_key(columns)
+    return both.where(changed | differs).withColumn(_MOVED, moved)
+
+
+def _same(names: list[str] | tuple[str, ...], columns: ChangeColumns) -> Column:
+    pairs = [
+        comparable(F.col(f"{ROW}.`{name}`"), columns.type_of(name)).eqNullSafe(
+            comparable(F.col(f"{_OLD}.`{name}`"), columns.type_of(name))
+        )
+        for name in names
+        if name not in columns.keys
+    ]
+    return reduce(Column.__and__, pairs, F.lit(True))
+
+
+def _latest(changes: SnapshotChanges) -> DataFrame:
+    return flat(changes.rows.select(*_quoted(changes.columns.keys), ROW, F.col(_COUNT).isNull().alias(GONE)), changes.columns)  # fmt: skip
+
+
+def _history(changes: SnapshotChanges, version: Column) -> DataFrame:
+    """The rows to write: those that end with this version, those that begin with it, and those that only change."""
+    columns = changes.columns
+    gone, new = F.col(_COUNT).isNull(), F.col(_IS_OLD).isNull()
+
+    def row(values: str, start: Column, end: Column) -> Column:
+        kind = columns.sequence_type
+        return F.struct(
+            F.col(values).alias(ROW), start.cast(kind).alias(START_AT), end.cast(kind).alias(END_AT)
+        )
+
+    nothing = F.lit(None)
+    ends = F.when(~new & (gone | F.col(_MOVED)), row(_OLD, F.col(START_AT), version))
+    begins = F.when(new | (~gone & F.col(_MOVED)), row(ROW, version, nothing))
+    amended = F.when(~new & ~gone & ~F.col(_MOVED), row(ROW, F.col(START_AT), nothing))
+    parts = changes.rows.select(
+        *_quoted(columns.keys), F.explode(F.array_compact(F.array(ends, begins, amended))).alias("part")
+    ).select(*_quoted(columns.keys), "part.*", F.lit(False).alias(GONE))
+    return flat(parts, columns, (START_AT, END_AT))
+
+
+def _check_columns(columns: ChangeColumns, target: DeltaTable, where: object) -> None:
+    given = {name.lower() for name in (*columns.names, START_AT, END_AT)}
+    missing = [name for name in target.toDF().columns if name.lower() not in given]
+    if missing:
+        raise FlowFailed(
+            f"A snapshot does not have the column {missing[0]!r}, which the table has: its values would all be lost.",
+            where=where,
+            remedy=f'Give it, if only as NULL: F.lit(None).alias("{missing[0]}"); or fill the table anew with --full-refresh.',
+        )
+
+
+def _twice(rows: DataFrame, columns: ChangeColumns, where: object) -> DuplicateKey:
+    sample = rows.where(F.col(_COUNT) > 1).select(*_quoted(columns.keys)).first()
+    key = ", ".join(f"{name} = {value!r}" for name, value in (sample.asDict() if sample else {}).items())
+    return DuplicateKey(
+        f"A snapshot has more than one row of the key {key}; nothing of it was written.",
+        where=where,
+        remedy="Give each key one row, or name more columns as keys.",
+    )
+
+
+def _no_key(columns: ChangeColumns) -> Column:
+    return reduce(Column.__or__, (column.isNull() for column in _quoted(columns.keys)))
+
+
+def _quoted(names: list[str] | tuple[str, ...]) -> list[Column]:
+    return [F.col(f"`{name}`") for name in names]
