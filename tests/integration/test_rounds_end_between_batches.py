@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from headwater.checkpoints.table_history import table_exists
@@ -21,13 +22,18 @@ def total():
 """
 
 
-def when_total_is(case: Any, count: int, then: Any) -> threading.Thread:
+def when_total_is(case: Any, count: int, then: Callable[[], object]) -> threading.Thread:
     """Do something as soon as the view shows so many rows, beside the update."""
+    return when(lambda: table_exists(case.table("total")) and case.rows("total") == [(count,)], then)
+
+
+def when(holds: Callable[[], bool], then: Callable[[], object]) -> threading.Thread:
+    """Do something as soon as a condition holds, beside the update."""
 
     def wait() -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if table_exists(case.table("total")) and case.rows("total") == [(count,)]:
+            if holds():
                 then()
                 return
             time.sleep(0.1)
@@ -73,3 +79,27 @@ def test_sigterm_ends_it(pipeline):
     case.land([{"id": 2}])
     assert case.update().state == "COMPLETED"
     assert case.rows("bronze") == [(1,), (2,)]
+
+
+def test_what_is_stopped_is_not_called_failed(pipeline):
+    """Told to stop in its first table, an update is canceled: no flow is skipped or failed, and the next goes on."""
+    case = pipeline(
+        SOURCE.replace(
+            'readStream.schema("id INT")', 'readStream.schema("id INT").option("maxFilesPerTrigger", 1)'
+        )
+    )
+    for number in range(12):
+        case.land([{"id": number}])
+
+    def first_batch_is_there() -> bool:
+        return table_exists(case.table("bronze")) and case.version("bronze") >= 1
+
+    thread = when(first_batch_is_there, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    report = case.update()
+    thread.join(60)
+    assert report.state == "CANCELED"
+    assert {outcome.status for outcome in report.result.outcomes} == {"STOPPED"}
+    assert 1 <= len(case.rows("bronze", order="1")) < 12
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze", order="1") == [(number,) for number in range(12)]
+    assert case.rows("total", order="1") == [(12,)]

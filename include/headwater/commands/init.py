@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -30,7 +31,7 @@ def init(folder: str, name: str | None, *, as_json: bool) -> int:
         print_json({"state": "COMPLETED", "name": chosen, "folder": str(target), "files": sorted(written)})
     else:
         print("\n".join(f"wrote {target / path}" for path in sorted(written)))
-        print(f"\nNow run it:  python -m headwater run {folder}")
+        print(f"\nNow run it:  python -m headwater run {shlex.quote(folder)}")
     return 0
 
 

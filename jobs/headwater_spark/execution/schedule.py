@@ -64,8 +64,9 @@ def _start_ready(
         broken = [upstream for upstream in stage.after if not walk.finished.get(upstream, True)]
         if broken or context.stop_requested.is_set():
             walk.finished[stage.dataset] = False
+            failed = [upstream for upstream in broken if _has_failed(upstream, outcomes)]
             for flow in stage.flows:
-                _leave_out(context, outcomes[flow], broken)
+                _leave_out(context, outcomes[flow], failed)
             continue
         walk.open_flows[stage.dataset] = len(stage.flows)
         walk.finished[stage.dataset] = True
@@ -125,11 +126,18 @@ def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:
     return any(context.checkpoint(stage.dataset, flow).has_written() for flow in stage.flows)
 
 
-def _leave_out(context: UpdateContext, outcome: FlowOutcome, broken: list[str]) -> None:
-    if broken:
+def _has_failed(dataset: str, outcomes: dict[str, FlowOutcome]) -> bool:
+    """Whether a dataset failed, rather than being stopped on request."""
+    lost = (FlowStatus.FAILED, FlowStatus.SKIPPED)
+    return any(outcome.dataset == dataset and outcome.status in lost for outcome in outcomes.values())
+
+
+def _leave_out(context: UpdateContext, outcome: FlowOutcome, failed: list[str]) -> None:
+    """End a flow that was not begun: skipped after a failure, else stopped with those before it."""
+    if failed:
         outcome.status = FlowStatus.SKIPPED
         outcome.error = UpdateFailed(
-            f"{outcome.dataset} was skipped: {', '.join(broken)}, which it reads, was not completed."
+            f"{outcome.dataset} was skipped: {', '.join(failed)}, which it reads, was not completed."
         )
     else:
         outcome.status = FlowStatus.STOPPED
