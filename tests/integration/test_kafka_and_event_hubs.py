@@ -11,7 +11,10 @@ import pytest
 from confluent_kafka import Producer
 from tests.pipeline_case import PipelineCase
 
+from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater.metrics.backlog import Backlog
+from headwater.metrics.lag import flow_lag
 
 KEY = "hub+key/of="
 DAY = datetime(2025, 1, 1, tzinfo=UTC)
@@ -148,6 +151,36 @@ def test_an_event_hub(pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyP
     assert case.update()["clicks"].output_rows == 0
     assert KEY not in stored_text(case.storage)
     assert KEY not in case.manifest().to_json()
+
+
+def clicks_lag(case: PipelineCase) -> Backlog:
+    """How far the flow is behind the hub, asked without Spark."""
+    project = case.project()
+    manifest = read_manifest(project.state_folder / FILE_NAME)
+    assert manifest is not None
+    return next(flow_lag(project, flow).backlog for flow in manifest.flows if flow.name == "clicks")
+
+
+def test_the_lag_of_a_broker_that_asks_for_a_login(
+    pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+):
+    """With a login in the spec and its secret in the environment the lag is known; else it says what is missing."""
+    secret = "HEADWATER_SECRET_EVENTHUB_CONNECTION_STRING"
+    monkeypatch.setenv(secret, connection_string(broker.login_port))
+    login = f"{{protocol: SASL_PLAINTEXT, username: $ConnectionString, password_env: {secret}}}"
+    spec = f'brokers:\n  "{broker.login_servers}": {login}\n'
+    case: PipelineCase = pipeline(HUB, spec=spec)
+    assert case.update(tables=("clicks",)).state == "COMPLETED"
+    assert clicks_lag(case).records == 0
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    producer.produce("clicks", "{}")
+    assert producer.flush(20) == 0
+    assert clicks_lag(case).records == 1
+    assert KEY not in stored_text(case.storage)
+    monkeypatch.delenv(secret)
+    assert f"the environment variable {secret} is not set" in (clicks_lag(case).unknown or "")
+    monkeypatch.setenv(secret, "wrong")
+    assert clicks_lag(case).unknown
 
 
 def test_a_wrong_key(pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch):

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
@@ -168,6 +169,7 @@ class PipelineSpec(_Strict):
     trigger_spec: TriggerSpec = Field(default="available_now", alias="trigger")
     airflow: AirflowSpec = AirflowSpec()
     lint: LintSpec = LintSpec()
+    brokers: dict[str, BrokerLogin] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

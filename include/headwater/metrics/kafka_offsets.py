@@ -29,9 +29,14 @@ class TopicReader(Protocol):
 
 
 class BrokerTopics:
-    """A ``TopicReader`` over a real broker; every question is bounded in time, or raises SourceUnreachable."""
+    """A ``TopicReader`` over a real broker; every question is bounded in time, or raises SourceUnreachable.
 
-    def __init__(self, servers: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
+    ``login``: settings of the client by which it logs in.
+    """
+
+    def __init__(
+        self, servers: str, *, login: Mapping[str, str] | None = None, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
         from confluent_kafka import Consumer
 
         self._servers = servers
@@ -46,6 +51,7 @@ class BrokerTopics:
                 "auto.offset.reset": "earliest",
                 "socket.timeout.ms": int(timeout * 1000),
                 "log_level": 0,
+                **(login or {}),
             }
         )
 

@@ -12,7 +12,7 @@ from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.backlog import Backlog, total
 from headwater.metrics.kafka_backlog import Connect
-from headwater.metrics.kafka_offsets import BrokerTopics
+from headwater.metrics.kafka_login import broker_connection
 from headwater.metrics.source_position import source_backlog
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]+)\}")
@@ -75,8 +75,9 @@ class LagBreach:
         return f"{self.flow}: {self.value:,.0f} {self.measure} of lag, limit {self.limit:g}"
 
 
-def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect = BrokerTopics) -> FlowLag:
-    """The lag of one flow."""
+def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | None = None) -> FlowLag:
+    """The lag of one flow. ``connect``: opens a Kafka broker by its servers; by default as the spec says."""
+    connect = connect or broker_connection(project)
     flow = _with_configuration(flow, project.configuration)
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     if flow.once:
@@ -107,7 +108,7 @@ def _with_configuration(flow: FlowEntry, configuration: Mapping[str, str]) -> Fl
 
 
 def pipeline_lag(
-    project: PipelineProject, manifest: Manifest, *, connect: Connect = BrokerTopics
+    project: PipelineProject, manifest: Manifest, *, connect: Connect | None = None
 ) -> list[FlowLag]:
     """The lag of every flow, in the manifest's order."""
     return [flow_lag(project, flow, connect=connect) for flow in manifest.flows]

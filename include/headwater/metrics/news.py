@@ -12,7 +12,6 @@ from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manife
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.delta_log import table_head
 from headwater.metrics.kafka_backlog import Connect
-from headwater.metrics.kafka_offsets import BrokerTopics
 from headwater.metrics.lag import flow_lag
 
 
@@ -25,7 +24,7 @@ class NewsVerdict:
     manifest: Manifest | None = None
 
 
-def has_news(project: PipelineProject, *, connect: Connect = BrokerTopics) -> NewsVerdict:
+def has_news(project: PipelineProject, *, connect: Connect | None = None) -> NewsVerdict:
     """Whether an update could change anything; the first reason that is found ends the search."""
     manifest = read_manifest(project.state_folder / FILE_NAME)
     try:
@@ -35,7 +34,7 @@ def has_news(project: PipelineProject, *, connect: Connect = BrokerTopics) -> Ne
     return NewsVerdict(reason is not None, (reason,) if reason else (), manifest)
 
 
-def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Connect) -> Iterator[str]:
+def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Connect | None) -> Iterator[str]:
     if manifest is None:
         yield "the pipeline has not run yet"
         return
@@ -78,7 +77,7 @@ def _state_reasons(
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"
 
 
-def _source_reasons(project: PipelineProject, flow: FlowEntry, connect: Connect) -> Iterator[str]:
+def _source_reasons(project: PipelineProject, flow: FlowEntry, connect: Connect | None) -> Iterator[str]:
     if not flow.sources and not flow.once and flow.streaming:
         yield f"the sources of {flow.name} are not known"
     for part in flow_lag(project, flow, connect=connect).sources:
