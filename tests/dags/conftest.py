@@ -65,3 +65,17 @@ def driver(roots, monkeypatch):
         lambda conf, local: {"spark.test.local": str(local), **conf},
     )
     return fake
+
+
+@pytest.fixture(scope="session")
+def live_airflow(airflow_database, tmp_path_factory):
+    """A running Airflow, for all tests that need one; takes about half a minute to start."""
+    from tests.dags.live_airflow import LiveAirflow
+
+    from headwater.local_stack.processes import ProcessTable
+
+    folder = tmp_path_factory.mktemp("live")
+    with ProcessTable(folder) as processes:
+        airflow = LiveAirflow(folder, processes)
+        airflow.start()
+        yield airflow
