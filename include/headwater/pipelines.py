@@ -35,7 +35,7 @@ from headwater.declarations.expectations import (
     expect_or_fail,
 )
 from headwater.declarations.flows import append_flow, replace_flow, update_flow
-from headwater.declarations.not_yet import on_event_hook
+from headwater.declarations.hooks import on_event_hook
 from headwater.declarations.reads import read, read_stream
 from headwater.declarations.sinks import create_sink, foreach_batch_sink
 

@@ -40,7 +40,9 @@ class UpdateState(StrEnum):
 
     QUEUED = "QUEUED"
     INITIALIZING = "INITIALIZING"
+    RESETTING = "RESETTING"
     RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELED = "CANCELED"
@@ -54,7 +56,7 @@ class UpdateState(StrEnum):
 def flow_progress(
     status: FlowStatus,
     *,
-    metrics: Mapping[str, int | float | None] | None = None,
+    metrics: Mapping[str, Any] | None = None,
     dropped: int | None = None,
     quarantined: int | None = None,
     expectations: Sequence[Mapping[str, Any]] = (),
@@ -65,7 +67,8 @@ def flow_progress(
     """Details of a ``flow_progress`` event.
 
     ``metrics``: ``num_input_rows``, ``num_output_rows``, ``num_upserted_rows``, ``num_deleted_rows``,
-    ``backlog_records``, ``backlog_bytes``, ``backlog_files``, ``backlog_seconds``, ``executor_time_ms``.
+    ``backlog_records``, ``backlog_bytes``, ``backlog_files``, ``backlog_seconds``, ``executor_time_ms``,
+    ``source_metrics`` (the backlog, source by source); and those of ``stream_metrics``.
     ``expectations``: ``name``, ``dataset``, ``passed_records``, ``failed_records`` each.
     ``version``: of the table, after. ``end_offsets``: the batch's position, as in the checkpoint.
     """
@@ -104,3 +107,28 @@ def create_update(
             **more,
         }
     }
+
+
+def user_action(action: str, user_name: str, **more: Any) -> dict[str, Any]:
+    """Details of a ``user_action`` event. ``action``: START, CANCEL, ...; ``user_name``: whom the machine knows."""
+    return {"user_action": {"action": action, "user_name": user_name, **more}}
+
+
+def hook_progress(name: str, state: str, failures: int) -> dict[str, Any]:
+    """Details of a ``hook_progress`` event. ``state``: ENABLED, FAILED, DISABLED, or STOPPED (given up at the end)."""
+    return {"hook_progress": {"name": name, "state": state, "consecutive_failures": failures}}
+
+
+def planning_information(technique: str, reason: str) -> dict[str, Any]:
+    """Details of a ``planning_information`` event: how a materialized view is refreshed.
+
+    ``technique``: MAINTENANCE_TYPE_COMPLETE_RECOMPUTE, MAINTENANCE_TYPE_NO_OP, ... in Lakeflow's words.
+    """
+    chosen = {"maintenance_type": technique, "is_chosen": True, "is_applicable": True}
+    return {"planning_information": {"technique_information": [chosen], "reason": reason}}
+
+
+def operation_progress(kind: str, status: str, duration_ms: int | None, **more: Any) -> dict[str, Any]:
+    """Details of an ``operation_progress`` event. ``kind``: AUTO_LOADER_LISTING, AUTO_LOADER_BACKFILL, CDC_SNAPSHOT."""
+    body = {"type": kind, "status": status, "duration_ms": duration_ms, **more}
+    return {"operation_progress": {name: value for name, value in body.items() if value is not None}}

@@ -31,6 +31,7 @@ class FlowResult:
     error: str | None = None
     will_retry: bool = False
     version: int | None = None
+    epoch: int = 0
 
     @property
     def finished(self) -> bool:
@@ -88,7 +89,7 @@ def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mappin
     elif status is FlowStatus.EXCLUDED:
         # An attempt that left the flow out says nothing about what an earlier attempt did.
         return progress
-    result = replace(progress.result, update_id=origin["update_id"])
+    result = replace(progress.result, update_id=origin["update_id"], epoch=origin["epoch"] or 0)
     if status in (FlowStatus.QUEUED, FlowStatus.STARTING):
         progress = replace(progress, started=when)
         result = replace(result, error=None, will_retry=False, seconds=None)

@@ -23,7 +23,13 @@ _IN_URL = re.compile(r"(://[^\s/:@]{1,200}:)[^\s/@]{1,400}(@)")
 def redact_text(text: str) -> str:
     """``text`` with the values of what looks like secrets replaced."""
     text = _IN_URL.sub(rf"\g<1>{REDACTED}\g<2>", text)
-    return _ASSIGNED.sub(rf"\g<1>{REDACTED}", text)
+    return _ASSIGNED.sub(_redacted, text)
+
+
+def _redacted(match: re.Match[str]) -> str:
+    # Quotes stay, so that JSON inside a text is still JSON.
+    quote = match[2][0] if match[2][0] in "\"'" else ""
+    return f"{match[1]}{quote}{REDACTED}{quote}"
 
 
 def redact(value: Any) -> Any:

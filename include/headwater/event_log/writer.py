@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +50,7 @@ class EventLogWriter:
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._failure: Exception | None = None
+        self._listeners: list[Callable[[Sequence[Event]], None]] = []
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="event-log", daemon=True)
@@ -60,6 +61,10 @@ class EventLogWriter:
         """Say up to which batch the log already holds a flow's records (``reader.last_batch``)."""
         if last_batch is not None:
             self._known_batches[flow, epoch] = last_batch
+
+    def subscribe(self, listener: Callable[[Sequence[Event]], None]) -> None:
+        """Have ``listener`` called with the events of each append, once they are in the table; it must not block."""
+        self._listeners.append(listener)
 
     def emit(
         self,
@@ -74,8 +79,11 @@ class EventLogWriter:
         epoch: int | None = None,
         details: Mapping[str, Any] | None = None,
         error: BaseException | Mapping[str, Any] | None = None,
+        maturity: str = "STABLE",
     ) -> bool:
         """Record an event; secrets are taken out and long texts cut before it is kept.
+
+        ``maturity``: EVOLVING where the form of the details may still change.
 
         Returns:
             False where it was left out: the record of a batch that the log already holds.
@@ -104,7 +112,19 @@ class EventLogWriter:
                 self._told_batches.add(batch)
             number, when = self._next_moment()
             self._buffer.append(
-                Event(identity, self._instance, number, about, when, text, level, event_type, data, failure)
+                Event(
+                    identity,
+                    self._instance,
+                    number,
+                    about,
+                    when,
+                    text,
+                    level,
+                    event_type,
+                    data,
+                    failure,
+                    maturity,
+                )
             )
         return True
 
@@ -165,7 +185,8 @@ class EventLogWriter:
 
                 rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
                 self._table.parent.mkdir(parents=True, exist_ok=True)
-                write_deltalake(str(self._table), rows, mode="append")
+                # Another version's table may have columns that this one lacks, or lack some of them.
+                write_deltalake(str(self._table), rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
                     print(f"The event log can't be written for now: {error}", file=sys.stderr)
@@ -174,6 +195,8 @@ class EventLogWriter:
             self._failure = None
             with self._lock:
                 del self._buffer[: len(events)]
+            for listener in self._listeners:
+                listener(events)
 
     def _compact(self) -> None:
         from deltalake import DeltaTable

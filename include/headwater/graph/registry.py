@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.dataset_name import DatasetName, check_name
+from headwater.definitions.event_hook import EventHook
 from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
@@ -40,6 +41,7 @@ class Registry:
         self._functions: dict[str, Callable[[], Any]] = {}
         self._flows: dict[str, Flow] = {}
         self._expectations: dict[int, list[Expectation]] = {}
+        self._hooks: dict[str, EventHook] = {}
         self._kept: list[Callable[..., Any]] = []
 
     def dataset_name(self, text: str, where: SourceLocation | None = None) -> DatasetName:
@@ -78,6 +80,21 @@ class Registry:
                 remedy="Give each flow its own name: dp.append_flow(target=..., name=...).",
             )
         self._flows[flow.name] = flow
+
+    def add_hook(self, hook: EventHook) -> None:
+        """Record an event hook; raises DuplicateDataset where another has its name."""
+        taken = self._hooks.get(hook.name)
+        if taken is not None:
+            raise DuplicateDataset(
+                f"The event hook {hook.name!r} is defined twice.",
+                where=f"{hook.location}, and before at {taken.location}",
+                remedy="Rename one of the functions: the event log tells hooks apart by their names.",
+            )
+        self._hooks[hook.name] = hook
+
+    def hooks(self) -> list[EventHook]:
+        """All event hooks, in the order they were declared."""
+        return list(self._hooks.values())
 
     def add_expectation(self, function: Callable[..., Any], expectation: Expectation) -> None:
         """Record a rule on the dataset that ``function`` defines, declared before or after the rule."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.stream_progress import progress_backlog, stream_metrics, stream_progress
 from headwater_spark.execution.destination import delta_table
+from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits
 from headwater_spark.execution.update_context import UpdateContext
@@ -38,6 +42,7 @@ class BatchRecords:
         self._first = self._last_committed() + 1
         self._started = threading.Event()
         self._commits: SinkCommits | None = None
+        self._executors = ExecutorTime(context.spark)
 
     def started(self, application: str) -> None:
         """The id of the query's commits is known: they can be found, first those of batches whose driver died before
@@ -62,8 +67,20 @@ class BatchRecords:
         rules = self._dataset.expectations
         quality = read_quality(observed.asDict(), rules) if observed is not None else None
         end_offsets = [str(source.endOffset) for source in progress.sources]
-        duration = int(progress.batchDuration or 0)
-        self._record(batch_id, int(progress.numInputRows), quality, end_offsets, duration)
+        told = json.loads(progress.json)
+        measures = {**stream_metrics(told), **progress_backlog(told)}
+        measures["executor_time_ms"] = self._executors.take(str(progress.runId))
+        self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures)
+        self._context.events.emit(
+            "stream_progress",
+            f"Spark's progress of {self._flow.name}, batch {batch_id}.",
+            flow=self._flow.name,
+            dataset=self._dataset.name,
+            batch_id=batch_id,
+            epoch=self._epoch,
+            details=stream_progress(told),
+            maturity="EVOLVING",
+        )
 
     def record_missed(self) -> None:
         """Record batches of this run that Spark's listener never told of."""
@@ -74,7 +91,7 @@ class BatchRecords:
         for batch_id in range(max(first, self._first - 100), last + 1):
             if batch_id not in self._seen:
                 self._seen.add(batch_id)
-                self._record(batch_id, None, None, None, None)
+                self._record(batch_id, None, None, None, {})
 
     def _record(
         self,
@@ -82,7 +99,7 @@ class BatchRecords:
         input_rows: int | None,
         quality: Quality | None,
         end_offsets: Any,
-        duration: int | None,
+        measures: Mapping[str, Any],
     ) -> None:
         commit = self._commits.find(batch_id) if self._commits else None
         dropped = quality.dropped if quality else 0
@@ -119,7 +136,7 @@ class BatchRecords:
                     "num_output_rows": output,
                     "num_upserted_rows": commit.upserted if commit else None,
                     "num_deleted_rows": commit.deleted if commit else None,
-                    "executor_time_ms": duration,
+                    **measures,
                 },
                 dropped=dropped,
                 expectations=rules,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FlowEntry
-from headwater.metrics.lag import flow_lag
+from headwater.metrics.backlog import Backlog
+from headwater.metrics.lag import FlowLag, flow_lag
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.once_flow import run_once
 from headwater_spark.execution.outcome import FlowOutcome
@@ -45,28 +47,45 @@ def run_flow(
 
 
 def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
-    """Write the terminal record of a flow: status, table version, what is left at its sources."""
+    """Write the terminal record of a flow: status, table version, what is left at its sources.
+
+    Between two rounds of a long update a flow that is done is IDLE; its terminal record comes at the update's end.
+    """
     details: dict[str, object] = {"version": outcome.version}
-    if outcome.status is FlowStatus.COMPLETED:
+    status = outcome.status
+    if status is FlowStatus.COMPLETED:
         entry = _entry(context, outcome.flow)
         if entry.streaming:
-            backlog = flow_lag(context.pipeline.project, entry).backlog
-            outcome.backlog_records = backlog.records
-            details["metrics"] = {
-                "backlog_records": backlog.records,
-                "backlog_bytes": backlog.bytes,
-                "backlog_files": backlog.files,
-                "backlog_seconds": backlog.seconds,
-            }
+            lag = flow_lag(context.pipeline.project, entry)
+            outcome.backlog_records = lag.backlog.records
+            details["metrics"] = _backlog_metrics(lag)
         message = f"{outcome.flow} is done: {outcome.output_rows} rows written in {outcome.batches} batches."
+        status = FlowStatus.IDLE if context.more_rounds else status
     elif outcome.error is not None:
         message = outcome.error.what
-        if outcome.status is FlowStatus.FAILED:
+        if status is FlowStatus.FAILED:
             details["will_retry"] = outcome.error.transient and context.attempts_left
     else:
         message = f"{outcome.flow} was stopped; it goes on from where it stood."
-    context.say(f"{outcome.status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
-    context.flow_event(outcome, outcome.status, message, **details)
+    context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
+    context.flow_event(outcome, status, message, **details)
+
+
+def _backlog_metrics(lag: FlowLag) -> dict[str, Any]:
+    return {
+        **_backlog(lag.backlog),
+        "source_metrics": [{"source_name": part.name, **_backlog(part.backlog)} for part in lag.sources],
+    }
+
+
+def _backlog(backlog: Backlog) -> dict[str, Any]:
+    found = {
+        "backlog_records": backlog.records,
+        "backlog_bytes": backlog.bytes,
+        "backlog_files": backlog.files,
+        "backlog_seconds": backlog.seconds,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _entry(context: UpdateContext, flow: str) -> FlowEntry:

@@ -8,26 +8,30 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.lease import update_lease
 from headwater.definitions.trigger import ProcessingTime
-from headwater.errors import HeadwaterError
-from headwater.event_log.details import FlowStatus, UpdateState, create_update, update_progress
+from headwater.errors import EventLogNotWritten, HeadwaterError
+from headwater.event_log.dead_updates import close_dead_updates, close_update
+from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
+from headwater.event_log.hooks import EventHooks
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
+from headwater_spark.execution.flow_run import record_end
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.resets import run_resets
 from headwater_spark.execution.schedule import run_refreshes
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.graph_resolution import ResolvedPipeline, resolved_pipeline
+from headwater_spark.execution.update_records import announce, user_name
+from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.session import start_session
 
@@ -97,6 +101,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         stack.enter_context(_lease(project, request, update_id))
         done = _done_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, done)
+        close_dead_updates(project.state_folder, project.pipeline_id, project.spec.name, request.request_id)
         write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)
@@ -106,27 +111,66 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
             ) as events:
                 more = request.attempt < request.max_attempts
                 context = UpdateContext(pipeline, spark, events, listener, update_id, recorded, more, stop)
-                return _run(context, plan, request)
+                return _run_and_record(context, plan, request)
         finally:
             pipeline.session.streams.removeListener(listener)
 
 
+def _run_and_record(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:
+    """Run the update with its hooks; whatever ends it, each flow and the update get a terminal record."""
+    hooks = EventHooks(context.pipeline.registry.hooks(), context.events)
+    hooks.start()
+    try:
+        return _run(context, plan, request)
+    except BaseException as error:
+        context.events.flush()
+        flows = flow_results(context.pipeline.project.state_folder, update_id=context.update_id)
+        close_update(context.events, flows, error=error)
+        raise
+    finally:
+        with suppress(EventLogNotWritten):  # closing the log tells of it
+            context.events.flush()
+        hooks.drain()
+
+
 def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:
     started = time.monotonic()
-    _announce(context, plan, request)
+    announce(context, plan, request.selection, request.attempt)
     outcomes = {flow: FlowOutcome(flow, stage.dataset) for stage in plan.refreshes for flow in stage.flows}
     context.pipeline.evaluation.live = True
+    if plan.resets:
+        context.events.emit(
+            "update_progress",
+            "Tables and checkpoints are reset.",
+            details=update_progress(UpdateState.RESETTING),
+        )
     run_resets(context, plan)
     context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))
     trigger = context.pipeline.project.spec.trigger
+    context.more_rounds = isinstance(trigger, ProcessingTime)
     run_refreshes(context, plan, outcomes)
     if isinstance(trigger, ProcessingTime):
         _more_rounds(context, plan, outcomes, trigger, started)
+        context.more_rounds = False
+        for outcome in outcomes.values():
+            if outcome.status is FlowStatus.COMPLETED:
+                record_end(context, outcome)
+    return _ended(context, outcomes, started)
+
+
+def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: float) -> UpdateResult:
+    trigger = context.pipeline.project.spec.trigger
     failed = [o for o in outcomes.values() if o.status in (FlowStatus.FAILED, FlowStatus.SKIPPED)]
     cut_short = isinstance(trigger, ProcessingTime) and context.stop_requested.is_set()
     stopped = cut_short or any(o.status is FlowStatus.STOPPED for o in outcomes.values())
     state = UpdateState.FAILED if failed else UpdateState.CANCELED if stopped else UpdateState.COMPLETED
     result = UpdateResult(context.update_id, state, list(outcomes.values()), time.monotonic() - started)
+    if context.stop_requested.is_set():
+        context.events.emit(
+            "user_action",
+            "The update was told to stop.",
+            details=user_action("CANCEL", user_name(), update_id=context.update_id),
+        )
     context.events.emit(
         "update_progress",
         f"The update is {state.lower()}.",
@@ -155,50 +199,6 @@ def _more_rounds(
         following += trigger.interval.total_seconds()
         following = max(following, time.monotonic())
         run_refreshes(context, again, outcomes)
-
-
-def _announce(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> None:
-    selection = request.selection
-    context.events.emit(
-        "create_update",
-        f"Update {context.update_id} of {context.pipeline.project.spec.name} was started.",
-        details=create_update(
-            full_refresh=selection.full_refresh_all,
-            refresh_selection=selection.tables,
-            full_refresh_selection=selection.full_refresh,
-            attempt=request.attempt,
-            source_hash=context.pipeline.manifest.source_hash,
-            started_at=datetime.now(UTC).isoformat(),
-        ),
-    )
-    context.events.emit(
-        "update_progress", "The graph is resolved.", details=update_progress(UpdateState.INITIALIZING)
-    )
-    _describe_flows(context.pipeline, context)
-    for stage in plan.refreshes:
-        for flow in stage.flows:
-            context.flow_event(FlowOutcome(flow, stage.dataset), FlowStatus.QUEUED, f"{flow} is planned.")
-
-
-def _describe_flows(pipeline: ResolvedPipeline, context: UpdateContext) -> None:
-    """Lineage: what each flow reads and writes."""
-    for flow in pipeline.manifest.flows:
-        entry = pipeline.manifest.dataset(flow.target)
-        context.events.emit(
-            "flow_definition",
-            f"{flow.name} reads {', '.join(flow.inputs) or 'its sources'} and writes {flow.target}.",
-            flow=flow.name,
-            dataset=flow.target,
-            details={
-                "flow_definition": {
-                    "output_dataset": flow.target,
-                    "input_datasets": [{"name": name} for name in flow.inputs],
-                    "flow_type": "APPEND" if flow.streaming or flow.once else entry.kind.value.upper(),
-                    "once": flow.once,
-                    "schema": [column.model_dump() for column in entry.columns],
-                }
-            },
-        )
 
 
 def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Manifest) -> list[str]:

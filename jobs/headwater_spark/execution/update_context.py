@@ -24,7 +24,7 @@ LAST_PROGRESS = timedelta(seconds=10)
 
 @dataclass
 class UpdateContext:
-    """What the parts of one update share."""
+    """What the parts of one update share. ``more_rounds``: a flow that is done waits for the next look at its sources."""
 
     pipeline: ResolvedPipeline
     spark: SparkSession
@@ -34,6 +34,7 @@ class UpdateContext:
     recorded_batches: Future[dict[tuple[str, int], int]]
     attempts_left: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
+    more_rounds: bool = False
 
     def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
         """The checkpoint folder of a flow."""

@@ -8,7 +8,7 @@ from pyspark.sql import Observation
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.details import FlowStatus, flow_progress, planning_information
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater_spark.execution.outcome import FlowOutcome
@@ -41,9 +41,11 @@ def refresh_view(
         and state.definition_hash == definition and not entry.time_dependent
         and now is not None and dict(state.input_versions) == now
     ):  # fmt: skip
+        _plan(context, flow, "MAINTENANCE_TYPE_NO_OP", "no source has moved since the last refresh")
         outcome.version = latest_version(path)
         outcome.status = FlowStatus.COMPLETED
         return
+    _plan(context, flow, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE", "views are recomputed whole")
     checkpoint.update_state(completed=False)
     with context.pipeline.evaluation.settings(flow):
         quality = _write(context, dataset, flow)
@@ -59,6 +61,17 @@ def refresh_view(
         sink_id=table_id(path), completed=True, definition_hash=definition, input_versions=now or {}
     )
     outcome.status = FlowStatus.COMPLETED
+
+
+def _plan(context: UpdateContext, flow: Flow, technique: str, reason: str) -> None:
+    context.events.emit(
+        "planning_information",
+        f"{flow.target}: {reason}.",
+        flow=flow.name,
+        dataset=flow.target,
+        details=planning_information(technique, reason),
+        maturity="EVOLVING",
+    )
 
 
 def _write(context: UpdateContext, dataset: Dataset, flow: Flow) -> Quality:

@@ -1,0 +1,83 @@
+"""Closes the records of updates whose driver died without a word.
+
+A killed driver writes nothing. Whoever holds the pipeline's lease next knows that no other update can be running, and
+writes for it what is missing: one terminal record for each flow, and one for the update.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.errors import FlowInterrupted
+from headwater.event_log.details import FlowStatus, UpdateState, flow_progress, update_progress
+from headwater.event_log.flow_result import FlowResult
+from headwater.event_log.reader import flow_results, updates
+from headwater.event_log.writer import EventLogWriter
+
+# More than this many updates that nobody closed can only come from a version that did not close any.
+_LOOK_BACK = 20
+
+
+def close_dead_updates(
+    state_folder: Path, pipeline_id: str, pipeline_name: str, request_id: str | None = None
+) -> list[str]:
+    """Write the terminal records of updates that have none. Call it only while holding the pipeline's lease.
+
+    Args:
+        request_id: of the update that now begins. Flows of an earlier attempt of the same request are marked as tried
+            again, so that those who follow the request go on waiting.
+
+    Returns:
+        The ids of the updates that were closed.
+
+    """
+    # An update that found no news holds no lease and is never seen INITIALIZING: it is left alone.
+    started = {str(UpdateState.QUEUED), *(str(state) for state in UpdateState if state.terminal)}
+    dead = [u for u in updates(state_folder, _LOOK_BACK) if u.ended is None and u.state not in started]
+    for update in dead:
+        again = request_id is not None and update.request_id == request_id
+        flows = flow_results(state_folder, update_id=update.update_id)
+        with EventLogWriter(
+            state_folder, pipeline_id, pipeline_name, update.update_id, update.request_id
+        ) as events:
+            close_update(events, flows, will_retry=again)
+    return [update.update_id for update in dead]
+
+
+def close_update(
+    events: EventLogWriter,
+    flows: list[FlowResult],
+    *,
+    will_retry: bool = False,
+    error: BaseException | None = None,
+) -> None:
+    """Write the terminal records that are missing: of the flows that have none, and of the update.
+
+    ``error``: what ended it; a driver that died without a word, if left out.
+    """
+    cause = error or FlowInterrupted(
+        "The driver of the update ended without a word: it was killed, or its machine went away.",
+        remedy="The next update goes on from where it stood.",
+    )
+    for flow in flows:
+        if FlowStatus(flow.state).terminal:
+            continue
+        begun = flow.state != FlowStatus.QUEUED
+        status = FlowStatus.FAILED if begun else FlowStatus.STOPPED
+        events.emit(
+            "flow_progress",
+            f"{flow.flow} {'was interrupted' if begun else 'was never started'}: the update ended before its time.",
+            level="ERROR" if begun else "INFO",
+            flow=flow.flow,
+            dataset=flow.dataset,
+            epoch=flow.epoch,
+            details=flow_progress(status, will_retry=will_retry),
+            error=cause if begun else None,
+        )
+    events.emit(
+        "update_progress",
+        "The update failed: it ended before its time.",
+        level="ERROR",
+        details=update_progress(UpdateState.FAILED),
+        error=cause,
+    )

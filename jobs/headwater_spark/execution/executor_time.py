@@ -1,0 +1,38 @@
+"""How long executors worked for a query, from what Spark keeps of its jobs: no listener of our own, no job."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+
+class ExecutorTime:
+    """The run time of one query's tasks, asked for batch by batch."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jobs: set[int] = set()
+        self._stages: set[int] = set()
+
+    def take(self, run_id: str) -> int | None:
+        """Milliseconds since this was last asked; None where Spark can't say.
+
+        ``run_id``: of the query's run; Spark groups its jobs by it.
+        """
+        try:
+            store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - Python's tracker knows no times
+            tracker = self._spark.sparkContext.statusTracker()
+            jobs = set(tracker.getJobIdsForGroup(run_id)) - self._jobs
+            infos = [tracker.getJobInfo(job) for job in jobs]
+        except Py4JError:
+            return None
+        self._jobs |= jobs
+        stages = {stage for info in infos if info is not None for stage in info.stageIds} - self._stages
+        self._stages |= stages
+        total = 0
+        for stage in stages:
+            with suppress(Py4JError):  # a stage that was skipped has no attempt
+                total += int(store.lastStageAttempt(stage).executorRunTime())
+        return total

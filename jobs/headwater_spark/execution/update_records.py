@@ -1,0 +1,126 @@
+"""What an update writes to the event log about itself: who asked for what, on what it runs, what the pipeline is."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+from datetime import UTC, datetime
+from typing import Any
+
+import pyspark
+from pyspark.errors import PySparkException
+
+from headwater import __version__
+from headwater.definitions.dataset import DatasetKind
+from headwater.event_log.definition_details import dataset_definition, flow_definition, sink_definition
+from headwater.event_log.details import FlowStatus, UpdateState, create_update, update_progress, user_action
+from headwater.graph.update_plan import Selection, UpdatePlan
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.update_context import UpdateContext
+
+
+def announce(context: UpdateContext, plan: UpdatePlan, selection: Selection, attempt: int) -> None:
+    """Write the records with which an update begins, up to the flows that are planned."""
+    user, runtime = user_name(), runtime_version()
+    context.events.emit(
+        "user_action",
+        f"{user} started an update of {context.pipeline.project.spec.name}.",
+        details=user_action("START", user, update_id=context.update_id),
+    )
+    context.events.emit(
+        "create_update",
+        f"Update {context.update_id} of {context.pipeline.project.spec.name} was started.",
+        details=create_update(
+            full_refresh=selection.full_refresh_all,
+            refresh_selection=selection.tables,
+            full_refresh_selection=selection.full_refresh,
+            reset_checkpoint_selection=list(selection.reset_flows),
+            attempt=attempt,
+            run_as=user,
+            runtime_version=runtime,
+            source_hash=context.pipeline.manifest.source_hash,
+            started_at=datetime.now(UTC).isoformat(),
+        ),
+    )
+    context.events.emit(
+        "update_progress", "The graph is resolved.", details=update_progress(UpdateState.INITIALIZING)
+    )
+    context.events.emit(
+        "runtime_details",
+        f"Headwater {__version__} on Spark {pyspark.__version__}.",
+        details={"runtime_details": {"runtime_version": runtime}},
+    )
+    _describe_datasets(context)
+    _describe_flows(context)
+    for stage in plan.refreshes:
+        for flow in stage.flows:
+            context.flow_event(FlowOutcome(flow, stage.dataset), FlowStatus.QUEUED, f"{flow} is planned.")
+
+
+def user_name() -> str:
+    """Whom the machine takes this process's user for."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number that has no name
+        return "unknown"
+
+
+def runtime_version() -> dict[str, str]:
+    """What the update runs on."""
+    return {
+        "headwater_version": __version__,
+        "spark_version": pyspark.__version__,
+        "python_version": platform.python_version(),
+    }
+
+
+def _describe_datasets(context: UpdateContext) -> None:
+    manifest = context.pipeline.manifest
+    for entry in manifest.datasets:
+        if entry.kind is DatasetKind.SINK:
+            context.events.emit(
+                "sink_definition",
+                f"The sink {entry.name} is defined as {entry.sink_format}.",
+                dataset=entry.name,
+                sink=entry.name,
+                details=sink_definition(entry),
+            )
+            continue
+        context.events.emit(
+            "dataset_definition",
+            f"{entry.name} is defined as a {entry.kind.value.replace('_', ' ')}.",
+            dataset=entry.name,
+            details=dataset_definition(manifest, entry),
+        )
+
+
+def _describe_flows(context: UpdateContext) -> None:
+    """Lineage: what each flow reads and writes."""
+    manifest = context.pipeline.manifest
+    for entry in manifest.flows:
+        flow = context.pipeline.flow(entry.name)
+        is_sink = manifest.dataset(entry.target).kind is DatasetKind.SINK
+        context.events.emit(
+            "flow_definition",
+            f"{entry.name} reads {', '.join(entry.inputs) or 'its sources'} and writes {entry.target}.",
+            flow=entry.name,
+            dataset=entry.target,
+            sink=entry.target if is_sink else None,
+            details=flow_definition(
+                manifest,
+                entry,
+                kind=flow.kind.value,
+                explain_text=_explained(context.pipeline.evaluation.frames.get(entry.name)),
+                spark_conf=flow.spark_conf,
+            ),
+        )
+
+
+def _explained(frame: Any) -> str | None:
+    """The plan of a query as it was resolved, over stand-ins for the pipeline's own tables."""
+    if frame is None:
+        return None
+    try:
+        return str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - no public face in Python
+    except PySparkException:
+        return None
