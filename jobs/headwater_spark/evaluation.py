@@ -35,6 +35,7 @@ from headwater.graph.registry import Registry, registering
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
 from headwater_spark.auto_cdc.snapshot_calls import first_snapshot
 from headwater_spark.dataset_kinds import refuse_sink, resolved_kind
+from headwater_spark.event_log_queries.event_log_text import EventLogText
 from headwater_spark.expectations import apply_expectations, check_expectations
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
@@ -80,7 +81,7 @@ class Evaluation:
         self.frames: dict[str, DataFrame] = {}
         self.output_modes: dict[str, OutputMode] = {}
         self.changes: dict[str, ChangeColumns] = {}
-        self._sql = SqlText(session, configuration)
+        self._sql = SqlText(session, configuration, EventLogText(session, state_folder, self._is_own))
         session.resolution = self
         registry.reader = self
 
@@ -317,6 +318,9 @@ class Evaluation:
         except InvalidName:
             return None
         return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
+
+    def _is_own(self, parts: Sequence[str]) -> bool:
+        return self._dataset(".".join(parts)) is not None
 
     def _in_warehouse(self, name: str) -> Path | None:
         with suppress(InvalidName):

@@ -26,7 +26,7 @@ _DURATION = re.compile(
     r"\s*(\d+(?:\.\d+)?)\s*(milli|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE
 )
 _SECONDS = {"milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"
+PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"
 _PART = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
@@ -154,7 +154,7 @@ class PipelineSpec(_Strict):
     """The whole of ``pipeline.yml``."""
 
     name: str = Field(min_length=1, max_length=128)
-    id: str | None = Field(default=None, pattern=_PIPELINE_ID)
+    id: str | None = Field(default=None, pattern=PIPELINE_ID)
     catalog: str | None = Field(default=None, pattern=_PART)
     schema_name: str | None = Field(
         default=None,
@@ -182,7 +182,7 @@ class PipelineSpec(_Strict):
 
     @model_validator(mode="after")
     def _usable_id(self) -> PipelineSpec:
-        if self.id is None and not re.match(_PIPELINE_ID, self.name):
+        if self.id is None and not re.match(PIPELINE_ID, self.name):
             raise ValueError(
                 f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -"
             )

@@ -25,14 +25,21 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
 class SqlText:
     """Rewrites SQL for one facade."""
 
-    def __init__(self, session: PipelineSession, configuration: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        session: PipelineSession,
+        configuration: Mapping[str, str],
+        event_logs: Callable[[str], str] = lambda text: text,
+    ) -> None:
         self._session = session
+        self._event_logs = event_logs
         self._configuration = configuration
         self._numbers = itertools.count(1)
 
     def rewrite(self, text: str, is_known: Callable[[list[str]], bool]) -> str:
         """Return ``text`` with ``${key}`` filled in and every known name replaced; what does not parse is left alone."""
         text = _VARIABLE.sub(lambda match: self._configuration.get(match[1], match[0]), text)
+        text = self._event_logs(text)
         try:
             plan = self._parse(text)
         except ParseException:

@@ -1,0 +1,1 @@
+"""Queries that were written for Lakeflow's event log, on ours."""
