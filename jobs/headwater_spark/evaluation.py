@@ -81,7 +81,7 @@ class Evaluation:
         self.frames: dict[str, DataFrame] = {}
         self.output_modes: dict[str, OutputMode] = {}
         self.changes: dict[str, ChangeColumns] = {}
-        self._sql = SqlText(session, configuration, EventLogText(session, state_folder, self._is_own))
+        self._sql = SqlText(session, configuration, EventLogText(session, state_folder, self._dataset))
         session.resolution = self
         registry.reader = self
 
@@ -304,7 +304,6 @@ class Evaluation:
             known.clear()
 
     # -- names ---------------------------------------------------------------------------------------------------
-
     def _knows(self, parts: list[str]) -> bool:
         name = ".".join(parts)
         given = self.session.given
@@ -318,9 +317,6 @@ class Evaluation:
         except InvalidName:
             return None
         return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
-
-    def _is_own(self, parts: Sequence[str]) -> bool:
-        return self._dataset(".".join(parts)) is not None
 
     def _in_warehouse(self, name: str) -> Path | None:
         with suppress(InvalidName):

@@ -128,7 +128,7 @@ def add_project_arguments(parser: argparse.ArgumentParser) -> None:
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``run`` takes."""
     add_project_arguments(parser)
-    lists: dict[str, Any] = {"type": _names, "action": "extend", "default": []}
+    lists: dict[str, Any] = {"type": names, "action": "extend", "default": []}
     parser.add_argument("--tables", metavar="A,B", help="refresh only these tables", **lists)
     parser.add_argument(
         "--full-refresh", metavar="A,B", help="empty these tables and fill them anew", **lists
@@ -151,11 +151,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-attempts", type=int, default=1, metavar="N", help="how many the request has")
 
 
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
+def names(text: str) -> list[str]:
+    """Names separated by commas, for argparse."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
         raise argparse.ArgumentTypeError("give at least one name")
-    return names
+    return found
 
 
 def _parameter(text: str) -> tuple[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headwater import __version__
-from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments
+from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
 from headwater.commands.failure_report import run_and_report
+from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
 
 
@@ -67,6 +68,7 @@ def _parser() -> Parser:
         add_project_arguments(shown)
         shown.set_defaults(answer=answer)
     _add_events(verb("events", "What the event log says, newest last."))
+    _add_quality(verb("quality", "How many rows kept and broke each rule, update by update."))
     files = verb("files", "Which files were taken in from folders, and when.")
     add_project_arguments(files)
     files.add_argument("--flow", help="only this flow")
@@ -76,15 +78,37 @@ def _parser() -> Parser:
 
 
 def _add_events(parser: Parser) -> None:
+    from headwater.commands.moments import count, moment
+
     add_project_arguments(parser)
     parser.add_argument("--update-id", metavar="ID")
     parser.add_argument("--request-id", metavar="ID")
     parser.add_argument("--flow")
     parser.add_argument("--dataset")
-    parser.add_argument("--type", dest="event_type", help="flow_progress, update_progress, ...")
+    kinds = "only these types: flow_progress, update_progress, ..."
+    parser.add_argument("--type", dest="event_type", type=names, action="extend", metavar="A,B", help=kinds)
     parser.add_argument("--level", choices=("INFO", "WARN", "ERROR", "METRICS"))
-    parser.add_argument("--limit", type=int, default=50, metavar="N")
+    spans = "a time in ISO form (UTC), or how long ago: 90 minutes, 7d"
+    parser.add_argument("--since", type=moment, metavar="WHEN", help=spans)
+    parser.add_argument("--until", type=moment, metavar="WHEN", help=spans)
+    parser.add_argument("--limit", type=count, default=50, metavar="N")
+    parser.add_argument("--follow", action="store_true", help="print new events as they come, until Ctrl-C")
+    parser.add_argument(
+        "--sql",
+        metavar="TEXT",
+        help="SQL over event_log('<pipeline-id>') and details:path.to.value; starts Spark",
+    )
     parser.set_defaults(answer=_events)
+
+
+def _add_quality(parser: Parser) -> None:
+    from headwater.commands.moments import count, moment
+
+    add_project_arguments(parser)
+    parser.add_argument("--dataset", help="only the rules on this one")
+    parser.add_argument("--updates", type=count, default=20, metavar="N", help="the newest N updates")
+    parser.add_argument("--since", type=moment, metavar="WHEN", help="a time in ISO form, or how long ago")
+    parser.set_defaults(answer=_quality)
 
 
 # Each verb's module is loaded when it is asked for: `run` with nothing new should not pay for the others.
@@ -128,11 +152,50 @@ def _checkpoints(parsed: argparse.Namespace) -> int:
 
 
 def _events(parsed: argparse.Namespace) -> int:
-    from headwater.commands.events import show_events
+    from headwater.commands.events import follow_events, show_events
 
-    names = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "limit")
-    filters = {name: getattr(parsed, name) for name in names}
+    keys = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "since", "until")
+    given = {key: getattr(parsed, key) for key in keys}
+    if parsed.sql is not None:
+        _refuse_beside(
+            "--sql", "Put the condition into the query.", {**given, "follow": parsed.follow or None}
+        )
+        return _query(parsed)
+    filters = {**given, "limit": parsed.limit}
+    if parsed.follow:
+        _refuse_beside("--follow", "Leave it out.", {"until": parsed.until})
+        return follow_events(_project(parsed), filters, as_json=parsed.as_json)
     return show_events(_project(parsed), filters, as_json=parsed.as_json)
+
+
+def _refuse_beside(option: str, remedy: str, others: Mapping[str, object]) -> None:
+    for name, value in others.items():
+        if value is not None:
+            other = "type" if name == "event_type" else name.replace("_", "-")
+            raise UsageError(f"--{other} can't be given beside {option}.", remedy=remedy)
+
+
+def _query(parsed: argparse.Namespace) -> int:
+    from headwater.commands.run import become_program
+
+    _project(parsed)  # a folder that is no pipeline is told without Spark
+    roots = [f"--{name}={value}" for name in ("storage", "warehouse") if (value := getattr(parsed, name))]
+    parameters = [f"--param={key}={value}" for key, value in parsed.parameters]
+    shape = [f"--limit={parsed.limit}", *(["--json"] if parsed.as_json else [])]
+    become_program("query_events.py", [parsed.pipeline, *roots, *parameters, *shape, f"--sql={parsed.sql}"])
+    return 1
+
+
+def _quality(parsed: argparse.Namespace) -> int:
+    from headwater.commands.quality import show_quality
+
+    return show_quality(
+        _project(parsed),
+        dataset=parsed.dataset,
+        updates=parsed.updates,
+        since=parsed.since,
+        as_json=parsed.as_json,
+    )
 
 
 def _files(parsed: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from headwater.commands.arguments import RunArguments
 from headwater.commands.report import FlowReport, RunReport
 from headwater.event_log import details
 from headwater.event_log.details import FlowStatus, UpdateState
+from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -37,5 +38,6 @@ def record_quiet_update(
             log.emit("flow_progress", message, flow=flow.name, dataset=flow.target, details=body)
         message = f"Update {update_id[:8]} is COMPLETED: {MESSAGE}."
         log.emit("update_progress", message, details=details.update_progress(UpdateState.COMPLETED))
+    keep_event_log(project.state_folder, project.spec.event_log.retention_days)
     reports = tuple(FlowReport(flow.name, flow.target, "COMPLETED") for flow in flows)
     return RunReport(update_id, "COMPLETED", reports, time.monotonic() - started, MESSAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import headwater
@@ -67,10 +68,15 @@ def job_file(name: str = _JOB) -> Path:
 
 def become_job(arguments: RunArguments) -> None:
     """Replace this process by the Spark job; raises JavaNotFound before that where there is no Java."""
-    job = job_file()
+    become_program(_JOB, arguments.to_argv())
+
+
+def become_program(name: str, argv: Sequence[str]) -> None:
+    """Replace this process by a program under ``jobs/`` that starts Spark; raises JavaNotFound, UsageError."""
+    job = job_file(name)
     ground = str(Path(headwater.__file__).resolve().parents[1])
     paths = [ground, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, **java_environment(), "PYTHONPATH": os.pathsep.join(paths)}
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, str(job), *arguments.to_argv()], environment)  # noqa: S606 - our own program
+    os.execve(sys.executable, [sys.executable, str(job), *argv], environment)  # noqa: S606 - our own program

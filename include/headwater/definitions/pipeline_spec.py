@@ -150,6 +150,12 @@ class LintSpec(_Strict):
         return codes
 
 
+class EventLogSpec(_Strict):
+    """How long the event log is kept. ``retention_days``: whole days; null for ever."""
+
+    retention_days: Annotated[int, Field(strict=True, ge=1, le=36500)] | None = 90
+
+
 class PipelineSpec(_Strict):
     """The whole of ``pipeline.yml``."""
 
@@ -170,6 +176,7 @@ class PipelineSpec(_Strict):
     airflow: AirflowSpec = AirflowSpec()
     lint: LintSpec = LintSpec()
     brokers: dict[str, BrokerLogin] = Field(default_factory=dict)
+    event_log: EventLogSpec = EventLogSpec()
 
     @model_validator(mode="before")
     @classmethod

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.event_log.event import event_table
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
+from headwater.event_log.table_query import literal, query
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "updates",
 ]
 
+_SEQUENCE = "\"sequence\"['data_plane_id']['seq_no']"
 # An update writes one create_update and at most five update_progress records.
 _RECORDS_PER_UPDATE = 8
 
@@ -34,11 +36,16 @@ def events(
     dataset: str | None = None,
     event_type: str | Iterable[str] | None = None,
     level: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    after: int | None = None,
+    containing: str | None = None,
     limit: int | None = None,
 ) -> list[dict[str, Any]]:
     """The newest ``limit`` records that match, newest last; ``details`` is parsed.
 
-    ``level``: INFO, WARN, ERROR or METRICS; ``event_type``: one or several.
+    ``level``: INFO, WARN, ERROR or METRICS; ``event_type``: one or several; ``since`` is part of the span, ``until`` is
+    not; ``after``: only records with a higher sequence number; ``containing``: a piece of text in the details' JSON.
     """
     types = [event_type] if isinstance(event_type, str) else list(event_type or ())
     conditions = [
@@ -47,13 +54,16 @@ def events(
         *_equal("origin['flow_name']", flow),
         *_equal("origin['dataset_name']", dataset),
         *_equal("level", level),
+        *_between(since, until, after),
     ]
+    if containing is not None:
+        conditions.append(f"strpos(details, {literal(containing)}) > 0")
     if types:
-        conditions.append(f"event_type in ({', '.join(_literal(name) for name in types)})")
+        conditions.append(f"event_type in ({', '.join(literal(name) for name in types)})")
     where = f"where {' and '.join(conditions)}" if conditions else ""
     tail = f"limit {int(limit)}" if limit is not None else ""
-    order = "order by \"sequence\"['data_plane_id']['seq_no'] desc"
-    rows = _query(state_folder, f"select * from events {where} {order} {tail}")  # noqa: S608 - literals are quoted
+    order = f"order by {_SEQUENCE} desc"
+    rows = query(state_folder, f"select * from events {where} {order} {tail}")  # noqa: S608 - literals are quoted
     for row in rows:
         row["details"] = _parsed(row["details"])
     return rows[::-1]
@@ -91,10 +101,10 @@ def flow_results(
 
 def last_batch(state_folder: Path, flow: str, epoch: int) -> int | None:
     """The highest batch of a flow's epoch that the log has a record of."""
-    rows = _query(
+    rows = query(
         state_folder,
         f"select max(origin['batch_id']) as batch from events where event_type = 'flow_progress'"  # noqa: S608 - literals are quoted
-        f" and origin['flow_name'] = {_literal(flow)} and origin['epoch'] = {int(epoch)}"
+        f" and origin['flow_name'] = {literal(flow)} and origin['epoch'] = {int(epoch)}"
         """ and details like '%"status":"RUNNING"%'""",
     )
     return rows[0]["batch"] if rows else None
@@ -102,7 +112,7 @@ def last_batch(state_folder: Path, flow: str, epoch: int) -> int | None:
 
 def last_batches(state_folder: Path) -> dict[tuple[str, int], int]:
     """``last_batch`` of every flow and epoch, in one read."""
-    rows = _query(
+    rows = query(
         state_folder,
         "select origin['flow_name'] as flow, origin['epoch'] as epoch, max(origin['batch_id']) as batch from events"
         """ where event_type = 'flow_progress' and origin['batch_id'] is not null and details like '%"status":"RUNNING"%'"""
@@ -111,29 +121,21 @@ def last_batches(state_folder: Path) -> dict[tuple[str, int], int]:
     return {(row["flow"], row["epoch"] or 0): row["batch"] for row in rows}
 
 
-def _query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
-    table = event_table(state_folder)
-    if not (table / "_delta_log").is_dir():
-        return []
-    import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        source = DeltaTable(str(table))
-    except TableNotFoundError:
-        return []
-    answer = QueryBuilder().register("events", source).execute(sql).read_all()
-    rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
-    return rows
-
-
 def _equal(column: str, value: str | None) -> list[str]:
-    return [] if value is None else [f"{column} = {_literal(value)}"]
+    return [] if value is None else [f"{column} = {literal(value)}"]
 
 
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+def _between(since: datetime | None, until: datetime | None, after: int | None) -> list[str]:
+    # The sequence is the time in microseconds, made strictly ascending.
+    bounds = [
+        *([f"{_SEQUENCE} >= {_micros(since)}"] if since is not None else []),
+        *([f"{_SEQUENCE} < {_micros(until)}"] if until is not None else []),
+    ]
+    return [*bounds, f"{_SEQUENCE} > {int(after)}"] if after is not None else bounds
+
+
+def _micros(moment: datetime) -> int:
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 def _parsed(details: str | None) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,7 +9,7 @@ from headwater.commands.printing import print_json, print_table
 from headwater.definitions.dataset_name import DatasetName
 from headwater.errors import InvalidName, QueryFailed
 from headwater.event_log.event import event_table
-from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater.graph.manifest import FILE_NAME, DatasetEntry, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_spark.event_log_queries.event_log_text import EventLogText
 from headwater_spark.facade.plan_walk import items
@@ -37,7 +35,7 @@ def answer_query(project: PipelineProject, sql: str, limit: int, *, as_json: boo
 def run_statements(spark: SparkSession, project: PipelineProject, sql: str) -> DataFrame | None:
     """Run one or several statements; returns the frame of the last one that is a query."""
     log = event_table(project.state_folder)
-    text = EventLogText(spark, project.state_folder, lambda parts: _is_own(project, parts))
+    text = EventLogText(spark, project.state_folder, lambda name: _own_table(project, name))
     if (log / "_delta_log").is_dir():
         spark.read.format("delta").load(str(log)).createOrReplaceTempView(RAW)
     frame = None
@@ -61,14 +59,15 @@ def split_statements(spark: SparkSession, sql: str) -> list[str]:
     return [str(part) for part in items(found) if str(part).strip()]
 
 
-def _is_own(project: PipelineProject, parts: Sequence[str]) -> bool:
-    """Whether a table is one of the pipeline's."""
+def _own_table(project: PipelineProject, name: str) -> DatasetEntry | None:
     manifest = read_manifest(project.state_folder / FILE_NAME)
     if manifest is None:
-        return False
+        return None
     catalog, schema = manifest.catalog, manifest.schema_name
     try:
-        name = DatasetName.parse(".".join(parts), catalog=catalog, schema=schema)
+        known = DatasetName.parse(name, catalog=catalog, schema=schema).display(
+            catalog=catalog, schema=schema
+        )
     except InvalidName:
-        return False
-    return name.display(catalog=catalog, schema=schema).lower() in {d.name.lower() for d in manifest.datasets}
+        return None
+    return next((entry for entry in manifest.datasets if entry.name.lower() == known.lower()), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,13 @@ class EventLogText:
 
     Args:
         state_folder: of the pipeline; the others, which can be asked for by their ids, lie beside it.
-        is_own: whether a table (the parts of its name) is one of the pipeline's.
+        own_table: the pipeline's table of a name, None where it has none.
     """
 
-    def __init__(
-        self, session: SparkSession, state_folder: Path, is_own: Callable[[Sequence[str]], bool]
-    ) -> None:
+    def __init__(self, session: SparkSession, state_folder: Path, own_table: Callable[[str], object]) -> None:
         self._session = session
         self._state_folder = state_folder
-        self._is_own = is_own
+        self._own_table = own_table
         self._views: dict[Path, str] = {}
         self._numbers = itertools.count(1)
 
@@ -84,9 +82,9 @@ class EventLogText:
         tables = [n for n in plan_nodes(arguments[0].plan()) if class_name(n).endswith(".UnresolvedRelation")]
         if len(tables) != 1:
             return None
-        parts = [str(part) for part in items(tables[0].multipartIdentifier())]
-        if not self._is_own(parts):
-            raise UnknownDataset(f"{'.'.join(parts)!r} is no table of this pipeline.", remedy=_FORM)
+        name = ".".join(str(part) for part in items(tables[0].multipartIdentifier()))
+        if self._own_table(name) is None:
+            raise UnknownDataset(f"{name!r} is no table of this pipeline.", remedy=_FORM)
         return self._log_of(self._state_folder.name)
 
     def _log_of(self, pipeline: str) -> Path:

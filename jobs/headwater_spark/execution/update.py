@@ -20,6 +20,7 @@ from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
 from headwater.event_log.hooks import EventHooks
 from headwater.event_log.reader import flow_results, last_batches
+from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -114,6 +115,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
                 return _run_and_record(context, plan, request)
         finally:
             pipeline.session.streams.removeListener(listener)
+            keep_event_log(project.state_folder, project.spec.event_log.retention_days)
 
 
 def _run_and_record(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:

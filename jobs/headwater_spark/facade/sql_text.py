@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import ParseException
 
 from headwater.errors import ActionInDefinition
+from headwater_spark.event_log_queries.event_log_text import EventLogText
 from headwater_spark.facade.plan_walk import TableReference, class_name, table_references
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class SqlText:
         self,
         session: PipelineSession,
         configuration: Mapping[str, str],
-        event_logs: Callable[[str], str] = lambda text: text,
+        event_logs: EventLogText,
     ) -> None:
         self._session = session
         self._event_logs = event_logs
@@ -39,7 +40,7 @@ class SqlText:
     def rewrite(self, text: str, is_known: Callable[[list[str]], bool]) -> str:
         """Return ``text`` with ``${key}`` filled in and every known name replaced; what does not parse is left alone."""
         text = _VARIABLE.sub(lambda match: self._configuration.get(match[1], match[0]), text)
-        text = self._event_logs(text)
+        text = self._event_logs.rewrite_calls(text)
         try:
             plan = self._parse(text)
         except ParseException:

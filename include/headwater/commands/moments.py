@@ -1,0 +1,43 @@
+"""Points in time as people type them."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+from pydantic import TypeAdapter, ValidationError
+
+from headwater.definitions.pipeline_spec import Duration
+
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+def moment(text: str, now: datetime | None = None) -> datetime:
+    """A moment in UTC: a date or time in ISO form (UTC unless it says otherwise), or how long ago (``90 minutes``, ``7d``).
+
+    Raises argparse.ArgumentTypeError, which argparse tells with the option's name.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    else:
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    try:
+        ago = _DURATION.validate_python(text.strip())
+        return (now or datetime.now(UTC)) - ago
+    except (ValidationError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a time (2026-01-31T08:00) nor a duration (90 minutes, 7d)"
+        ) from None
+
+
+def count(text: str) -> int:
+    """A number from 1."""
+    try:
+        found = int(text)
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return found

@@ -1,0 +1,125 @@
+"""``quality``: how the rules fared, update by update."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+
+from headwater.commands.printing import print_json, print_table
+from headwater.commands.stored_manifest import stored_manifest
+from headwater.errors import ManifestNotFound
+from headwater.event_log.quality import RuleHistory, rule_histories
+from headwater.graph.pipeline_project import PipelineProject
+
+_BARS = "▁▂▃▄▅▆▇█"
+_ACTIONS = {"warn": "keep", "drop": "drop", "fail": "fail", "quarantine": "quarantine"}
+
+
+def show_quality(
+    project: PipelineProject,
+    *,
+    dataset: str | None = None,
+    updates: int = 20,
+    since: datetime | None = None,
+    as_json: bool,
+) -> int:
+    """Print the pass rate of each rule over the newest ``updates`` in which it was checked."""
+    rules, datasets = rule_histories(project.state_folder, updates=updates, dataset=dataset, since=since)
+    if as_json:
+        print_json(
+            {
+                "pipeline_id": project.pipeline_id,
+                "rules": [rule.as_dict() for rule in rules],
+                "datasets": [
+                    {
+                        "dataset": d.dataset,
+                        "dropped": d.dropped,
+                        "quarantined": d.quarantined,
+                        "updates": d.updates,
+                    }
+                    for d in datasets
+                ],
+            }
+        )
+        return 0
+    if not rules:
+        print(f"{project.pipeline_id}: no rule has been checked{' in that time' if since else ' yet'}.")
+        return 0
+    actions = _actions(project)
+    bars = _can_show(_BARS)
+    columns = (
+        "dataset",
+        "rule",
+        "broken rows",
+        "passed",
+        "failed",
+        "pass rate",
+        "last",
+        *(["over time"] if bars else []),
+    )
+    rows = [
+        (
+            *(rule.dataset, rule.rule, actions.get((rule.dataset, rule.rule), ""), rule.passed, rule.failed),
+            *(percent(rule.rate), percent(rule.points[-1].rate)),
+            *([sparkline([point.rate for point in rule.points])] if bars else []),
+        )
+        for rule in rules
+    ]
+    styles = [_style(rule) for rule in rules]
+    print_table(
+        f"{project.pipeline_id}: rules over the last {updates} updates", columns, rows, row_styles=styles
+    )
+    lost = [(d.dataset, d.dropped, d.quarantined, d.updates) for d in datasets]
+    print_table("Rows kept out", ("dataset", "dropped", "quarantined", "updates"), lost)
+    return 0
+
+
+def percent(rate: float | None) -> str:
+    """A share as percent; what is not quite all or nothing is never rounded to it."""
+    if rate is None:
+        return ""
+    shown = f"{rate * 100:.2f}".rstrip("0").rstrip(".")
+    if shown == "100" and rate < 1:
+        return "> 99.99"
+    return "< 0.01" if shown == "0" and rate > 0 else shown
+
+
+def sparkline(rates: Sequence[float | None]) -> str:
+    """Rates as bars: the full bar is 100 %, the lowest stands for the lowest rate; a dot where no row was seen."""
+    known = [rate for rate in rates if rate is not None]
+    low = min(known, default=1.0)
+    span = 1.0 - low
+
+    def bar(rate: float | None) -> str:
+        if rate is None:
+            return "·"
+        return _BARS[-1] if span == 0 else _BARS[round((rate - low) / span * (len(_BARS) - 1))]
+
+    return "".join(bar(rate) for rate in rates)
+
+
+def _style(rule: RuleHistory) -> str:
+    last = rule.points[-1].rate
+    return "yellow" if last is not None and last < 1 else ""
+
+
+def _actions(project: PipelineProject) -> dict[tuple[str, str], str]:
+    try:
+        manifest = stored_manifest(project)
+    except ManifestNotFound:
+        return {}
+    return {
+        (entry.name, rule.name): _ACTIONS.get(str(rule.action), str(rule.action))
+        for entry in manifest.datasets
+        for rule in entry.expectations
+    }
+
+
+def _can_show(text: str) -> bool:
+    """Whether standard output is a terminal, or a file in an encoding, that can take the characters."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

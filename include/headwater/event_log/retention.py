@@ -1,0 +1,101 @@
+"""How long the event log is kept, and what keeps it quick to read."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from headwater.event_log.event import event_table
+from headwater.event_log.reader import latest_update
+from headwater.event_log.table_query import literal, query
+
+# Readers that began before a rewrite still find their files for so long.
+_VACUUM_HOURS = 7 * 24
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """What was done: records ``deleted``, files ``removed`` from disk."""
+
+    deleted: int = 0
+    removed: int = 0
+
+
+def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenance | None:
+    """Maintain the log if that was last done more than a day ago: what the end of every update calls.
+
+    A failure is told on standard error and does not fail the update. None where nothing was due.
+    """
+    mark = state_folder / "system" / "events.maintained"
+    try:
+        if mark.exists() and time.time() - mark.stat().st_mtime < _DAY.total_seconds():
+            return None
+        if not (event_table(state_folder) / "_delta_log").is_dir():
+            return None
+        fresh = not mark.exists()
+        mark.touch()
+        # A log that is made just now has nothing to give up.
+        return None if fresh else maintain_event_log(state_folder, retention_days)
+    except Exception as error:
+        print(f"The event log could not be maintained: {error}", file=sys.stderr)
+        return None
+
+
+def maintain_event_log(
+    state_folder: Path, retention_days: int | None, *, now: datetime | None = None
+) -> Maintenance:
+    """Delete what is older than the retention, write a checkpoint of the table's log, remove files that nothing needs.
+
+    Kept whatever its age: the newest update, and of each epoch of each flow the record of its last batch (it says which
+    batches the log has told of, and which epochs a flow has had).
+
+    Args:
+        retention_days: how many days records stay; None for ever.
+
+    """
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(event_table(state_folder)))
+    deleted = 0
+    if retention_days is not None:
+        limit = (now or datetime.now(UTC)) - timedelta(days=retention_days)
+        latest = latest_update(state_folder)
+        if latest is not None:
+            limit = min(limit, latest.started)
+        # Microseconds since 1970, as the writer counts them.
+        before = int(limit.timestamp() * 1_000_000)
+        if _any_before(state_folder, before):
+            moment = limit.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            told = table.delete(f"\"timestamp\" < '{moment}'{_but(_last_records(state_folder))}")
+            deleted = int(told.get("num_deleted_rows") or 0)
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    removed = table.vacuum(retention_hours=_VACUUM_HOURS, dry_run=False)
+    return Maintenance(deleted, len(removed))
+
+
+def _any_before(state_folder: Path, sequence: int) -> bool:
+    kept = _but(_last_records(state_folder))
+    number = "\"sequence\"['data_plane_id']['seq_no']"
+    sql = f"select id from events where {number} < {sequence}{kept} limit 1"  # noqa: S608 - literals are quoted
+    return bool(query(state_folder, sql))
+
+
+def _last_records(state_folder: Path) -> list[str]:
+    rows = query(
+        state_folder,
+        "select last_value(id order by origin['batch_id']) as id from events"
+        """ where event_type = 'flow_progress' and origin['batch_id'] is not null and details like '%"status":"RUNNING"%'"""
+        " group by origin['flow_name'], origin['epoch']",
+    )
+    return [str(row["id"]) for row in rows]
+
+
+def _but(ids: Iterable[str]) -> str:
+    names = ", ".join(literal(name) for name in ids)
+    return f" and id not in ({names})" if names else ""

@@ -1,0 +1,71 @@
+"""SQL over the event log's table by delta-rs, whichever version of Headwater wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from headwater.event_log.event import Origin, event_table
+
+_COLUMNS = (
+    *("id", "sequence", "origin", "timestamp", "message", "level"),
+    *("maturity_level", "error", "details", "event_type"),
+)
+
+
+def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query over ``events``; none where there is no log yet."""
+    table = event_table(state_folder)
+    if not (table / "_delta_log").is_dir():
+        return []
+    import pyarrow as pa
+    from deltalake import DeltaTable, QueryBuilder
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        source = DeltaTable(str(table))
+    except TableNotFoundError:
+        return []
+    answer = QueryBuilder().register("events", source).execute(_in_todays_columns(source, sql)).read_all()
+    rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
+    return rows
+
+
+def literal(value: str) -> str:
+    """A text as SQL spells it."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _in_todays_columns(source: Any, sql: str) -> str:
+    """The query, over a log of another version: columns that it lacks read as NULL, those it has more are not seen.
+
+    A log written by this version, the usual case, is queried as it is.
+    """
+    fields = {field.name: field.type for field in source.schema().fields}
+    origin = {field.name for field in fields["origin"].fields} if "origin" in fields else set()
+    wanted = set(Origin.__dataclass_fields__)
+    if set(_COLUMNS) == set(fields) and wanted == origin:
+        return sql
+    parts = ", ".join(f"'{name}', {_part(name, origin)}" for name in Origin.__dataclass_fields__)
+    columns = [
+        f"named_struct({parts}) as origin" if name == "origin" else _column(name, set(fields))
+        for name in _COLUMNS
+    ]
+    # A CTE may not take the name of the table that it reads.
+    return " ".join(
+        [
+            "with log as (select",
+            ", ".join(columns),
+            "from events)",
+            sql.replace(" from events", " from log", 1),
+        ]
+    )
+
+
+def _column(name: str, there: set[str]) -> str:
+    return f'"{name}"' if name in there else f'cast(null as varchar) as "{name}"'
+
+
+def _part(name: str, there: set[str]) -> str:
+    kind = {"batch_id": "bigint", "epoch": "int"}.get(name, "varchar")
+    return f"origin['{name}']" if name in there else f"cast(null as {kind})"

@@ -1,0 +1,95 @@
+"""A log that another version wrote: read and gone on with, never broken."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from headwater.event_log import details, reader
+from headwater.event_log.details import FlowStatus, UpdateState
+from headwater.event_log.event import arrow_schema, event_table
+from headwater.event_log.retention import maintain_event_log
+from headwater.event_log.writer import EventLogWriter
+
+
+def write_update(folder, update):
+    with EventLogWriter(folder, "orders", "Orders", update, "r1") as log:
+        log.emit("create_update", "asked for", details=details.create_update())
+        body = details.flow_progress(FlowStatus.COMPLETED, metrics={"num_output_rows": 3})
+        log.emit("flow_progress", "done", flow="bronze", dataset="bronze", epoch=1, batch_id=0, details=body)
+        log.emit("update_progress", "ended", details=details.update_progress(UpdateState.COMPLETED))
+
+
+def rewritten(folder, change):
+    """Write the log's rows again, as ``change`` makes of them: what another version would have written."""
+    path = event_table(folder)
+    rows = pa.table(DeltaTable(str(path)).to_pyarrow_table())
+    for file in sorted(path.rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    write_deltalake(str(path), change(rows))
+
+
+def older(rows):
+    """Without columns and parts that came later."""
+    origin = [
+        {k: v for k, v in o.items() if k not in ("request_id", "epoch", "sink_name")}
+        for o in rows["origin"].to_pylist()
+    ]
+    kept = rows.drop_columns(["maturity_level", "error", "origin"])
+    return kept.append_column("origin", pa.array(origin))
+
+
+def newer(rows):
+    """With a column and a part of the origin that this version does not know, in another order."""
+    origin = [{"region": "here", **o} for o in rows["origin"].to_pylist()]
+    more = rows.drop_columns(["origin"]).append_column("origin", pa.array(origin))
+    return more.append_column("weight", pa.array([1.5] * rows.num_rows))
+
+
+@pytest.mark.parametrize("change", [older, newer])
+def test_read_and_gone_on_with(tmp_path, change):
+    """Every question is answered over the other version's log, before and after this version has written to it."""
+    write_update(tmp_path, "u1")
+    rewritten(tmp_path, change)
+    assert [e["event_type"] for e in reader.events(tmp_path)] == [
+        "create_update",
+        "flow_progress",
+        "update_progress",
+    ]
+    assert reader.latest_update(tmp_path).state == "COMPLETED"
+    assert [f.output_rows for f in reader.flow_results(tmp_path, update_id="u1")] == [3]
+    assert reader.events(tmp_path)[0]["origin"]["request_id"] == (None if change is older else "r1")
+    assert reader.last_batches(tmp_path) == {}
+
+    write_update(tmp_path, "u2")
+    assert [u.update_id for u in reader.updates(tmp_path)] == ["u1", "u2"]
+    assert reader.events(tmp_path)[-1]["origin"]["request_id"] == "r1"
+    assert len(reader.events(tmp_path, request_id="r1")) == (3 if change is older else 6)
+    maintain_event_log(tmp_path, 1)
+    assert len(reader.events(tmp_path)) == 6
+
+
+def test_other_details_are_no_fault(tmp_path):
+    """Records whose details are not JSON, or of a type or status that is not known here, are shown and left out of sums."""
+    write_update(tmp_path, "u1")
+
+    def strange(rows):
+        texts = [
+            "{not json",
+            '{"flow_progress":{"status":"HIBERNATING"}}',
+            '{"update_progress":{"state":"COMPLETED"}}',
+        ]
+        place = rows.column_names.index("details")
+        return rows.sort_by("timestamp").set_column(place, "details", pa.array(texts))
+
+    rewritten(tmp_path, strange)
+    assert reader.events(tmp_path)[0]["details"] == {}
+    assert reader.flow_results(tmp_path, update_id="u1") == []
+    assert reader.latest_update(tmp_path).state == "COMPLETED"
+
+
+def test_todays_log_has_todays_columns(tmp_path):
+    """What this version writes has exactly its own schema: nothing is rewritten for the usual case."""
+    write_update(tmp_path, "u1")
+    assert [f.name for f in DeltaTable(str(event_table(tmp_path))).schema().fields] == arrow_schema().names
