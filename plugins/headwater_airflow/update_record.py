@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from headwater.errors import FlowInterrupted
+from headwater.event_log.dead_updates import close_flows
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress
-from headwater.event_log.reader import events
+from headwater.event_log.reader import events, flow_results
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
@@ -39,7 +41,7 @@ def failed_flows(project: PipelineProject, update: UpdateSummary | None) -> list
 def record_silent_end(
     project: PipelineProject, request: str, update: UpdateSummary | None, message: str, *, will_retry: bool
 ) -> None:
-    """Write the end of an update whose driver could not: else it would seem to run forever."""
+    """Write the end of an update and of its flows where the driver could not: else they would seem to run forever."""
     if update is not None and update.ended is not None:
         return
     update_id = update.update_id if update is not None else str(uuid.uuid4())
@@ -48,4 +50,6 @@ def record_silent_end(
     with EventLogWriter(
         project.state_folder, project.pipeline_id, project.spec.name, update_id, request
     ) as log:
+        flows = flow_results(project.state_folder, update_id=update_id)
+        close_flows(log, flows, will_retry=will_retry, error=FlowInterrupted(message))
         log.emit("update_progress", message, level="ERROR", details=details, error={"fatal": not will_retry})

@@ -6,6 +6,7 @@ writes for it what is missing: one terminal record for each flow, and one for th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from headwater.errors import FlowInterrupted
@@ -46,7 +47,7 @@ def close_dead_updates(
 
 def close_update(
     events: EventLogWriter,
-    flows: list[FlowResult],
+    flows: Iterable[FlowResult],
     *,
     will_retry: bool = False,
     error: BaseException | None = None,
@@ -59,6 +60,20 @@ def close_update(
         "The driver of the update ended without a word: it was killed, or its machine went away.",
         remedy="The next update goes on from where it stood.",
     )
+    close_flows(events, flows, will_retry=will_retry, error=cause)
+    events.emit(
+        "update_progress",
+        "The update failed: it ended before its time.",
+        level="ERROR",
+        details=update_progress(UpdateState.FAILED),
+        error=cause,
+    )
+
+
+def close_flows(
+    events: EventLogWriter, flows: Iterable[FlowResult], *, will_retry: bool, error: BaseException
+) -> None:
+    """Write the terminal records of those flows that have none: FAILED for what had begun, else STOPPED."""
     for flow in flows:
         if FlowStatus(flow.state).terminal:
             continue
@@ -72,12 +87,5 @@ def close_update(
             dataset=flow.dataset,
             epoch=flow.epoch,
             details=flow_progress(status, will_retry=will_retry),
-            error=cause if begun else None,
+            error=error if begun else None,
         )
-    events.emit(
-        "update_progress",
-        "The update failed: it ended before its time.",
-        level="ERROR",
-        details=update_progress(UpdateState.FAILED),
-        error=cause,
-    )

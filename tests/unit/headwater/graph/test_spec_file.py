@@ -86,6 +86,7 @@ def test_three_names_for_the_schema(tmp_path: Path, key: str):
         ("name: a\nlibraries:\n  - glob: {includes: x}\n", 3, "libraries.0.glob.includes", "include"),
         ("name: a\ntrigger: {processing_time: 1 s, runs_for: 1 h}\n", 2, "runs_for", "run_for"),
         ("name: a\ndatabse: x\n", 2, "databse", "database"),
+        ("name: a\nevent_log: {retention_day: 3}\n", 2, "event_log.retention_day", "retention_days"),
     ],
 )
 def test_an_unknown_key(tmp_path: Path, text: str, line: int, key: str, near: str):
@@ -108,6 +109,13 @@ def test_an_unknown_key(tmp_path: Path, text: str, line: int, key: str, near: st
         ("name: a\nconfiguration:\n  x: [1]\n", 3, "configuration.x"),
         ("name: a\nspark:\n  x: {y: 1}\n", 3, "spark.x"),
         ("name: a\nschema: 1x\n", 2, "schema"),
+        ("name: a\nevent_log: 30\n", 2, "event_log"),
+        ("name: a\nevent_log:\n  retention_days: 0\n", 3, "event_log.retention_days"),
+        ("name: a\nevent_log:\n  retention_days: -1\n", 3, "event_log.retention_days"),
+        ("name: a\nevent_log:\n  retention_days: 1.5\n", 3, "event_log.retention_days"),
+        ("name: a\nevent_log:\n  retention_days: '30'\n", 3, "event_log.retention_days"),
+        ("name: a\nevent_log:\n  retention_days: true\n", 3, "event_log.retention_days"),
+        ("name: a\nevent_log:\n  retention_days: 99999999999\n", 3, "event_log.retention_days"),
     ],
 )
 def test_a_wrong_type(tmp_path: Path, text: str, line: int, key: str):
