@@ -1,0 +1,22 @@
+"""Who may see what. The one module that knows Airflow's web server from the inside: these names are no stable API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagDetails
+from airflow.api_fastapi.core_api.security import get_user, requires_access_dag, requires_access_view
+from fastapi import Depends
+
+# Everybody who is logged in; the net below every route.
+LOGGED_IN: Any = Depends(get_user)
+# Who may use the menu of plugins.
+MAY_SEE_PLUGINS: Any = Depends(requires_access_view(AccessView.PLUGINS))
+# Who may read the DAG that the path names as {dag_id}.
+MAY_READ_DAG: Any = Depends(requires_access_dag("GET"))
+
+
+def may_read(user: Any, dag_id: str) -> bool:
+    """Whether a user may read a DAG."""
+    return bool(get_auth_manager().is_authorized_dag(method="GET", details=DagDetails(id=dag_id), user=user))

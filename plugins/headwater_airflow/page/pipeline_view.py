@@ -1,0 +1,165 @@
+"""What the page shows of a pipeline. Every part that can't be read says so; the others are still shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from headwater.errors import HeadwaterError
+from headwater.event_log.details import UpdateState
+from headwater.event_log.update_summary import UpdateSummary
+from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.checkpoint_health import CheckpointHealth, pipeline_health
+from headwater.metrics.freshness import Freshness, pipeline_freshness
+from headwater_airflow.conditions.condition import observed_manifest
+from headwater_airflow.page.dataset_view import DatasetView, dataset_view
+from headwater_airflow.page.graph_picture import Picture, picture
+from headwater_airflow.page.history import History, read_history
+from headwater_airflow.page.projects import Found
+
+# An update that says nothing for so long has probably been killed.
+_SILENCE = timedelta(minutes=10)
+_T = TypeVar("_T")
+_pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="headwater-page")
+
+
+@dataclass(frozen=True)
+class PipelineView:
+    """A pipeline. ``state``: of its newest update, in small letters; ``new``, ``silent`` or ``broken`` besides.
+
+    ``troubles``: what could not be read, as sentences; ``notes``: why some of it may be out of date.
+    """
+
+    pipeline_id: str
+    folder: str
+    state: str
+    update: UpdateSummary | None = None
+    datasets: tuple[DatasetView, ...] = ()
+    graph: Picture | None = None
+    history: History = field(default_factory=History)
+    manifest: Manifest | None = None
+    troubles: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> list[DatasetView]:
+        """The datasets that lie on disk."""
+        return [dataset for dataset in self.datasets if dataset.is_stored]
+
+    @property
+    def oldest(self) -> Freshness | None:
+        """The freshness of the table whose data is oldest."""
+        known = [d.freshness for d in self.datasets if d.freshness and d.freshness.seconds is not None]
+        return max(known, key=lambda entry: entry.seconds or 0, default=None)
+
+    @property
+    def failed(self) -> list[DatasetView]:
+        """The datasets that failed."""
+        return [dataset for dataset in self.datasets if dataset.state == "failed"]
+
+    @property
+    def sick(self) -> list[DatasetView]:
+        """The datasets with a sick checkpoint."""
+        return [dataset for dataset in self.datasets if dataset.sick]
+
+    @property
+    def quarantined(self) -> int:
+        """Rows that were quarantined in the newest batches."""
+        return sum(dataset.quarantined for dataset in self.datasets)
+
+
+def pipeline_view(found: Found) -> PipelineView:
+    """Read everything that the page shows of a pipeline."""
+    project = found.project
+    if project is None:
+        return PipelineView(
+            found.pipeline_id, found.folder, "broken", troubles=(found.trouble or "It can't be read.",)
+        )
+    troubles: list[str] = []
+    manifest = _read(lambda: observed_manifest(project), None, "The manifest", troubles)
+    history = _read(lambda: read_history(project.state_folder), History(), "The event log", troubles)
+    notes = _notes(project, manifest, history)
+    state = _state(history)
+    if manifest is None:
+        return PipelineView(
+            project.pipeline_id,
+            found.folder,
+            "broken" if troubles else state,
+            history.last_update,
+            history=history,
+            troubles=tuple(troubles),
+            notes=notes,
+        )
+    return PipelineView(
+        project.pipeline_id,
+        found.folder,
+        state,
+        history.last_update,
+        _datasets(project, manifest, history, troubles),
+        picture(manifest),
+        history,
+        manifest,
+        tuple(troubles),
+        notes,
+    )
+
+
+def _datasets(
+    project: PipelineProject, manifest: Manifest, history: History, troubles: list[str]
+) -> tuple[DatasetView, ...]:
+    no_ages: list[Freshness] = []
+    no_health: list[CheckpointHealth] = []
+    ages_read = _pool.submit(
+        _read, lambda: pipeline_freshness(project, manifest), no_ages, "The tables", troubles
+    )
+    health = _read(lambda: pipeline_health(project, manifest), no_health, "The checkpoints", troubles)
+    ages = {entry.dataset: entry for entry in ages_read.result()}
+    views = _pool.map(
+        lambda entry: dataset_view(project, manifest, entry, history, ages.get(entry.name), health),
+        manifest.datasets,
+    )
+    return tuple(views)
+
+
+def _state(history: History) -> str:
+    update = history.last_update
+    if update is None:
+        return "new"
+    if not UpdateState(update.state).terminal and _is_silent(history):
+        return "silent"
+    return update.state.lower()
+
+
+def _is_silent(history: History) -> bool:
+    if history.newest is None:
+        return True
+    newest = history.newest if history.newest.tzinfo else history.newest.replace(tzinfo=UTC)
+    return datetime.now(UTC) - newest > _SILENCE
+
+
+def _notes(project: PipelineProject, manifest: Manifest | None, history: History) -> tuple[str, ...]:
+    found = []
+    if manifest is None:
+        found.append("The graph is not known yet: no update has run, and no manifest is committed.")
+    elif manifest.source_hash != project.source_hash():
+        found.append("The sources have changed since: the graph below is that of the last update.")
+    update = history.last_update
+    if update is not None and not UpdateState(update.state).terminal and _is_silent(history):
+        minutes = _SILENCE.total_seconds() / 60
+        found.append(f"The update has not written a word for {minutes:g} minutes: its driver may be gone.")
+    return tuple(found)
+
+
+def _read(ask: Callable[[], _T], otherwise: _T, what: str, troubles: list[str]) -> _T:
+    """The answer; where it fails, what is shown instead, with the reason among the troubles."""
+    try:
+        return ask()
+    except HeadwaterError as error:
+        troubles.append(f"{what} can't be read: {error.what} {error.remedy}".strip())
+    except Exception as error:  # a page that fails as a whole would hide the rest
+        troubles.append(f"{what} can't be read ({type(error).__name__}).")
+    return otherwise

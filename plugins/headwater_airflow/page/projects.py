@@ -1,0 +1,56 @@
+"""The pipelines that there are, by the id that names their DAG."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.errors import HeadwaterError
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spec_file import SPEC_FILES
+from headwater_airflow.roots import home_folder, pipeline_project
+
+# What may stand in an address of the page: ids of DAGs and pipelines, names of flows.
+URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
+_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
+_CHECKS = "_checks"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A folder with a pipeline. ``trouble``: why it can't be read; ``project`` is None then."""
+
+    folder: str
+    project: PipelineProject | None = None
+    trouble: str | None = None
+
+    @property
+    def pipeline_id(self) -> str:
+        """The id, which is the DAG's; the folder's name where the spec can't be read."""
+        return self.project.pipeline_id if self.project else self.folder
+
+
+def all_projects() -> list[Found]:
+    """Every folder below HEADWATER_PIPELINES that has a spec, by name."""
+    root = home_folder() / os.environ.get("HEADWATER_PIPELINES", "jobs/pipelines")
+    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return [_open(path) for path in folders if _FOLDER.fullmatch(path.name) and _has_spec(path)]
+
+
+def project_of(dag_id: str) -> Found | None:
+    """The pipeline of a DAG, or of its check DAG; None where it has none."""
+    found = {entry.pipeline_id: entry for entry in all_projects()}
+    return found.get(dag_id) or found.get(dag_id.removesuffix(_CHECKS))
+
+
+def _has_spec(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in SPEC_FILES)
+
+
+def _open(folder: Path) -> Found:
+    try:
+        return Found(folder.name, pipeline_project(folder.name))
+    except (HeadwaterError, OSError) as error:
+        return Found(folder.name, trouble=str(getattr(error, "what", None) or error))

@@ -1,0 +1,121 @@
+"""The page's addresses. All of them only read; each needs a login and the right to read the DAG."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi import Path as PathParameter
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from headwater.checkpoints.listing import list_checkpoints
+from headwater_airflow.page import wording
+from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGINS, may_read
+from headwater_airflow.page.addresses import PREFIX, base_path
+from headwater_airflow.page.pipeline_view import PipelineView, pipeline_view
+from headwater_airflow.page.projects import URL_NAME, Found, all_projects, project_of
+
+_REFRESH_SECONDS = 20
+_POLICY = (
+    "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'"
+)
+_templates = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=select_autoescape(default=True, default_for_string=True),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.globals.update(
+    age=wording.age,
+    ago=wording.ago,
+    clock=wording.clock,
+    percent=wording.percent,
+    rows=wording.rows,
+    size=wording.size,
+)
+
+Name = Annotated[str, PathParameter(pattern=URL_NAME)]
+
+
+def make_app() -> FastAPI:
+    """The application that Airflow mounts below ``/headwater``."""
+    app = FastAPI(
+        title="Headwater", dependencies=[LOGGED_IN], docs_url=None, redoc_url=None, openapi_url=None
+    )
+    app.add_api_route("/", pipelines, response_class=HTMLResponse, dependencies=[MAY_SEE_PLUGINS])
+    for path, handler in (
+        ("/pipelines/{dag_id}", pipeline),
+        ("/pipelines/{dag_id}/flows/{flow}", flow_batches),
+        ("/pipelines/{dag_id}/checkpoints", checkpoints),
+    ):
+        app.add_api_route(path, handler, response_class=HTMLResponse, dependencies=[MAY_READ_DAG])
+    app.add_exception_handler(RequestValidationError, _not_a_name)
+    return app
+
+
+def pipelines(request: Request, user: Any = LOGGED_IN) -> HTMLResponse:
+    """All pipelines whose DAG the user may read."""
+    found = [entry for entry in all_projects() if may_read(user, entry.pipeline_id)]
+    return _page("pipelines.html", request, views=[pipeline_view(entry) for entry in found])
+
+
+def pipeline(request: Request, dag_id: Name) -> HTMLResponse:
+    """One pipeline: its graph, its datasets, its updates."""
+    found = project_of(dag_id)
+    if found is None:
+        return _page("no_pipeline.html", request, status=404, dag_id=dag_id)
+    return _page("pipeline.html", request, view=pipeline_view(found))
+
+
+def flow_batches(request: Request, dag_id: Name, flow: Name) -> HTMLResponse:
+    """The batches of a flow over time."""
+    view = _known(dag_id)
+    batches = view.history.batches.get(flow, ())
+    if not batches and flow not in {name for dataset in view.datasets for name in dataset.flows}:
+        raise HTTPException(404, "There is no such flow.")
+    return _page("flow.html", request, view=view, flow=flow, batches=batches[::-1])
+
+
+def checkpoints(request: Request, dag_id: Name) -> HTMLResponse:
+    """Every epoch of every flow's checkpoint."""
+    found = _project(dag_id)
+    assert found.project is not None
+    entries = list_checkpoints(found.project.state_folder)
+    view = pipeline_view(found)
+    health = {(entry.dataset, entry.flow): entry for dataset in view.datasets for entry in dataset.health}
+    return _page("checkpoints.html", request, view=view, entries=entries, health=health)
+
+
+def _project(dag_id: str) -> Found:
+    found = project_of(dag_id)
+    if found is None or found.project is None:
+        raise HTTPException(404, "There is no such pipeline.")
+    return found
+
+
+def _known(dag_id: str) -> PipelineView:
+    return pipeline_view(_project(dag_id))
+
+
+async def _not_a_name(request: Request, _: Exception) -> HTMLResponse:
+    return _page("no_pipeline.html", request, status=404, dag_id="")
+
+
+def _page(template: str, request: Request, *, status: int = 200, **values: Any) -> HTMLResponse:
+    nonce = secrets.token_urlsafe(16)
+    text = _templates.get_template(template).render(
+        base=base_path() + PREFIX, here=request.url.path, nonce=nonce, refresh=_REFRESH_SECONDS, **values
+    )
+    headers = {
+        "Content-Security-Policy": _POLICY.format(nonce=nonce),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+    return HTMLResponse(text, status, headers)

@@ -1,0 +1,265 @@
+"""The page of pipelines: what it shows of what is on disk, and how it says what it can't show."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import statistics
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi.testclient import TestClient
+from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
+from tests.dags.pipeline_folder import UpdateLog, write_pipeline
+
+from headwater.checkpoints.layout import flow_checkpoint
+from headwater.errors import FlowFailed
+from headwater.event_log.details import FlowStatus, UpdateState
+from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater_airflow.page.graph_picture import picture
+from headwater_airflow.page.routes import make_app
+from headwater_airflow.page.sparkline import points
+
+
+@pytest.fixture
+def page(roots, monkeypatch):
+    """Ask for an address of the page as somebody who may read every DAG; gives its text."""
+    allowed = SimpleNamespace(is_authorized_dag=lambda **_: True, is_authorized_view=lambda **_: True)
+    for module in ("headwater_airflow.page.access", "airflow.api_fastapi.core_api.security"):
+        monkeypatch.setattr(f"{module}.get_auth_manager", lambda: allowed)
+    monkeypatch.setattr(
+        "airflow.api_fastapi.core_api.security.DagModel", SimpleNamespace(get_team_name=lambda _: None)
+    )
+    app = make_app()
+    app.dependency_overrides[get_user] = lambda: SimpleNamespace(name="somebody")
+    client = TestClient(app)
+
+    def ask(address="/pipelines/medallion", status=200):
+        answer = client.get(address)
+        assert answer.status_code == status, answer.text[:500]
+        ask.headers = answer.headers
+        return answer.text
+
+    return ask
+
+
+@pytest.fixture
+def observed(roots):
+    """The pipeline `medallion` after an update; its folder of state."""
+    return write_observed_pipeline(roots)
+
+
+def words(text):
+    """What a reader sees: no marks, no blanks in a row."""
+    body = text[text.index("<main>") :]
+    return html.unescape(" ".join(re.sub(r"<[^>]*>", " ", body).split()))
+
+
+def test_the_list_has_every_pipeline_with_its_newest_update(page, observed, roots):
+    """One that has not run, and one whose spec is broken, stand beside the others."""
+    write_pipeline(roots / "pipelines" / "idle")
+    write_pipeline(roots / "pipelines" / "wrong")
+    (roots / "pipelines" / "wrong" / "pipeline.yml").write_text("name: wrong\nschedul: x\n")
+    (roots / "pipelines" / "no pipeline").mkdir()
+    shown = words(page("/"))
+    assert re.search(r"medallion completed \d+ s ago \d+ s 3 0 0 \w+, \d+ s 9", shown)
+    assert "idle not run yet" in shown
+    assert "wrong broken" in shown
+    assert "schedul" in shown
+    assert "no pipeline " not in shown
+
+
+def test_a_list_without_pipelines_says_how_to_make_one(page):
+    """Instead of an empty table."""
+    assert "python -m headwater init" in page("/")
+
+
+def test_a_pipeline_shows_each_dataset(page, observed):
+    """State, age, backlog, throughput, rules, quarantine and checkpoint, and the graph."""
+    text = page()
+    shown = words(text)
+    assert re.search(
+        r"silver streaming table · batches completed \d+ s old version 0 7 rows at the last batch "
+        r"92.3 % positive 3 3 healthy",
+        shown,
+    )
+    assert text.count('class="box completed"') == 3
+    assert text.count("<polyline") == 3
+    assert text.count("<path d=") == 2
+
+
+def test_a_flows_batches_are_listed_newest_first(page, observed):
+    """With rows, seconds and what was left to read."""
+    shown = words(page("/pipelines/medallion/flows/bronze"))
+    assert [int(batch) for batch in re.findall(r"0 (\d) \d\d \d\d 1 1 1\.2 7", shown)] == [2, 1, 0]
+    page("/pipelines/medallion/flows/nothing", 404)
+
+
+def test_the_inspector_shows_epochs_and_positions(page, observed):
+    """Of every flow, with what is wrong with one."""
+    (flow_checkpoint(observed, "silver", "silver").epoch_folder(0) / "offsets" / "0").write_text("")
+    shown = words(page("/pipelines/medallion/checkpoints"))
+    assert "bronze bronze 0 healthy 0" in shown
+    assert "files up to 0" in shown
+    assert "silver silver 0 sick" in shown
+    assert "the file is empty" in shown
+
+
+def test_a_failed_table_shows_its_own_error(page, observed):
+    """In red, in the graph too; an update that runs on shows as running."""
+    log = UpdateLog(observed, "request-2", "update-2")
+    log.update(UpdateState.RUNNING)
+    log.flow("silver", FlowStatus.FAILED, error=FlowFailed("Bad <cast> of amount."), will_retry=False)
+    log.close()
+    text = page()
+    assert "Bad &lt;cast&gt; of amount." in text
+    assert 'class="box failed"' in text
+    assert '<span class="badge running">running</span>' in text
+
+
+def test_what_cant_be_read_is_said_and_the_rest_is_shown(page, observed, roots):
+    """A broken event log, a table that is gone, a broken manifest: never a page of Python."""
+    shutil.rmtree(roots / "warehouse" / "shop" / "gold")
+    shown = words(page())
+    assert "its table is not there any more" in shown
+    (observed / "system" / "events" / "_delta_log" / f"{99:020d}.json").write_text("{")
+    for file in (observed / "system" / "events" / "_delta_log").iterdir():
+        file.write_text("{")
+    shown = words(page())
+    assert "The event log can't be read" in shown
+    assert "silver streaming table" in shown
+    (roots / "pipelines" / "medallion" / FILE_NAME).write_text("{")
+    assert "The manifest can't be read: manifest.json is not a manifest" in words(page())
+
+
+def test_what_is_out_of_date_is_said(page, observed, roots, monkeypatch):
+    """Sources that changed since, and an update whose driver has not written for long."""
+    (roots / "pipelines" / "medallion" / "transformations" / "tables.py").write_text("# changed\n")
+    assert "The sources have changed since" in words(page())
+    log = UpdateLog(observed, "request-2", "update-2")
+    log.update(UpdateState.RUNNING)
+    log.close()
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(minutes=11)
+
+    monkeypatch.setattr("headwater_airflow.page.pipeline_view.datetime", Later)
+    shown = words(page())
+    assert "has not written a word for 10 minutes" in shown
+    assert "no sign of life" in shown
+
+
+def test_a_pipeline_that_never_ran_says_so(page, roots):
+    """With the graph, if a manifest is committed; without, it says what is missing."""
+    folder = write_pipeline(roots / "pipelines" / "medallion")
+    shown = words(page())
+    assert "No update has run yet" in shown
+    assert "silver streaming table" in shown
+    assert "There is no checkpoint yet" in words(page("/pipelines/medallion/checkpoints"))
+    assert "no batch of this flow yet" in words(page("/pipelines/medallion/flows/silver"))
+    (folder / FILE_NAME).unlink()
+    assert "The graph is not known yet" in words(page())
+
+
+def test_the_tab_of_a_check_dag_shows_its_pipeline(page, observed):
+    """And that of any other DAG says that it has none."""
+    assert page("/pipelines/medallion_checks").count("<polyline") == 3
+    assert "not made from a pipeline" in page("/pipelines/some.other-dag", 404)
+
+
+@pytest.mark.parametrize("name", ["%2e%2e", "a b", "x%00", "-x", "x" * 129, "%3Cscript%3E", "ä"])
+@pytest.mark.parametrize(
+    "address", ["/pipelines/{}", "/pipelines/{}/checkpoints", "/pipelines/medallion/flows/{}"]
+)
+def test_names_in_addresses_are_plain(page, observed, address, name):
+    """Nothing else reaches a path or the page."""
+    text = page(address.format(name), 404)
+    assert "<script>" not in text
+
+
+def test_nothing_of_the_page_comes_from_elsewhere(page, observed):
+    """A policy that allows only what carries this answer's nonce; not stored, framed by Airflow only."""
+    nonces = set()
+    for _ in range(2):
+        text = page()
+        policy = page.headers["content-security-policy"]
+        nonces.add(re.search(r"script-src 'nonce-([^']+)'", policy)[1])
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'self'" in policy
+        assert page.headers["cache-control"] == "no-store"
+        assert "http://" not in text.replace("http-equiv", "")
+        assert "style=" not in text
+    assert len(nonces) == 2
+
+
+def test_fifty_tables_take_less_than_300_ms(page, roots):
+    """With 30 batches of each in the log; the median of five answers, after the first."""
+    write_observed_pipeline(roots, "wide", many_tables(50), batches=30)
+    assert page("/pipelines/wide").count('class="box completed"') == 50
+    times = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        page("/pipelines/wide")
+        times.append(time.perf_counter() - begun)
+    median = statistics.median(times)
+    print(f"50 tables: {median * 1000:.0f} ms, {[round(t * 1000) for t in times]}")
+    assert median < 0.3
+    assert "pyspark" not in sys.modules
+
+
+def test_boxes_stand_right_of_what_they_read(medallion, roots):
+    """And no two stand in one place."""
+    write_pipeline(roots / "pipelines" / "wide", many_tables(50))
+    drawn = picture(read_manifest(roots / "pipelines" / "wide" / FILE_NAME))
+    places = {(box.x, box.y) for box in drawn.boxes}
+    column = {box.key: box.x for box in drawn.boxes}
+    assert len(places) == 50
+    for name, reads in many_tables(50).items():
+        assert all(column[name] > column[start] for start in reads)
+    assert max(x for x, _ in places) < drawn.width
+    assert max(y for _, y in places) < drawn.height
+
+
+def test_a_line_of_one_value_is_no_line():
+    """Two are, from 0 at the bottom to the highest at the top; all zeros are a flat line."""
+    assert points([5]) == ""
+    assert points([0, 10], 10, 24) == "0.0,22.0 10.0,2.0"
+    assert points([0, 0], 10, 24) == "0.0,22.0 10.0,22.0"
+
+
+def test_the_plugin_costs_other_processes_nothing():
+    """Schedulers, workers and triggerers load it: neither the web server nor the page is imported for that."""
+    import subprocess
+
+    code = (
+        "import sys, headwater_plugin as p;"
+        "assert p.HeadwaterPlugin.external_views[1]['href'] == '/headwater/pipelines/{DAG_ID}';"
+        "sys.exit('fastapi' in sys.modules or 'headwater_airflow.page.routes' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], env=_environment(), check=False).returncode == 0
+
+
+def _environment():
+    import os
+
+    from tests.dags.airflow_home import CHECKOUT
+
+    floors = os.pathsep.join(str(CHECKOUT / floor) for floor in ("include", "plugins"))
+    return {**os.environ, "PYTHONPATH": floors}
+
+
+def test_times_are_in_utc():
+    """Whatever zone the log's moments carry."""
+    from headwater_airflow.page.wording import age, clock, percent, rows
+
+    assert clock(datetime(2026, 1, 1, 12, tzinfo=UTC)) == "2026-01-01 12:00:00"
+    assert (age(None), age(59.9), age(3600), age(200000)) == ("–", "59 s", "1 h", "2 d")
+    assert (percent(1.0), percent(0.99999), percent(None)) == ("100 %", "99.9 %", "–")
+    assert rows(1234567) == "1\u202f234\u202f567"
