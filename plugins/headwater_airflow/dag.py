@@ -1,12 +1,13 @@
-"""Two DAGs for every pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag("orders")`` watches its lag."""
+"""Two DAGs for every pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag("orders")`` holds it to its limits."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, BaseNotifier
 
 from headwater_airflow.documentation import check_doc, pipeline_description, pipeline_doc
 from headwater_airflow.entities import PipelineTask, read_pipeline
@@ -53,6 +54,8 @@ class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not fo
 
     Args:
         pipeline: the name of the pipeline's folder.
+        notifiers: Airflow's notifiers that are told once when a limit breaks, and once when it is met again; their
+            templates see ``alert`` with title, text, state (``open``, ``resolved``) and lines.
         settings: arguments of DAG, over those that come from ``pipeline.yml``.
 
     Raises:
@@ -60,7 +63,7 @@ class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not fo
 
     """
 
-    def __init__(self, pipeline: str, **settings: Any) -> None:
+    def __init__(self, pipeline: str, *, notifiers: Sequence[BaseNotifier] = (), **settings: Any) -> None:
         task = read_pipeline(pipeline, pipeline_project(pipeline))
         defaults = {
             "description": f"Fails when {task.name} is over a limit of the alerts in its pipeline.yml.",
@@ -71,7 +74,7 @@ class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not fo
         super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
         self.fileloc = _caller()
         with self:
-            render_checks(task)
+            render_checks(task, notifiers)
 
 
 def common_settings(task: PipelineTask) -> dict[str, Any]:

@@ -35,11 +35,18 @@ def pipeline_description(task: PipelineTask) -> str:
 def check_doc(task: PipelineTask) -> str:
     """Return the check DAG's documentation, with the limits."""
     alerts = task.airflow.alerts
-    limits = {"seconds of lag": alerts.lag_seconds, "records of lag": alerts.lag_records}
+    limits = {
+        "seconds of lag": alerts.lag_seconds,
+        "records of lag": alerts.lag_records,
+        "minutes of age of each table's newest data": alerts.freshness_minutes,
+        "percent of rows that fail a rule": alerts.failed_rules_percent,
+    }
     lines = [f"- {limit:g} {name}" for name, limit in limits.items() if limit is not None]
+    if alerts.checkpoint_health:
+        lines.append("- no sick checkpoint")
     text = "\n".join(lines) or "None is set yet: the task only shows the lag."
     return (
-        f"# Checks of {task.name}\n\nThe task is red while a limit is broken, and its log has a table of every flow. "
+        f"# Checks of {task.name}\n\nA task is red while a limit of its kind is broken; its log has the numbers. "
         f"Limits, from `airflow.alerts` in `pipeline.yml`:\n\n{text}"
     )
 

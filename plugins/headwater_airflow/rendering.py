@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseNotifier, BaseOperator
 
 from headwater_airflow.assets import dataset_asset
 from headwater_airflow.entities import UPDATE_TASK_ID, DatasetTask, PipelineTask
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
 from headwater_airflow.operators.lag_check import LagCheckOperator
+from headwater_airflow.operators.limit_checks import (
+    CheckpointCheckOperator,
+    FreshnessCheckOperator,
+    RulesCheckOperator,
+)
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
 # A table that this run leaves out is skipped; those that read it are still looked at.
@@ -34,18 +40,27 @@ def render(task: PipelineTask) -> list[BaseOperator]:
     return [update, *_watchers(task)]
 
 
-def render_checks(task: PipelineTask) -> list[BaseOperator]:
-    """Make the operators that hold a pipeline to its limits, within the DAG that is being built."""
+def render_checks(task: PipelineTask, notifiers: Sequence[BaseNotifier] = ()) -> list[BaseOperator]:
+    """Make the operators that hold a pipeline to its limits, within the DAG that is being built: one a kind of limit.
+
+    The lag is always looked at; without a limit, its task only shows it.
+    """
     alerts = task.airflow.alerts
-    return [
+    common: dict[str, Any] = {"pipeline": task.pipeline, "notifiers": notifiers, "retries": 0}
+    checks: list[BaseOperator] = [
         LagCheckOperator(
-            task_id="lag",
-            pipeline=task.pipeline,
-            max_seconds=alerts.lag_seconds,
-            max_records=alerts.lag_records,
-            retries=0,
+            task_id="lag", max_seconds=alerts.lag_seconds, max_records=alerts.lag_records, **common
         )
     ]
+    if alerts.freshness_minutes is not None:
+        checks.append(
+            FreshnessCheckOperator(task_id="freshness", max_minutes=alerts.freshness_minutes, **common)
+        )
+    if alerts.failed_rules_percent is not None:
+        checks.append(RulesCheckOperator(task_id="rules", max_percent=alerts.failed_rules_percent, **common))
+    if alerts.checkpoint_health:
+        checks.append(CheckpointCheckOperator(task_id="checkpoints", **common))
+    return checks
 
 
 def _watchers(task: PipelineTask) -> list[BaseOperator]:

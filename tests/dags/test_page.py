@@ -174,14 +174,11 @@ def test_the_tab_of_a_check_dag_shows_its_pipeline(page, observed):
     assert "not made from a pipeline" in page("/pipelines/some.other-dag", 404)
 
 
-@pytest.mark.parametrize("name", ["%2e%2e", "a b", "x%00", "-x", "x" * 129, "%3Cscript%3E", "ä"])
-@pytest.mark.parametrize(
-    "address", ["/pipelines/{}", "/pipelines/{}/checkpoints", "/pipelines/medallion/flows/{}"]
-)
-def test_names_in_addresses_are_plain(page, observed, address, name):
+def test_names_in_addresses_are_plain(page):
     """Nothing else reaches a path or the page."""
-    text = page(address.format(name), 404)
-    assert "<script>" not in text
+    for address in ("/pipelines/{}", "/pipelines/{}/checkpoints", "/pipelines/medallion/flows/{}"):
+        for name in ("%2e%2e", "a b", "x%00", "-x", "x" * 129, "%3Cscript%3E", "ä"):
+            assert "<script>" not in page(address.format(name), 404)
 
 
 def test_nothing_of_the_page_comes_from_elsewhere(page, observed):

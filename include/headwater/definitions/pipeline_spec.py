@@ -116,6 +116,7 @@ class AlertSpec(_Strict):
     lag_records: int | None = Field(default=None, ge=0)
     freshness_minutes: float | None = Field(default=None, ge=0)
     failed_rules_percent: float | None = Field(default=None, ge=0, le=100)
+    checkpoint_health: bool = True
 
 
 class AirflowSpec(_Strict):

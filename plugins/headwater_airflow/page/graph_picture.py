@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import FlowEntry, Manifest
 
-BOX_WIDTH, BOX_HEIGHT = 190, 46
+BOX_WIDTH, BOX_HEIGHT = 224, 46
 _GAP_X, _GAP_Y, _MARGIN = 60, 14, 8
 _SHOWN = 24
 
@@ -40,6 +40,8 @@ class Picture:
     height: int
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
+    box_width: int = BOX_WIDTH
+    box_height: int = BOX_HEIGHT
 
 
 def picture(manifest: Manifest) -> Picture:

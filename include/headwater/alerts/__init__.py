@@ -1,0 +1,1 @@
+"""Limits that are broken, and what has been told about them."""

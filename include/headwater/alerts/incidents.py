@@ -1,0 +1,77 @@
+"""One incident from the first broken limit until it is met again, told once at each end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headwater.checkpoints.layout import write_atomically
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A limit that is broken now. ``key`` stays the same while the same thing is broken; ``message`` has the numbers."""
+
+    key: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A breach since ``since`` (seconds since 1970); ``message`` is that of its beginning."""
+
+    key: str
+    message: str
+    since: float
+
+
+@dataclass(frozen=True)
+class IncidentChanges:
+    """What came up and what is over since the last look; ``ongoing`` has been told before."""
+
+    opened: tuple[Incident, ...] = ()
+    resolved: tuple[Incident, ...] = ()
+    ongoing: tuple[Incident, ...] = ()
+
+
+@dataclass(frozen=True)
+class IncidentBook:
+    """The open incidents of one check, kept in a file: what is in it has been told.
+
+    Args:
+        file: where they are kept.
+        now: seconds since 1970.
+
+    """
+
+    file: Path
+    now: Callable[[], float] = time.time
+
+    def compare(self, breaches: Sequence[Breach]) -> IncidentChanges:
+        """Hold what is broken now against what has been told."""
+        told = {incident.key: incident for incident in self.open_incidents()}
+        broken = {breach.key: breach for breach in breaches}
+        moment = self.now()
+        return IncidentChanges(
+            tuple(Incident(key, breach.message, moment) for key, breach in broken.items() if key not in told),
+            tuple(incident for key, incident in told.items() if key not in broken),
+            tuple(incident for key, incident in told.items() if key in broken),
+        )
+
+    def told(self, *, opened: Sequence[Incident] = (), resolved: Sequence[Incident] = ()) -> None:
+        """Write down, durably, what has been told; untold incidents come up again at the next look."""
+        over = {incident.key for incident in resolved}
+        kept = [incident for incident in self.open_incidents() if incident.key not in over]
+        text = json.dumps([asdict(incident) for incident in [*kept, *opened]], indent=1)
+        write_atomically(self.file, text + "\n")
+
+    def open_incidents(self) -> list[Incident]:
+        """The incidents that are open as far as has been told."""
+        try:
+            found = json.loads(self.file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return []
+        return [Incident(**entry) for entry in found]

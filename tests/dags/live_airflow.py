@@ -1,0 +1,156 @@
+"""All of Airflow for the tests that need it running: started once in a session, with DAGs, tables and users of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from tests.dags import airflow_home
+from tests.dags.pipeline_folder import write_pipeline
+
+from headwater.local_stack.airflow_services import SERVICES, AirflowServices
+from headwater.local_stack.processes import ProcessTable
+from headwater.runtime.ports import free_port
+
+# No role: may log in, and do nothing else.
+USERS = {"admin": "admin", "vera": "viewer", "otto": "op", "nora": ""}
+PASSWORD = "only-for-this-test"
+
+DAGS = """
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta
+
+from airflow.sdk import DAG
+
+from headwater_airflow.changes import DeltaTableAsset, changes
+from headwater_airflow.dag import PipelineCheckDag, PipelineDag
+from headwater_airflow.sensors.change_feed import ChangeFeedSensor
+from headwater_airflow.sensors.table_version import TableVersionSensor
+
+pipeline = PipelineDag("medallion")
+pipeline_checks = PipelineCheckDag("medallion")
+
+
+def consumer(name, asset):
+    with DAG(name, schedule=[asset], start_date=datetime(2025, 1, 1), catchup=False) as dag:
+
+        @changes("shop.orders", form="arrow", retries=1, retry_delay=timedelta(seconds=0))
+        def note(changes, change_range):
+            line = {**change_range.as_dict(), "dag": name, "ids": sorted(changes["id"].to_pylist())}
+            with open(os.environ["NOTES"], "a") as notes:
+                notes.write(json.dumps(line) + "\\n")
+
+        note()
+    return dag
+
+
+every_change = consumer("every_change", DeltaTableAsset("shop.orders"))
+only_deletes = consumer("only_deletes", DeltaTableAsset("shop.orders", types=["delete"]))
+
+with DAG("waits", schedule=None, start_date=datetime(2025, 1, 1)) as waits:
+    TableVersionSensor(task_id="met", table="shop.waited_for", version=1, poke_interval=0.5, timeout=100)
+    TableVersionSensor(task_id="late", table="shop.waited_for", version=99, poke_interval=0.5, timeout=4)
+    ChangeFeedSensor(task_id="in_vain", table="shop.made_anew", after_version=5, poke_interval=0.5, timeout=100)
+"""
+
+
+class LiveAirflow:
+    """Airflow's services over one folder."""
+
+    def __init__(self, folder: Path, processes: ProcessTable) -> None:
+        self.folder = folder
+        self.notes_file = folder / "notes.jsonl"
+        floors = [str(airflow_home.CHECKOUT / floor) for floor in ("include", "jobs", "plugins")]
+        home = folder / "airflow"
+        home.mkdir(mode=0o700)
+        shutil.copy(airflow_home.HOME / "airflow.db", home / "airflow.db")
+        (folder / "dags").mkdir()
+        (folder / "dags" / "live.py").write_text(DAGS)
+        write_pipeline(
+            folder / "pipelines" / "medallion", airflow="{check_schedule: null, alerts: {lag_seconds: 60}}"
+        )
+        variables = {
+            "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{u}:{role}" for u, role in USERS.items()),
+            # Each service would make up one of its own where no home was migrated.
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
+            "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(48),
+            "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "4",
+            "HEADWATER_CHANGE_POLL_SECONDS": "0.3",
+            "HEADWATER_HOME": str(airflow_home.CHECKOUT),
+            "HEADWATER_PIPELINES": str(folder / "pipelines"),
+            "HEADWATER_STORAGE": str(folder / "storage"),
+            "HEADWATER_WAREHOUSE": str(folder / "warehouse"),
+            "NOTES": str(self.notes_file),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+            "PYTHONPATH": os.pathsep.join(floors),
+        }
+        self.services = AirflowServices(airflow_home.CHECKOUT, home, free_port(), processes, variables)
+        self.services.password_file.write_text(json.dumps(dict.fromkeys(USERS, PASSWORD)))
+        self.services.password_file.chmod(0o600)
+
+    def start(self) -> None:
+        """Start everything, and wait until it works."""
+        self.services.start()
+        self.services.wait_until_healthy()
+        self.client = self.services.client()
+        self.client.wait_for_dag("waits", 60)
+
+    def kill(self, service: str) -> None:
+        """SIGKILL to a service and all that it started."""
+        child = next(child for child in self.services.processes.children if child.name == service)
+        child.kill()
+        self.services.processes.children.remove(child)
+
+    def restart(self, service: str) -> None:
+        """Start a service that was killed."""
+        self.services._start(service, SERVICES[service])
+
+    def table(self, name: str) -> Path:
+        """The folder of a table of the schema `shop`."""
+        return self.folder / "warehouse" / "shop" / name
+
+    def commit(self, name: str, *ids: int) -> int:
+        """Add rows to a table; returns its version."""
+        write_deltalake(
+            self.table(name),
+            pa.table({"id": list(ids)}),
+            mode="append",
+            configuration={"delta.enableChangeDataFeed": "true"},
+        )
+        return DeltaTable(self.table(name)).version()
+
+    def notes(self, dag_id: str) -> list[dict]:
+        """What the consumers wrote down, in the order in which they did."""
+        lines = self.notes_file.read_text().splitlines() if self.notes_file.exists() else []
+        return [line for line in map(json.loads, lines) if line["dag"] == dag_id]
+
+    def finished_runs(self, dag_id: str) -> int:
+        """How many runs of a DAG have ended."""
+        return sum(run.is_finished for run in self.client.runs(dag_id))
+
+    def trigger_log(self) -> str:
+        """The end of the triggerer's log, for a failed assertion."""
+        return textwrap.indent(self.services.log("triggerer").read_text()[-3000:], "    ")
+
+
+def wait_for(condition, seconds: float = 60, every: float = 0.2):
+    """Ask until the answer is true; returns it. Fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} seconds"
+        time.sleep(every)
+    return answer

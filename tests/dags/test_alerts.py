@@ -1,0 +1,154 @@
+"""Limits of `pipeline.yml`, held by the check DAG, and told to people by mail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+from airflow.sdk import BaseNotifier
+from airflow.sdk.exceptions import AirflowFailException
+from tests.dags.mail_server import MailServer
+from tests.dags.observed_pipeline import tell_batch, write_observed_pipeline
+from tests.dags.pipeline_folder import UpdateLog
+
+from headwater_airflow.dag import PipelineCheckDag
+
+
+class Notes(BaseNotifier):
+    """Keeps what it is told; fails while it is `away`."""
+
+    template_fields = ("text",)
+
+    def __init__(self, text="{{ alert.text }}"):
+        super().__init__()
+        self.text = text
+        self.told = []
+        self.away = []
+
+    def notify(self, context):
+        if self.away:
+            raise ConnectionError("the network is away")
+        self.told.append((context["alert"].state, self.text))
+
+
+@pytest.fixture
+def observed(roots):
+    """The pipeline `medallion` after an update; its folder of state."""
+    return write_observed_pipeline(roots)
+
+
+@pytest.fixture
+def check(observed, roots):
+    """Run the checks of the DAG with these alerts; gives each task's end."""
+    context = {"ti": SimpleNamespace(task_id="check"), "params": {}}
+
+    def run(alerts, *notifiers):
+        spec = roots / "pipelines" / "medallion" / "pipeline.yml"
+        spec.write_text(f"name: medallion\nschema: shop\nairflow: {{alerts: {alerts}}}\n")
+        ends = {}
+        for task in PipelineCheckDag("medallion", notifiers=notifiers).tasks:
+            try:
+                json.dumps(task.execute(dict(context)))
+                ends[task.task_id] = "green"
+            except AirflowFailException as error:
+                ends[task.task_id] = str(error)
+        return ends
+
+    return run
+
+
+def test_each_kind_of_limit_has_a_task(check):
+    """Only what has a limit is checked, and checkpoints unless they are left out; within limits all are green."""
+    assert check("{}") == {"lag": "green", "checkpoints": "green"}
+    assert check("{checkpoint_health: false}") == {"lag": "green"}
+    every = "{freshness_minutes: 10, failed_rules_percent: 50}"
+    assert check(every) == dict.fromkeys(("lag", "freshness", "rules", "checkpoints"), "green")
+
+
+def test_broken_limits_turn_their_task_red_with_the_numbers(check, observed, roots):
+    """Data that is old, or not there; rows that fail; a checkpoint that is damaged."""
+    shutil.rmtree(roots / "warehouse" / "shop" / "gold")
+    ends = check("{freshness_minutes: 0, failed_rules_percent: 5}")
+    assert "bronze: data is 0 minutes old, limit 0" in ends["freshness"]
+    assert "gold has no data yet" in ends["freshness"]
+    assert "bronze: 3 of 36 rows (8.3 %) failed positive, limit 5 %" in ends["rules"]
+    assert "gold: its table is not there any more" in ends["checkpoints"]
+
+
+def test_one_alert_at_the_beginning_and_one_at_the_end(check, observed):
+    """Repeats are suppressed, however the numbers move; every notifier is told, with its own templates."""
+    notes, title = Notes(), Notes("{{ alert.title }}")
+    limits = "{failed_rules_percent: 8, checkpoint_health: false}"
+
+    def update(name, failed):
+        log = UpdateLog(observed, name, name)
+        tell_batch(log, "bronze", int(name), rows=100 - failed, failed=failed)
+        log.close()
+
+    check(limits, notes, title)
+    update("10", 20)
+    assert "20 of 100 rows" in check(limits, notes, title)["rules"]
+    assert [state for state, _ in notes.told] == ["open"]
+    assert title.told == [("open", "[headwater] medallion, rules: a limit broken")]
+    assert "bronze: 3 of 36 rows (8.3 %) failed positive, limit 8 %" in notes.told[0][1]
+    update("11", 0)
+    for _ in range(2):
+        assert check(limits, notes, title)["rules"] == "green"
+    assert [state for state, _ in notes.told] == ["open", "resolved"]
+    assert "over: bronze: 3 of 36 rows" in notes.told[1][1]
+    update("12", 30)
+    check(limits, notes, title)
+    assert [state for state, _ in title.told] == ["open", "resolved", "open"]
+
+
+def test_an_alert_that_could_not_be_sent_is_sent_by_the_next_run(check):
+    """The others are told all the same; the task fails for it, and nothing is lost."""
+    broken, notes = Notes(), Notes()
+    broken.away.append(True)
+    limits = "{freshness_minutes: 0, checkpoint_health: false}"
+    for _ in range(2):
+        with pytest.raises(ConnectionError, match="the network is away"):
+            check(limits, broken, notes)
+    broken.away.clear()
+    assert "limit 0" in check(limits, broken, notes)["freshness"]
+    assert [state for state, _ in broken.told] == ["open"]
+    assert "bronze" in broken.told[0][1]
+    assert "3 limits broken" in broken.told[0][1]
+
+
+def test_alerts_go_out_by_mail(check, observed, monkeypatch):
+    """Through Airflow's own notifier and a connection, over real SMTP: one mail when it breaks, one when it is over."""
+    offsets = observed / "checkpoints" / "silver" / "silver" / "0" / "offsets" / "0"
+    whole = offsets.read_text()
+    with MailServer() as server:
+        connection = {
+            "conn_type": "smtp",
+            "host": "127.0.0.1",
+            "port": server.port,
+            "extra": {"disable_ssl": True, "disable_tls": True, "retry_limit": 1},
+        }
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(connection))
+        by_mail = SmtpNotifier(
+            to=["oncall@example.org"],
+            from_email="headwater@example.org",
+            subject="{{ alert.title }}",
+            html_content="<pre>{{ alert.text | e }}</pre>",
+        )
+        check("{}", by_mail)
+        offsets.write_text("")
+        for _ in range(3):
+            assert "found nothing" in check("{}", by_mail)["checkpoints"]
+        offsets.write_text(whole)
+        for _ in range(2):
+            assert check("{}", by_mail)["checkpoints"] == "green"
+    subjects = [str(mail["Subject"]) for mail in server.mails]
+    assert subjects == [
+        "[headwater] medallion, checkpoints: a limit broken",
+        "[headwater] medallion, checkpoints: resolved",
+    ]
+    assert {mail["To"] for mail in server.mails} == {"oncall@example.org"}
+    body = server.mails[0].get_payload()[0].get_payload(decode=True).decode()
+    assert "silver: Expected &#39;v1&#39; at the start" in body
