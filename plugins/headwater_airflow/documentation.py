@@ -40,6 +40,8 @@ def check_doc(task: PipelineTask) -> str:
         "records of lag": alerts.lag_records,
         "minutes of age of each table's newest data": alerts.freshness_minutes,
         "percent of rows that fail a rule": alerts.failed_rules_percent,
+        "seconds a batch": alerts.batch_seconds,
+        "percent of a source table's retention": alerts.retention_percent,
     }
     lines = [f"- {limit:g} {name}" for name, limit in limits.items() if limit is not None]
     if alerts.checkpoint_health:

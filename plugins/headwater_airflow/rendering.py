@@ -14,6 +14,8 @@ from headwater_airflow.operators.lag_check import LagCheckOperator
 from headwater_airflow.operators.limit_checks import (
     CheckpointCheckOperator,
     FreshnessCheckOperator,
+    PaceCheckOperator,
+    RetentionCheckOperator,
     RulesCheckOperator,
 )
 from headwater_airflow.operators.run_update import RunUpdateOperator
@@ -60,6 +62,12 @@ def render_checks(task: PipelineTask, notifiers: Sequence[BaseNotifier] = ()) ->
         checks.append(RulesCheckOperator(task_id="rules", max_percent=alerts.failed_rules_percent, **common))
     if alerts.checkpoint_health:
         checks.append(CheckpointCheckOperator(task_id="checkpoints", **common))
+    if alerts.batch_seconds is not None:
+        checks.append(PaceCheckOperator(task_id="pace", max_seconds=alerts.batch_seconds, **common))
+    if alerts.retention_percent is not None:
+        checks.append(
+            RetentionCheckOperator(task_id="retention", max_percent=alerts.retention_percent, **common)
+        )
     return checks
 
 

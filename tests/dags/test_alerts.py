@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import pytest
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import BaseNotifier
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tests.dags.mail_server import MailServer
 from tests.dags.observed_pipeline import tell_batch, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog
 
 from headwater_airflow.dag import PipelineCheckDag
+from headwater_airflow.notifications.webhook import WebhookNotifier
 
 
 class Notes(BaseNotifier):
@@ -64,18 +67,21 @@ def test_each_kind_of_limit_has_a_task(check):
     """Only what has a limit is checked, and checkpoints unless they are left out; within limits all are green."""
     assert check("{}") == {"lag": "green", "checkpoints": "green"}
     assert check("{checkpoint_health: false}") == {"lag": "green"}
-    every = "{freshness_minutes: 10, failed_rules_percent: 50}"
-    assert check(every) == dict.fromkeys(("lag", "freshness", "rules", "checkpoints"), "green")
+    every = "{freshness_minutes: 10, failed_rules_percent: 50, batch_seconds: 10, retention_percent: 50}"
+    assert check(every) == dict.fromkeys(
+        ("lag", "freshness", "rules", "checkpoints", "pace", "retention"), "green"
+    )
 
 
 def test_broken_limits_turn_their_task_red_with_the_numbers(check, observed, roots):
     """Data that is old, or not there; rows that fail; a checkpoint that is damaged."""
     shutil.rmtree(roots / "warehouse" / "shop" / "gold")
-    ends = check("{freshness_minutes: 0, failed_rules_percent: 5}")
+    ends = check("{freshness_minutes: 0, failed_rules_percent: 5, batch_seconds: 1}")
     assert "bronze: data is 0 minutes old, limit 0" in ends["freshness"]
     assert "gold has no data yet" in ends["freshness"]
     assert "bronze: 3 of 36 rows (8.3 %) failed positive, limit 5 %" in ends["rules"]
     assert "gold: its table is not there any more" in ends["checkpoints"]
+    assert "silver: its newest 3 batches took 1.2 s (median), limit 1" in ends["pace"]
 
 
 def test_one_alert_at_the_beginning_and_one_at_the_end(check, observed):
@@ -152,3 +158,58 @@ def test_alerts_go_out_by_mail(check, observed, monkeypatch):
     assert {mail["To"] for mail in server.mails} == {"oncall@example.org"}
     body = server.mails[0].get_payload()[0].get_payload(decode=True).decode()
     assert "silver: Expected &#39;v1&#39; at the start" in body
+
+
+@pytest.fixture
+def web_hook(monkeypatch):
+    """A web hook on loopback, with a connection; gives what it was sent, and the status that it answers."""
+    sent = SimpleNamespace(requests=[], status=200)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            sent.requests.append((self.path, json.loads(body)))
+            self.send_response(sent.status)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    connection = {
+        "conn_type": "http",
+        "host": "127.0.0.1",
+        "port": server.server_port,
+        "schema": "http",
+        "password": "services/canary-secret",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_HEADWATER_WEBHOOK", json.dumps(connection))
+    yield sent
+    server.shutdown()
+    server.server_close()
+
+
+def test_alerts_go_out_to_a_web_hook(check, web_hook):
+    """As JSON with a text; a hook that refuses fails the task without telling its secret, and is told again."""
+    web_hook.status = 500
+    with pytest.raises(AirflowException) as refused:
+        check("{batch_seconds: 1, checkpoint_health: false}", WebhookNotifier())
+    assert str(refused.value) == "The web hook of the connection headwater_webhook answered 500."
+    web_hook.status = 200
+    for _ in range(2):
+        check("{batch_seconds: 1, checkpoint_health: false}", WebhookNotifier())
+    assert [path for path, _ in web_hook.requests] == ["/services/canary-secret"] * 2
+    body = web_hook.requests[-1][1]
+    assert (body["pipeline"], body["check"], body["state"]) == ("medallion", "pace", "open")
+    assert body["text"].startswith("[headwater] medallion, pace: 3 limits broken")
+    assert len(body["lines"]) == 3
+
+
+def test_a_web_hook_that_is_away_tells_no_secret(check, monkeypatch):
+    """Neither address nor path are in the error."""
+    connection = {"conn_type": "http", "host": "127.0.0.1", "port": 1, "password": "canary-secret"}
+    monkeypatch.setenv("AIRFLOW_CONN_HEADWATER_WEBHOOK", json.dumps(connection))
+    with pytest.raises(AirflowException, match="can't be reached: ConnectError") as failed:
+        check("{batch_seconds: 1, checkpoint_health: false}", WebhookNotifier())
+    assert "canary" not in str(failed.value)

@@ -117,6 +117,8 @@ class AlertSpec(_Strict):
     freshness_minutes: float | None = Field(default=None, ge=0)
     failed_rules_percent: float | None = Field(default=None, ge=0, le=100)
     checkpoint_health: bool = True
+    batch_seconds: float | None = Field(default=None, ge=0)
+    retention_percent: float | None = Field(default=None, ge=0, le=100)
 
 
 class AirflowSpec(_Strict):

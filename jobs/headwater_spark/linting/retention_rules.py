@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+from headwater.definitions.delta_interval import FILE_RETENTION, LOG_RETENTION, duration
 from headwater.definitions.finding import Finding
 from headwater.definitions.schedule_interval import longest_gap
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
 from headwater_spark.linting.flow_case import FlowCase
 
-_PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week|month|year)s?", re.IGNORECASE)
-_SECONDS = {
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "day": 86400,
-    "week": 604800,
-    "month": 2592000,
-    "year": 31536000,
-}
 _RULES = (
-    ("HW301", "delta.logRetentionDuration", "interval 30 days", "commits that were not read are forgotten"),
-    (
-        "HW302",
-        "delta.deletedFileRetentionDuration",
-        "interval 1 week",
-        "a vacuum removes files that were not read",
-    ),
+    ("HW301", *LOG_RETENTION, "commits that were not read are forgotten"),
+    ("HW302", *FILE_RETENTION, "a vacuum removes files that were not read"),
 )
 
 
@@ -55,12 +40,6 @@ def short_retention(case: FlowCase) -> Iterator[Finding]:
                     f"Set the table's property {key} to more than that, or run the pipeline more often.",
                     ("read_stream", "table", "load"),
                 )
-
-
-def duration(text: str) -> timedelta | None:
-    """An interval as Delta writes it (``interval 30 days``); None where it is none."""
-    parts = _PART.findall(text)
-    return timedelta(seconds=sum(int(n) * _SECONDS[unit.lower()] for n, unit in parts)) if parts else None
 
 
 def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None:

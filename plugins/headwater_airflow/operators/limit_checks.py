@@ -1,4 +1,4 @@
-"""The checks of freshness, rules and checkpoints."""
+"""The checks of freshness, rules, checkpoints, pace and retention."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from headwater.alerts.incidents import Breach
 from headwater.metrics.checkpoint_health import Health, pipeline_health
 from headwater.metrics.freshness import Freshness, pipeline_freshness
+from headwater.metrics.pace import flow_paces
+from headwater.metrics.retention import RetentionUse, retention_use
 from headwater.metrics.rule_rates import rule_rates
 from headwater_airflow.conditions.condition import observed_pipeline
 from headwater_airflow.operators.pipeline_check import Measurement, PipelineCheckOperator
@@ -90,6 +92,69 @@ class CheckpointCheckOperator(PipelineCheckOperator):
         )
         values = {"flows": [entry.as_dict() for entry in found]}
         return Measurement(breaches, _text(breaches, f"No checkpoint of {len(found)} is sick."), values)
+
+
+class PaceCheckOperator(PipelineCheckOperator):
+    """Fails while the newest batches of a flow took longer than ``max_seconds``, in the median of at most five.
+
+    A stream whose batches take longer than its trigger's interval falls behind for good.
+    """
+
+    check: ClassVar[str] = "pace"
+
+    def __init__(self, *, max_seconds: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_seconds = max_seconds
+
+    def measure(self) -> Measurement:
+        """Take the durations from the event log."""
+        paces = flow_paces(pipeline_project(self.pipeline).state_folder)
+        breaches = tuple(
+            Breach(
+                f"{pace.dataset}/{pace.flow}",
+                f"{pace.flow}: its newest {pace.batches} batches took {pace.seconds:.1f} s (median), "
+                f"limit {self.max_seconds:g}",
+            )
+            for pace in paces
+            if pace.seconds > self.max_seconds
+        )
+        values = {"flows": [pace.as_dict() for pace in paces], "max_seconds": self.max_seconds}
+        return Measurement(breaches, _text(breaches, f"{len(paces)} flows keep their pace."), values)
+
+
+class RetentionCheckOperator(PipelineCheckOperator):
+    """Fails while a stream has left a commit of a table unread for more than ``max_percent`` of the time that it is kept.
+
+    After that time the table's log forgets the commit, or vacuum removes its files, and the stream can't go on.
+    """
+
+    check: ClassVar[str] = "retention"
+
+    def __init__(self, *, max_percent: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_percent = max_percent
+
+    def measure(self) -> Measurement:
+        """Hold positions in checkpoints to the properties of the tables that are read."""
+        project, manifest = observed_pipeline(self.pipeline, None)
+        if manifest is None:
+            return _never_ran(self.pipeline)
+        uses = retention_use(project, manifest)
+        breaches = tuple(
+            Breach(f"{use.dataset}/{use.flow}/{use.source}", self._message(use))
+            for use in uses
+            if use.percent is None or use.percent > self.max_percent
+        )
+        values = {"streams": [use.as_dict() for use in uses], "max_percent": self.max_percent}
+        return Measurement(breaches, _text(breaches, f"{len(uses)} streams are in time."), values)
+
+    def _message(self, use: RetentionUse) -> str:
+        if use.waiting is None:
+            return f"{use.flow}: what it has not read of {use.source} is not known ({use.reason})"
+        return (
+            f"{use.flow} has not read {use.source} for {use.waiting / 3600:.1f} hours, which keeps commits and files for "
+            f"{use.kept / 3600:.1f} hours ({use.percent:.0f} %), limit {self.max_percent:g} %"
+        )
 
 
 def _never_ran(pipeline: str) -> Measurement:

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from headwater.definitions.delta_interval import duration
 from headwater_spark.linting.definition_text import SourceFile
-from headwater_spark.linting.retention_rules import duration
 
 TEXT = '''import this
 

@@ -1,0 +1,68 @@
+"""How near each stream is to what its source tables forget."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.layout import flow_checkpoint
+from headwater.definitions.delta_interval import FILE_RETENTION, LOG_RETENTION, duration
+from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.fingerprint import source_table
+from headwater.metrics.source_position import source_backlog
+
+
+@dataclass(frozen=True)
+class RetentionUse:
+    """A stream and a table that it reads: the age of the oldest unread commit, and how long the table keeps such, in seconds.
+
+    ``waiting`` is None where the lag is not known (``reason`` says why).
+    """
+
+    flow: str
+    dataset: str
+    source: str
+    waiting: float | None
+    kept: float
+    reason: str | None = None
+
+    @property
+    def percent(self) -> float | None:
+        """How much of the time is used up."""
+        return None if self.waiting is None else 100 * self.waiting / self.kept if self.kept else 100.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The use as JSON values."""
+        return {**asdict(self), "percent": self.percent}
+
+
+def retention_use(project: PipelineProject, manifest: Manifest) -> list[RetentionUse]:
+    """Every stream from a table, in the manifest's order; sources that are not there yet are left out."""
+    found = []
+    for flow in manifest.flows:
+        checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
+        for source in flow.sources:
+            table = source_table(source, project.warehouse) if source.streaming else None
+            kept = _kept(table) if table is not None else None
+            if kept is None:
+                continue
+            backlog = source_backlog(flow, source, checkpoint, project.warehouse)
+            waiting = None if backlog.unknown else backlog.seconds or 0.0
+            name = source.name or source.location or str(source.path)
+            found.append(RetentionUse(flow.name, flow.target, name, waiting, kept, backlog.unknown))
+    return found
+
+
+def _kept(table: Path) -> float | None:
+    """For how many seconds the table keeps commits and the files that they removed; None where there is no table."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        configuration = DeltaTable(str(table)).metadata().configuration
+    except (DeltaError, OSError):
+        return None
+    lengths = [duration(configuration.get(key, default)) for key, default in (LOG_RETENTION, FILE_RETENTION)]
+    return min((length.total_seconds() for length in lengths if length is not None), default=None)
