@@ -15,6 +15,8 @@ from headwater.errors import HeadwaterError
 from headwater_airflow.assets import announce
 from headwater_airflow.dataset_progress import DatasetProgress
 from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict
+from headwater_airflow.openlineage import task_lineage
+from headwater_airflow.request import request_id
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger, update_outcome
 
 # ``DAG.test`` runs tasks one after the other and leaves this name: a task that waits there waits forever.
@@ -68,6 +70,11 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
     def resume(self, context: Any, event: dict[str, Any]) -> dict[str, Any]:
         """Conclude with what the trigger found."""
         return self._conclude(Verdict.of_payload(event), context)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What the table is made of, for Airflow's OpenLineage provider."""
+        request = request_id(task_instance.dag_id, task_instance.run_id)
+        return task_lineage(self.pipeline, [self.dataset], request)
 
     def _look(
         self, dag_id: str, run_id: str, since: datetime | None, outcome: UpdateOutcome

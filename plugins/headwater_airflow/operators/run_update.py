@@ -24,6 +24,7 @@ from headwater_airflow.dataset_verdict import UpdateOutcome, WatchedDataset, dec
 from headwater_airflow.driver_process import Driver
 from headwater_airflow.driver_verdict import Failure, judge
 from headwater_airflow.no_news import report_without_news
+from headwater_airflow.openlineage import task_lineage
 from headwater_airflow.request import request_id
 from headwater_airflow.roots import home_folder, pipeline_project
 from headwater_airflow.selection import Selection, read_selection
@@ -89,6 +90,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         if self._driver is not None:
             self._driver.stop()
             super().on_kill()
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What the update's tables are made of, for Airflow's OpenLineage provider."""
+        request = request_id(task_instance.dag_id, task_instance.run_id, ",".join(self.tables))
+        return task_lineage(self.pipeline, self.tables or None, request)
 
     def _first_attempt(self, project: PipelineProject, request: str, attempt: int) -> int:
         """Return which attempt of the task counts as the first: after a success, somebody cleared it to run again."""

@@ -1,0 +1,98 @@
+"""Lineage as others name things: each table, topic and folder by where it lies (OpenLineage's naming)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.source import SourceKind
+from headwater.graph.manifest import ColumnEntry, DatasetEntry, FlowEntry, Manifest, SourceEntry
+
+_SERVERS = "kafka.bootstrap.servers"
+
+
+@dataclass(frozen=True)
+class LineageNode:
+    """Something that is read or written. ``namespace`` and ``name`` as OpenLineage spells them.
+
+    ``dataset``: its name in the pipeline, empty where it is none of its own. ``columns``: where they are known.
+    """
+
+    namespace: str
+    name: str
+    dataset: str = ""
+    columns: tuple[ColumnEntry, ...] = ()
+
+
+@dataclass(frozen=True)
+class LineageEdges:
+    """What some datasets of a pipeline are made of."""
+
+    inputs: tuple[LineageNode, ...]
+    outputs: tuple[LineageNode, ...]
+
+
+def lineage_edges(
+    manifest: Manifest, warehouse: Path, datasets: Collection[str] | None = None
+) -> LineageEdges:
+    """The inputs and outputs of some datasets, or of all; temporary views are looked through.
+
+    A source whose place is not known (a JDBC table, a data source of one's own) is left out, as is a sink that is a
+    function. What is both read and written there is an output alone where all datasets are asked for.
+    """
+    wanted = [d for d in manifest.outputs if datasets is None or d.name in datasets]
+    outputs = {node: None for entry in wanted for node in _written(entry, warehouse)}
+    inputs = {
+        node: None
+        for entry in wanted
+        for flow in manifest.flows_into(entry.name)
+        for node in _read(manifest, flow, warehouse)
+    }
+    inner = {(node.namespace, node.name) for node in outputs} if datasets is None else set()
+    return LineageEdges(
+        tuple(node for node in inputs if (node.namespace, node.name) not in inner), tuple(outputs)
+    )
+
+
+def _written(entry: DatasetEntry, warehouse: Path) -> Iterator[LineageNode]:
+    if entry.location is not None:
+        yield _table(warehouse / entry.location, entry)
+    elif entry.kind is DatasetKind.SINK and entry.sink_format == "kafka":
+        for topic in _topics(entry.sink_options.get("topic", "")):
+            yield LineageNode(_broker(entry.sink_options), topic, entry.name, entry.columns)
+
+
+def _read(manifest: Manifest, flow: FlowEntry, warehouse: Path) -> Iterator[LineageNode]:
+    for source in flow.sources:
+        if source.location is not None:
+            own = next((d for d in manifest.datasets if d.location == source.location), None)
+            path = warehouse / source.location
+            yield _table(path, own) if own is not None else LineageNode("file", str(path))
+        elif source.kind is SourceKind.KAFKA:
+            for topic in _topics(source.name or source.options.get("subscribe", "")):
+                yield LineageNode(_broker(source.options), topic)
+        elif source.kind in (SourceKind.FILES, SourceKind.DELTA) and source.path:
+            yield _place(source)
+
+
+def _table(path: Path, entry: DatasetEntry) -> LineageNode:
+    return LineageNode("file", str(path), entry.name, entry.columns)
+
+
+def _place(source: SourceEntry) -> LineageNode:
+    url = urlparse(source.path or "")
+    if url.scheme in ("", "file"):
+        return LineageNode("file", unquote(url.path))
+    return LineageNode(f"{url.scheme}://{url.netloc}", url.path.lstrip("/") or "/")
+
+
+def _broker(options: dict[str, str]) -> str:
+    servers = next((value for key, value in options.items() if key.lower() == _SERVERS), "")
+    return f"kafka://{servers.partition(',')[0].strip() or 'unknown'}"
+
+
+def _topics(text: str) -> list[str]:
+    return [topic.strip() for topic in text.split(",") if topic.strip()]
