@@ -67,6 +67,9 @@ def _parser() -> Parser:
         shown = verb(name, purpose)
         add_project_arguments(shown)
         shown.set_defaults(answer=answer)
+        if name == "status":
+            measures = "also rates, state and watermark lag of each stream's newest batch"
+            shown.add_argument("--metrics", action="store_true", help=measures)
     _add_events(verb("events", "What the event log says, newest last."))
     _add_quality(verb("quality", "How many rows kept and broke each rule, update by update."))
     files = verb("files", "Which files were taken in from folders, and when.")
@@ -136,7 +139,7 @@ def _graph(parsed: argparse.Namespace) -> int:
 def _status(parsed: argparse.Namespace) -> int:
     from headwater.commands.status import show_status
 
-    return show_status(_project(parsed), as_json=parsed.as_json)
+    return show_status(_project(parsed), as_json=parsed.as_json, metrics=parsed.metrics)
 
 
 def _lag(parsed: argparse.Namespace) -> int:

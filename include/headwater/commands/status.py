@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from headwater.commands.printing import age, print_json, print_table
+from headwater.commands.printing import age, print_json, print_table, size
 from headwater.commands.stored_manifest import stored_manifest
 from headwater.errors import ManifestNotFound
 from headwater.event_log import reader
+from headwater.event_log.stream_measures import StreamMeasures, stream_measures
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.freshness import pipeline_freshness
 
 
-def show_status(project: PipelineProject, *, as_json: bool) -> int:
-    """Print the last update, what each flow did in it, and how fresh each table is."""
+def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = False) -> int:
+    """Print the last update, what each flow did in it, and how fresh each table is.
+
+    ``metrics``: also rates, duration, state and watermark lag of each stream's newest batch.
+    """
     latest = reader.latest_update(project.state_folder)
     flows = reader.flow_results(project.state_folder, update_id=latest.update_id) if latest else []
     manifest = _manifest(project)
     fresh = pipeline_freshness(project, manifest) if manifest else []
+    measured = stream_measures(project.state_folder) if metrics else []
     if as_json:
         print_json(
             {
@@ -26,6 +31,7 @@ def show_status(project: PipelineProject, *, as_json: bool) -> int:
                 "update": latest.as_dict() if latest else None,
                 "flows": [flow.as_dict() for flow in flows],
                 "datasets": [entry.as_dict() for entry in fresh],
+                **({"streams": [entry.as_dict() for entry in measured]} if metrics else {}),
             }
         )
         return 0
@@ -58,7 +64,34 @@ def show_status(project: PipelineProject, *, as_json: bool) -> int:
     )
     rows = [(entry.dataset, entry.version, age(entry.seconds)) for entry in fresh]
     print_table("Newest data", ("dataset", "version", "age"), rows)
+    if metrics:
+        _show_measures(measured)
     return 0
+
+
+def _show_measures(measured: list[StreamMeasures]) -> None:
+    columns = (
+        "flow",
+        "batch",
+        "age",
+        "rows/s in",
+        "rows/s done",
+        "took",
+        "state rows",
+        "state",
+        "watermark lag",
+    )
+    now = datetime.now(UTC)
+    rows = [
+        (
+            *(entry.flow, entry.batch_id, age((now - entry.at).total_seconds())),
+            *(entry.input_rows_per_second, entry.processed_rows_per_second),
+            None if entry.batch_duration_ms is None else f"{entry.batch_duration_ms / 1000:.1f} s",
+            *(entry.state_rows, size(entry.state_bytes), age(entry.watermark_lag_seconds)),
+        )
+        for entry in measured
+    ]
+    print_table("The newest batch of each stream", columns, rows)
 
 
 def _manifest(project: PipelineProject) -> Manifest | None:

@@ -62,6 +62,14 @@ def progress_backlog(progress: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
+def added_listing(before: int | None, progress: Mapping[str, Any]) -> int | None:
+    """``before`` (milliseconds) and the time that this batch took to list folders, where it reads nothing but files."""
+    sources = progress.get("sources") or []
+    if not sources or not all(str(s.get("description", "")).startswith("FileStreamSource") for s in sources):
+        return before
+    return (before or 0) + int((progress.get("durationMs") or {}).get("latestOffset") or 0)
+
+
 def _offsets_left(end: Any, latest: Any) -> int | None:
     """Records between two offsets of Kafka: topic, partition, offset."""
     if not isinstance(end, Mapping) or not isinstance(latest, Mapping):

@@ -11,8 +11,13 @@ from typing import Any
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.event_log.details import FlowStatus, flow_progress
-from headwater.event_log.stream_progress import progress_backlog, stream_metrics, stream_progress
+from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
+from headwater.event_log.stream_progress import (
+    added_listing,
+    progress_backlog,
+    stream_metrics,
+    stream_progress,
+)
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
@@ -43,6 +48,7 @@ class BatchRecords:
         self._started = threading.Event()
         self._commits: SinkCommits | None = None
         self._executors = ExecutorTime(context.spark)
+        self._listing_ms: int | None = None
 
     def started(self, application: str) -> None:
         """The id of the query's commits is known: they can be found, first those of batches whose driver died before
@@ -70,6 +76,7 @@ class BatchRecords:
         told = json.loads(progress.json)
         measures = {**stream_metrics(told), **progress_backlog(told)}
         measures["executor_time_ms"] = self._executors.take(str(progress.runId))
+        self._listing_ms = added_listing(self._listing_ms, told)
         self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures)
         self._context.events.emit(
             "stream_progress",
@@ -83,8 +90,18 @@ class BatchRecords:
         )
 
     def record_missed(self) -> None:
-        """Record batches of this run that Spark's listener never told of."""
+        """Record batches of this run that Spark's listener never told of, and how long folders were listed."""
         self._record_untold(self._last_committed())
+        if self._listing_ms is not None:
+            self._context.events.emit(
+                "operation_progress",
+                f"{self._flow.name} listed its folders for {self._listing_ms} ms.",
+                flow=self._flow.name,
+                dataset=self._dataset.name,
+                epoch=self._epoch,
+                details=operation_progress("AUTO_LOADER_LISTING", "COMPLETED", self._listing_ms),
+                maturity="EVOLVING",
+            )
 
     def _record_untold(self, last: int) -> None:
         first = self._known + 1 if self._known is not None else 0

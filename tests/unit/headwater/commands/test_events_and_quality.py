@@ -142,3 +142,46 @@ def test_moments_and_counts():
     assert count("3") == 3
     with pytest.raises(argparse.ArgumentTypeError):
         moment("yesterday")
+
+
+def test_metrics_of_streams(ruled, capsys):
+    """`status --metrics` shows the five measures of each stream's newest batch; without it they are not there."""
+    with EventLogWriter(ruled.project.state_folder, "orders", "orders", "u3") as log:
+        log.emit("create_update", "", details=details.create_update())
+        for batch, rate in ((7, 1.5), (8, 1234.5)):
+            metrics = {
+                "batch_duration_ms": 2500,
+                "input_rows_per_second": rate,
+                "state_bytes": 4000,
+                "state_rows": 12,
+            }
+            body = details.flow_progress(
+                FlowStatus.RUNNING, metrics={**metrics, "watermark_lag_seconds": 90.0}
+            )
+            log.emit(
+                "flow_progress",
+                "",
+                level="METRICS",
+                flow="silver",
+                dataset="silver",
+                batch_id=batch,
+                details=body,
+            )
+    assert "streams" not in json.loads(call(ruled, capsys, "status", "--json").splitlines()[-1])
+    (stream,) = json.loads(call(ruled, capsys, "status", "--metrics", "--json").splitlines()[-1])["streams"]
+    assert (stream["batch_id"], stream["input_rows_per_second"], stream["state_rows"]) == (8, 1234.5, 12)
+    shown = call(ruled, capsys, "status", "--metrics")
+    assert [text for text in ("1234.5", "2.5 s", "4 kB", "90 s") if text not in shown] == [], shown
+
+
+def test_sql_becomes_the_program_that_starts_spark(ruled, monkeypatch):
+    """`events --sql` hands roots, parameters, limit and the text to the program under jobs, as they were given."""
+    became = []
+    monkeypatch.setattr(
+        "headwater.commands.run.become_program", lambda name, argv: became.append((name, argv))
+    )
+    folder = str(ruled.project.folder)
+    arguments = ["--storage=/s", "--param=a=b", "--json", "--limit=5", "--sql=SELECT 1"]
+    assert main(["events", folder, *arguments]) == 1
+    expected = [folder, "--storage=/s", "--param=a=b", "--limit=5", "--json", "--sql=SELECT 1"]
+    assert became == [("query_events.py", expected)]

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 from headwater.event_log.redaction import MAX_TEXT, details_json
-from headwater.event_log.stream_progress import progress_backlog, stream_metrics, stream_progress
+from headwater.event_log.stream_progress import (
+    added_listing,
+    progress_backlog,
+    stream_metrics,
+    stream_progress,
+)
 
 PROGRESS = {
     "name": "orders.windows",
@@ -80,3 +85,11 @@ def test_progress_json_is_json_and_small_and_without_secrets():
     many = {**PROGRESS, "sources": [{"description": "d" * 200, "endOffset": n} for n in range(200)]}
     stored = json.loads(details_json(stream_progress(many)))["stream_progress"]["progress_json"]
     assert json.loads(stored)["numInputRows"] == 50
+
+
+def test_time_of_listing_is_summed_for_files_alone():
+    """Batches that read files add their listing; a batch of Kafka, or of files beside Kafka, adds none."""
+    files = {"sources": [{"description": "FileStreamSource[file:/in]"}], "durationMs": {"latestOffset": 40}}
+    assert added_listing(None, PROGRESS) is None
+    assert added_listing(added_listing(None, files), files) == 80
+    assert added_listing(7, {**files, "sources": [*files["sources"], *PROGRESS["sources"]]}) == 7
