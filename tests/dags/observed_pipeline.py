@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +10,9 @@ from deltalake import write_deltalake
 from tests.dags.pipeline_folder import MEDALLION, UpdateLog, write_pipeline
 
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.definitions.source import SourceKind
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress
-from headwater.graph.manifest import FILE_NAME, ExpectationEntry, read_manifest
+from headwater.graph.manifest import FILE_NAME, ExpectationEntry, FlowEntry, SourceEntry, read_manifest
 from headwater.metrics.delta_log import table_head
 
 
@@ -31,7 +33,8 @@ def write_observed_pipeline(
         update={
             "datasets": tuple(
                 entry.model_copy(update={"expectations": (rule,)}) for entry in manifest.datasets
-            )
+            ),
+            "flows": tuple(flow.model_copy(update={"sources": _sources(flow)}) for flow in manifest.flows),
         }
     )
     (folder / FILE_NAME).write_text(manifest.to_json())
@@ -43,9 +46,13 @@ def write_observed_pipeline(
         write_deltalake(table, pa.table({"id": [1, 2, 3]}), mode="append")
         checkpoint = flow_checkpoint(state, dataset, dataset)
         checkpoint.write_state(FlowState(sink_id=table_head(table).table_id, completed=True))
+        offset = {"logOffset": 0}
+        for name_read in datasets[dataset]:
+            head = table_head(roots / "warehouse" / "shop" / name_read)
+            offset = {"reservoirId": head.table_id, "reservoirVersion": 1, "index": -1}
         for part in ("offsets", "commits"):
             (checkpoint.epoch_folder(0) / part).mkdir(parents=True)
-            (checkpoint.epoch_folder(0) / part / "0").write_text('v1\n{}\n{"logOffset":0}')
+            (checkpoint.epoch_folder(0) / part / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
         (checkpoint.epoch_folder(0) / "metadata").write_text('{"id": "query"}')
         for batch in range(batches):
             tell_batch(log, dataset, batch, rows=10 + number + batch)
@@ -55,6 +62,15 @@ def write_observed_pipeline(
     log.update(UpdateState.COMPLETED)
     log.close()
     return state
+
+
+def _sources(flow: FlowEntry) -> tuple[SourceEntry, ...]:
+    return tuple(
+        SourceEntry(
+            kind=SourceKind.DATASET, streaming=True, name=name, location=f"shop/{name}", format="delta"
+        )
+        for name in flow.inputs
+    )
 
 
 def tell_batch(log: UpdateLog, flow: str, batch: int, *, rows: int = 10, failed: int = 1) -> None:

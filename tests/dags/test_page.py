@@ -84,10 +84,11 @@ def test_a_pipeline_shows_each_dataset(page, observed):
     text = page()
     shown = words(text)
     assert re.search(
-        r"silver streaming table · batches completed \d+ s old version 0 7 rows at the last batch "
-        r"92.3 % positive 3 3 healthy",
+        r"silver streaming table · batches completed \d+ s old version 0 none 92.3 % positive 3 3 healthy",
         shown,
     )
+    assert "bronze streaming table" in shown
+    assert "7 rows at the last batch" in shown
     assert text.count('class="box completed"') == 3
     assert text.count("<polyline") == 3
     assert text.count("<path d=") == 2

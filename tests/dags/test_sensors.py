@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from deltalake import DeltaTable, write_deltalake
+from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
 
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.errors import HeadwaterError, InvalidName, SourceUnreachable
 from headwater.metrics.delta_log import table_head
+from headwater_airflow.lag_reading import LagLimits, read_lag
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.checkpoint_health import CheckpointHealthSensor
 from headwater_airflow.sensors.freshness import FreshnessSensor
@@ -209,3 +211,20 @@ def test_arguments_without_meaning_are_refused_when_the_dag_is_parsed(kind, argu
     """Not first when the task runs at night."""
     with pytest.raises(error):
         kind(task_id="wait", **arguments)
+
+
+def test_a_look_at_fifty_tables_takes_less_than_a_second(roots):
+    """Each of the sensors over pipelines; the triggerer repeats such looks every few seconds."""
+    write_observed_pipeline(roots, "wide", many_tables(50), batches=0)
+    looks = {
+        "freshness": sensor(FreshnessSensor, pipeline="wide", max_seconds=600).condition().look,
+        "watermark": sensor(WatermarkSensor, pipeline="wide", max_seconds=600).condition().look,
+        "health": sensor(CheckpointHealthSensor, pipeline="wide").condition().look,
+        "lag": lambda: read_lag("wide", None, LagLimits(600)),
+    }
+    for name, look in looks.items():
+        begun = time.perf_counter()
+        look()
+        seconds = time.perf_counter() - begun
+        print(f"{name} of 50 tables: {seconds * 1000:.0f} ms")
+        assert seconds < 1
