@@ -88,7 +88,7 @@ def tell_batch(log: UpdateLog, flow: str, batch: int, *, rows: int = 10, failed:
             metrics={
                 "num_input_rows": rows + 2,
                 "num_output_rows": rows,
-                "executor_time_ms": 1200,
+                "batch_duration_ms": 1200,
                 "backlog_records": 7,
             },
             dropped=failed,

@@ -84,6 +84,12 @@ def flow_progress(
     return {"flow_progress": {**body, **{name: value for name, value in extra.items() if value is not None}}}
 
 
+def batch_millis(metrics: Mapping[str, Any]) -> float | None:
+    """How long a batch took by the clock, in milliseconds; older logs had this under another name."""
+    millis = metrics.get("batch_duration_ms", metrics.get("executor_time_ms"))
+    return None if millis is None else float(millis)
+
+
 def update_progress(state: UpdateState) -> dict[str, Any]:
     """Details of an ``update_progress`` event."""
     return {"update_progress": {"state": str(state)}}

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.event_log.details import batch_millis
 from headwater.event_log.reader import events
 
 _RECORDS = 2000
@@ -33,7 +34,7 @@ def flow_paces(state_folder: Path) -> list[FlowPace]:
     seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for record in events(state_folder, event_type="flow_progress", limit=_RECORDS):
         metrics = (record["details"].get("flow_progress") or {}).get("metrics") or {}
-        origin, millis = record["origin"], metrics.get("executor_time_ms")
+        origin, millis = record["origin"], batch_millis(metrics)
         if millis is not None and origin["flow_name"]:
             seconds[origin["flow_name"], origin["dataset_name"] or ""][record["id"]] = millis / 1000
     found = []

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.event_log.details import FlowStatus
+from headwater.event_log.details import FlowStatus, batch_millis
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
 from headwater.event_log.reader import events
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
@@ -18,6 +18,7 @@ from headwater_airflow.update_watch import log_version
 
 # So many records are looked at: weeks of a small pipeline, the last hours of a busy one.
 _RECORDS = 2000
+_TYPES = ("create_update", "update_progress", "flow_progress")
 _KEPT = 100
 
 _lock = threading.Lock()
@@ -81,7 +82,7 @@ def read_history(state_folder: Path) -> History:
 
 
 def _read(state_folder: Path) -> History:
-    records = events(state_folder, limit=_RECORDS)
+    records = events(state_folder, event_type=_TYPES, limit=_RECORDS)
     progress = [record for record in records if record["event_type"] == "flow_progress"]
     batches: dict[str, list[Batch]] = defaultdict(list)
     rules: dict[str, dict[str, RuleTally]] = defaultdict(lambda: defaultdict(RuleTally))
@@ -105,7 +106,7 @@ def _read(state_folder: Path) -> History:
 
 def _batch(record: Mapping[str, Any], body: Mapping[str, Any]) -> Batch:
     origin, metrics, quality = record["origin"], body["metrics"], body.get("data_quality") or {}
-    millis = metrics.get("executor_time_ms")
+    millis = batch_millis(metrics)
     return Batch(
         origin["flow_name"],
         origin["dataset_name"] or "",
@@ -116,7 +117,7 @@ def _batch(record: Mapping[str, Any], body: Mapping[str, Any]) -> Batch:
         _count(metrics.get("num_output_rows")),
         _count(quality.get("dropped_records")),
         _count(quality.get("quarantined_records")),
-        None if millis is None else float(millis) / 1000,
+        None if millis is None else millis / 1000,
         metrics.get("backlog_records"),
     )
 

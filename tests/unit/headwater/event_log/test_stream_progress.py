@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from headwater.event_log.details import batch_millis
 from headwater.event_log.redaction import MAX_TEXT, details_json
 from headwater.event_log.stream_progress import (
     added_listing,
@@ -93,3 +94,10 @@ def test_time_of_listing_is_summed_for_files_alone():
     assert added_listing(None, PROGRESS) is None
     assert added_listing(added_listing(None, files), files) == 80
     assert added_listing(7, {**files, "sources": [*files["sources"], *PROGRESS["sources"]]}) == 7
+
+
+def test_the_time_of_a_batch_in_older_logs_too():
+    """The clock's time is what counts; a log of an earlier version had it under the name of the executors' time."""
+    assert batch_millis({"batch_duration_ms": 900, "executor_time_ms": 50}) == 900
+    assert batch_millis({"executor_time_ms": 700}) == 700
+    assert batch_millis({}) is None

@@ -81,7 +81,7 @@ def test_the_pace_is_the_median_of_the_newest_five_batches(tmp_path):
                     dataset="silver",
                     batch_id=next(numbers),
                     epoch=0,
-                    details=flow_progress(FlowStatus.RUNNING, metrics={"executor_time_ms": each * 1000}),
+                    details=flow_progress(FlowStatus.RUNNING, metrics={"batch_duration_ms": each * 1000}),
                 )
         (pace,) = flow_paces(tmp_path)
         return pace.batches, pace.seconds
