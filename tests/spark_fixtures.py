@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from headwater_spark.session import start_session
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The process's session; ended with it, so that no JVM is left behind."""
+    # A data source in Python sees the environment in which the JVM was started: keys for the emulator of Kinesis.
+    os.environ.setdefault("AWS_ACCESS_KEY_ID", "test")
+    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "test")
     session = start_session("tests", SPARK)
     yield session
     session.stop()

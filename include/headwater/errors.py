@@ -15,11 +15,11 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
 │   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
-│   ├── ChangeFeedBroken, ChangeFlowChanged
+│   ├── ChangeFeedBroken, ChangeFlowChanged, SourcePositionLost
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
     │   ├── ExpectationViolated
-    │   ├── SourceSchemaChanged
+    │   ├── SourceSchemaChanged, SourceNotFound, SourceAccessDenied
     │   └── NullSequence, NullKey, DuplicateKey, SnapshotOutOfOrder
     ├── FlowInterrupted              transient: a retry may help
     ├── EventLogNotWritten           transient: what happened could not be recorded
@@ -283,6 +283,12 @@ class ResetNotAllowed(RefusedForSafety):
     condition = "RESET_NOT_ALLOWED"
 
 
+class SourcePositionLost(RefusedForSafety):
+    """What a flow has not read yet is gone from its source, or the source is another one of the same name."""
+
+    condition = "SOURCE_POSITION_LOST"
+
+
 class UpdateFailed(HeadwaterError):
     """An update ran and did not end well."""
 
@@ -299,6 +305,18 @@ class ExpectationViolated(FlowFailed):
     """A row broke an expectation of kind fail; nothing of its batch was written."""
 
     condition = "EXPECTATION_VIOLATION"
+
+
+class SourceNotFound(FlowFailed):
+    """There is no source of that name."""
+
+    condition = "SOURCE_NOT_FOUND"
+
+
+class SourceAccessDenied(FlowFailed):
+    """A source does not let the flow read, or there is nothing to log in with."""
+
+    condition = "SOURCE_ACCESS_DENIED"
 
 
 class SourceSchemaChanged(FlowFailed):

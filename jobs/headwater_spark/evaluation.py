@@ -27,6 +27,7 @@ from headwater.errors import (
     DatasetReadAtImport,
     FlowWithoutTarget,
     InvalidName,
+    InvalidSourceOption,
     NotADataFrame,
     StreamingReadOfMaterializedView,
     UnknownDataset,
@@ -42,9 +43,12 @@ from headwater_spark.facade.pipeline_session import PipelineBatchReader, Pipelin
 from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.loader.source_errors import line_being_run
 from headwater_spark.output_mode import OutputMode, check_alone, output_mode
+from headwater_spark.replaced_slice import in_slice
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.sinks import check_sink_rows
 from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
+from headwater_spark.sources.rescued_columns import OPTION, with_rescued_column
+from headwater_spark.sources.source_schemas import streaming_leaves
 from headwater_spark.stream_operations import check_stream
 from headwater_spark.user_errors import user_errors
 
@@ -126,6 +130,11 @@ class Evaluation:
                     remedy=f'Read it with dp.read("{dataset.name}"), or let the view read streams.',
                 )
             return frame
+        if OPTION in reader.options_given:
+            raise InvalidSourceOption(
+                f"rescuedDataColumn: {dataset.name!r} is a table of this pipeline, whose columns change with your code alone.",
+                remedy="Leave the option out; it is for tables that others write.",
+            )
         schema = self.schema_of(dataset)
         changes = reader.options_given.get("readchangefeed") == "true"
         if self.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW and not changes:
@@ -151,6 +160,14 @@ class Evaluation:
         flow = ReadingFlow.of(self._flows, self.state_folder)
         return self.cloud.frame(path, schema, options, flow, live=self.live, streaming=streaming)
 
+    def rescued(self, frame: DataFrame, column: str) -> DataFrame:
+        """The rows of a Delta stream in the columns that the flow first read from it, the rest as JSON in ``column``."""
+        flow = ReadingFlow.of(self._flows, self._state_folder)
+        state = flow.checkpoint.read_state()
+        known = state.source_schemas if state is not None else {}
+        before = next((known[path] for path, *_ in streaming_leaves(frame) if path in known), None)
+        return with_rescued_column(frame, before, column)
+
     def sql_text(self, text: str) -> str:
         """``text`` with configuration values put in and names of datasets replaced by views of their frames."""
         return self._sql.rewrite(text, self._knows)
@@ -169,8 +186,10 @@ class Evaluation:
         """The flows into a dataset."""
         return [flow for flow in self._registry.flows() if flow.target == dataset.name]
 
-    def evaluate(self, flow: Flow) -> DataFrame:
+    def evaluate(self, flow: Flow, *, whole: bool = False) -> DataFrame:
         """Call a flow's function and check that it gave a DataFrame.
+
+        ``whole``: all that the query gives, also where the flow recomputes a part of its table alone.
 
         Raises:
             NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
@@ -184,7 +203,7 @@ class Evaluation:
                     where=flow.location,
                     remedy="End it with `return` and a DataFrame.",
                 )
-            return frame
+            return frame if flow.replace_where is None or whole else in_slice(frame, flow)
 
     @contextmanager
     def calling(self, flow: Flow, *, actions: bool = False) -> Iterator[None]:
@@ -290,6 +309,13 @@ class Evaluation:
         if location is None:
             raise KeyError(dataset.name)
         return self._warehouse / location
+
+    def find_table(self, name: str) -> Path | None:
+        """The folder of a table by its name: of the pipeline's datasets, or else of the warehouse; None for any other."""
+        dataset = self._dataset(name)
+        if dataset is not None and dataset.table_location(self.pipeline_id) is not None:
+            return self.table_path(dataset)
+        return self._in_warehouse(name)
 
     def forget(self) -> None:
         """Forget what was learned: the registry has changed."""

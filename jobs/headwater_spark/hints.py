@@ -22,8 +22,8 @@ _HINTS = (
      "The table has no commit that late. Give a time or version up to its last commit; a stream that starts at the next one "
      'is .option("startingVersion", "latest").'),
     (re.compile(r"DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE|DELTA_STREAMING_SCHEMA|DELTA_SCHEMA_CHANGED|BLOCK_COLUMN_MAPPING"),
-     "Columns of the source table were renamed, removed or retyped. Fill the table anew with --full-refresh, or track them with "
-     '.option("schemaTrackingLocation", "a folder of this read\'s own").'),
+     "Columns of the source table were renamed, removed or retyped. Fill the table anew with --full-refresh, or keep its columns "
+     'and the rest as JSON, with .option("rescuedDataColumn", "_rescued_data") on the read.'),
     (re.compile(r"INVALID_EXTRACT_(?:BASE_FIELD_TYPE|FIELD)|Can't extract a value"),
      "The column is no struct. cloudFiles gives nested JSON as text unless it is told otherwise: "
      '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '

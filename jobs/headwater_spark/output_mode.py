@@ -68,8 +68,18 @@ def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
     raise QueryFailed(
         f"Spark can't run the query of {flow.name!r} as a stream: {reasons['append']}",
         where=flow.location,
-        remedy="Give the aggregation a watermark and a window over it, or declare a materialized view over a batch read.",
+        remedy=_way_out(reasons["append"]),
     )
+
+
+def _way_out(reason: str) -> str:
+    if "join" in reason.lower():
+        return (
+            'Give both streams a watermark, .withWatermark("event_time", "10 minutes"), and bound the times in the condition: '
+            "click_time BETWEEN shown_time AND shown_time + INTERVAL 5 MINUTES. Then Spark knows when no partner can come any "
+            "more. Or declare a materialized view over batch reads."
+        )
+    return "Give the aggregation a watermark and a window over it, or declare a materialized view over a batch read."
 
 
 def _update_flow(flow: Flow, dataset: Dataset, reason: str | None) -> OutputMode:

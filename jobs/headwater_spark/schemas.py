@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -73,7 +73,25 @@ def merged_schema(
                 )
     if given:
         _check_required(dataset, flows, given)
+    _check_partitions(dataset, fields)
     return StructType(list(fields.values()))
+
+
+def _check_partitions(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
+    partitions = [name.lower() for name in dataset.partition_columns]
+    for name in dataset.partition_columns if fields else ():
+        if name.lower() not in fields:
+            raise QueryFailed(
+                f"{dataset.name!r} is to be partitioned by {name!r}, which is none of its columns.",
+                where=dataset.location,
+                remedy=f"It has: {', '.join(field.name for field in fields.values())}.",
+            )
+    if partitions and set(partitions) == set(fields):
+        raise UnsupportedArgument(
+            f"{dataset.name!r} is to be partitioned by all of its columns: no column would be left in its files.",
+            where=dataset.location,
+            remedy="Leave one of them out of partition_cols, or use cluster_by.",
+        )
 
 
 def _check_names(flow: Flow, schema: StructType) -> None:

@@ -218,3 +218,54 @@ def test_nested_fields(pipeline):
     assert case.update().state == "COMPLETED"
     rows = rescued(case, "id, s['a'], _rescued_data")
     assert rows == [(1, 1, None), (2, None, {"s": {"a": "b", "q": 2}, "l": [{"x": "y"}]})]
+
+
+def test_new_fields_inside_arrays_become_columns(pipeline):
+    """A field that is new in the structs of an array, at any depth, stops the stream and joins the type: each row once."""
+    case = pipeline(source("inferColumnTypes=true"))
+    case.land([{"id": 1, "items": [{"sku": "a", "parts": [{"n": 1}]}]}])
+    assert case.update().state == "COMPLETED"
+    case.land([{"id": 2, "items": [{"sku": "b", "parts": []}, {"sku": "c", "parts": [{"n": 2, "m": 3}]}]}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert any("items" in e["message"] and "starts again" in e["message"] for e in case.events(flow="bronze"))
+    assert case.rows("bronze", "id, items[1]['parts'], items[2]['parts']", "1") == [
+        (1, [{"n": 1, "m": None}], None),
+        (2, [], [{"n": 2, "m": 3}]),
+    ]
+    assert rescued(case, "id, _rescued_data") == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize(
+    ("items", "lost"),
+    [
+        ([{"sku": "b"}, {"sku": "c", "size": 2}], [None, {"size": 2}]),
+        ([{"sku": "b", "Sku": "B"}], [{"Sku": "B"}]),
+        ([{"sku": "b", "at": {"x": 1, "y": 2}}], [{"at": {"y": 2}}]),
+        ([{"sku": 1.5, "at": {"x": "no", "y": 2}}], [{"sku": 1.5, "at": {"x": "no", "y": 2}}]),
+        ([{"sku": "b", "at": None}, None], None),
+        ([], None),
+    ],
+)
+def test_new_fields_inside_arrays_are_rescued(pipeline, items: list, lost: list | None):
+    """In mode rescue they are kept where they stood; an element without any is null; the mode that fails names them."""
+    text = source("inferColumnTypes=true", "schemaEvolutionMode=rescue")
+    case = pipeline(text)
+    case.land([{"id": 1, "items": [{"sku": "a", "at": {"x": 1}}]}])
+    case.update()
+    case.land([{"id": 2, "items": items}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert rescued(case, "id, _rescued_data")[1] == (2, {"items": lost} if lost is not None else None)
+
+
+def test_new_fields_inside_arrays_fail_where_they_shall(pipeline):
+    """failOnNewColumns notices them as well, and says where they are."""
+    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=failOnNewColumns"))
+    case.land([{"id": 1, "items": [{"sku": "a"}]}])
+    case.update()
+    case.land([{"id": 2, "items": [{"sku": "b"}, {"sku": "c", "size": 2}]}])
+    report = case.update()
+    assert (report.state, report.error.condition) == ("FAILED", "UNKNOWN_FIELDS")
+    assert "items.element.size" in report.error.what
+    assert case.rows("bronze", "id", "1") == [(1,)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 from headwater.commands.command_line import main
 from headwater.metrics.file_history import ingested_files
@@ -156,6 +157,52 @@ def test_clean_source_moves_what_was_taken_in(pipeline, tmp_path):
     case.land([{"id": 2}])
     case.update()
     assert case.rows("bronze") == [(1,), (2,)]
+
+
+def test_old_files_are_deleted_and_no_others(pipeline):
+    """With cleanSource DELETE a file goes once its commit is as old as it says; a newer one, or one written again, stays."""
+    case = pipeline(source("cleanSource=DELETE", "cleanSource.retentionDuration=8 days"))
+    for number in (1, 2):
+        case.land([{"id": number}])
+        case.update()
+    assert len(list(case.landing.glob("*.json"))) == 2
+    commits = sorted((case.checkpoint("bronze").epoch_folder(0) / "commits").glob("[0-9]*"))
+    age(commits[0], days=9)
+    age(commits[1], days=7)
+    case.land([{"id": 3}])
+    case.update()
+    assert sorted(path.name for path in case.landing.glob("*.json")) == ["00002.json", "00003.json"]
+    age(commits[1], days=9)
+    overwrite(case, 2, [{"id": 2}])
+    case.land([{"id": 4}])
+    case.update()
+    assert sorted(path.name for path in case.landing.glob("*.json")) == [
+        "00002.json",
+        "00003.json",
+        "00004.json",
+    ]
+    assert case.rows("bronze") == [(1,), (2,), (3,), (4,)]
+
+
+def test_nothing_is_cleaned_behind_a_failure(pipeline):
+    """A file whose batch was not committed stays, however the update ended."""
+    text = source(
+        "cleanSource=MOVE", "cleanSource.moveDestination=ARCHIVE", "cleanSource.retentionDuration=0 seconds"
+    )
+    rule = '@dp.table\n@dp.expect_or_fail("small", "id < 10")'
+    case = pipeline("")
+    archive = case.root / "archive"
+    case.rewrite(text.replace("ARCHIVE", str(archive)).replace("@dp.table", rule))
+    case.land([{"id": 10}])
+    assert case.update().state == "FAILED"
+    assert [path.name for path in case.landing.glob("*.json")] == ["00001.json"]
+    assert not archive.exists()
+
+
+def age(file: Path, *, days: int) -> None:
+    """Let a file be so old."""
+    then = time.time() - days * 86_400
+    os.utime(file, (then, then))
 
 
 def test_an_empty_folder_gives_an_empty_table(pipeline):

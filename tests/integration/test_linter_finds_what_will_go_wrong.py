@@ -52,6 +52,24 @@ def findings(pipeline, tmp_path):
     return run
 
 
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ('format("cloudFiles").option("cloudFiles.format", "json").load("/landing/files")', False),
+        ('format("kinesis").option("streamName", "s").load()', False),
+        (
+            'format("kinesis").options(streamName="s", initialPosition="earliest", maxRecordsPerTrigger=9).load()',
+            False,
+        ),
+        ('format("kinesis").options(streamName="s", initialPosition="earliest").load()', True),
+    ],
+)
+def test_first_loads_of_other_sources(findings, read: str, found: bool):
+    """HW501: cloudFiles has a limit of its own, Kinesis has none unless it is set."""
+    report = findings(f"@dp.table\ndef t():\n    return spark.readStream.{read}\n")
+    assert ("HW501" in codes(report)) == found
+
+
 def codes(report: LintReport) -> set[str]:
     """The codes of what was found."""
     return {found.code for found in report.findings}

@@ -6,6 +6,8 @@ import json
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
 from tests.pipeline_case import read_rows
 
 from headwater.definitions.dataset import DatasetKind
@@ -165,6 +167,41 @@ def test_changed_rows_of_an_aggregation(pipeline):
     assert report["count_names"].output_rows == 1
     assert read_rows(case.root / "counts") == [("a", 1), ("b", 2)]
     assert {flow.name: flow.output_mode for flow in case.manifest().flows}["count_names"] == "update"
+
+
+BY_NAME = (
+    BRONZE
+    + """
+from delta.tables import DeltaTable
+
+@dp.foreach_batch_sink
+def upsert(micro_batch, batch_id):
+    (DeltaTable.forName(spark, "retail_db.silver").alias("dt")
+        .merge(source=micro_batch.alias("sdf"), condition="sdf.id = dt.id")
+        .whenMatchedDelete(condition="sdf.name = 'DELETE'")
+        .whenMatchedUpdate(set={"name": "sdf.name"})
+        .whenNotMatchedInsert(values={"id": "sdf.id", "name": "sdf.name"})
+        .execute())
+    DeltaTable.forName(micro_batch.sparkSession, "bronze").toDF().count()
+
+@dp.append_flow(target="upsert")
+def send():
+    return spark.readStream.table("bronze")
+"""
+)
+
+
+def test_tables_by_name_in_a_function(pipeline, spark):
+    """DeltaTable.forName finds tables of the warehouse and of the pipeline, which no catalog knows (features A034)."""
+    case = pipeline(BY_NAME)
+    silver = case.table("retail_db.silver")
+    spark.createDataFrame([(1, "a"), (2, "b")], "id INT, name STRING").write.format("delta").save(str(silver))
+    case.land([row(1, "DELETE"), row(2, "B"), row(3, "c")])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("retail_db.silver") == [(2, "B"), (3, "c")]
+    with pytest.raises(AnalysisException):
+        DeltaTable.forName(spark, "retail_db.silver")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ _REMEDIES = {
     "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
     "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
 }
+_RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}
 
 
 def refuse(what: str, where: SourceLocation | None, **arguments: object) -> None:
@@ -34,6 +35,17 @@ def check_format(value: str | None, where: SourceLocation | None) -> None:
             where=where,
             remedy='Leave it out, or say format="delta".',
         )
+
+
+def check_properties(properties: Mapping[str, str], where: SourceLocation | None) -> None:
+    """Spark keeps some names of table properties for itself, and would refuse them when they are to be changed."""
+    for name in properties:
+        if name.lower() in _RESERVED_PROPERTIES:
+            raise UnsupportedArgument(
+                f"table_properties: Spark keeps the name {name!r} for itself.",
+                where=where,
+                remedy=f"Choose another one, as 'pipeline.{name.lower()}'; a table's folder is path=.",
+            )
 
 
 def columns(

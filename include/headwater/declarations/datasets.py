@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from headwater.declarations.arguments import check_format, columns, refuse, text_map
+from headwater.declarations.arguments import check_format, check_properties, columns, refuse, text_map
 from headwater.declarations.expectations import expectations_from
 from headwater.declarations.flows import replacement
 from headwater.definitions.dataset import Dataset, DatasetKind
@@ -28,6 +28,7 @@ def _declare(
     comment: str | None = None,
     replace_using: Iterable[str] | None = None,
     sequence_by: Any = None,
+    replace_where: Any = None,
     **stored: Any,
 ) -> None:
     registry = active_registry()
@@ -49,9 +50,23 @@ def _declare(
     registry.add_dataset(dataset, function)
     conf = text_map(spark_conf, "spark_conf", where)
     rule = replacement(f"dp.{kind.value}", replace_using, sequence_by, where)
-    flow_kind = FlowKind.REPLACE if rule else FlowKind.DEFAULT
+    if rule is not None and replace_where is not None:
+        raise UnsupportedArgument(
+            f"dp.{kind.value}: replace_where and replace_using exclude each other.",
+            where=where,
+            remedy="Keep one: replace_where recomputes a part of the table, replace_using lets rows of a stream replace others.",
+        )
     registry.add_flow(
-        Flow(dataset.name, dataset.name, function, where, spark_conf=conf, kind=flow_kind, replacement=rule)
+        Flow(
+            dataset.name,
+            dataset.name,
+            function,
+            where,
+            spark_conf=conf,
+            kind=FlowKind.REPLACE if rule else FlowKind.DEFAULT,
+            replacement=rule,
+            replace_where=replace_where,
+        )
     )
 
 
@@ -78,7 +93,9 @@ def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: 
             remedy='Use "auto" or "full".',
         )
     if kind is not DatasetKind.TEMPORARY_VIEW:
-        given["table_properties"] = text_map(given.pop("table_properties", None), "table_properties", where)
+        properties = text_map(given.pop("table_properties", None), "table_properties", where)
+        check_properties(properties, where)
+        given["table_properties"] = properties
         given["partition_columns"] = columns(given.pop("partition_cols", None), "partition_cols", where)
         given["cluster_columns"] = columns(given.pop("cluster_by", None), "cluster_by", where)
         if given["partition_columns"] and given["cluster_columns"]:
@@ -104,6 +121,8 @@ def table(
     private: bool = False,
     replace_using: Any = None,
     sequence_by: Any = None,
+    replace_where: Any = None,
+    temporary: bool = False,
     format: str | None = None,  # noqa: A002 - the name is Spark's
 ) -> Any:
     """Declare a table filled by the decorated function: a streaming table if the function returns a streaming
@@ -122,14 +141,17 @@ def table(
         private: the table is for this pipeline's own datasets; nobody else finds it by name.
         replace_using: columns of a key. A row replaces the rows of its key that have a lower ``sequence_by``.
         sequence_by: the column that orders the rows of a key.
+        replace_where: a condition over the table's columns, SQL text or a Column, for a batch query. Each update
+            recomputes the rows that meet it, in one commit, and leaves the others as they are.
+        temporary: the older spelling of ``private``.
 
     Returns the decorated function unchanged. Raises DuplicateDataset, InvalidName, UnsupportedArgument.
     """
     return _decorator(
         DatasetKind.TABLE, query_function, name=name, comment=comment, spark_conf=spark_conf,
         table_properties=table_properties, path=path, partition_cols=partition_cols, cluster_by_auto=cluster_by_auto,
-        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private, replace_using=replace_using,
-        sequence_by=sequence_by, format=format,
+        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private or temporary,
+        replace_using=replace_using, sequence_by=sequence_by, replace_where=replace_where, format=format,
     )  # fmt: skip
 
 
@@ -174,19 +196,20 @@ def materialized_view(
     schema: Any = None,
     row_filter: str | None = None,
     private: bool = False,
+    replace_where: Any = None,
     refresh_policy: str = "auto",
     format: str | None = None,  # noqa: A002 - the name is Spark's
 ) -> Any:
     """Declare a materialized view: after each update it equals its batch query. Arguments as for :func:`table`.
 
     The refresh is one atomic commit, so readers see the old or the new rows, never an empty table; it is left out
-    when no source has moved.
+    when no source has moved. With ``replace_where`` only a part of it is recomputed.
     """
     return _decorator(
         DatasetKind.MATERIALIZED_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf,
         table_properties=table_properties, path=path, partition_cols=partition_cols, cluster_by_auto=cluster_by_auto,
-        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private, refresh_policy=refresh_policy,
-        format=format,
+        cluster_by=cluster_by, schema=schema, row_filter=row_filter, private=private, replace_where=replace_where,
+        refresh_policy=refresh_policy, format=format,
     )  # fmt: skip
 
 

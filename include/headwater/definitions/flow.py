@@ -36,7 +36,10 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Flow:
-    """A query that fills a dataset. ``function`` takes no arguments and returns a DataFrame."""
+    """A query that fills a dataset. ``function`` takes no arguments and returns a DataFrame.
+
+    ``replace_where``: a condition (SQL text or a Column): an update recomputes the rows that meet it and keeps the others.
+    """
 
     name: str
     target: str
@@ -49,3 +52,4 @@ class Flow:
     replacement: Replacement | None = None
     changes: ChangeFlow | None = None
     snapshots: SnapshotFlow | None = None
+    replace_where: Any = None

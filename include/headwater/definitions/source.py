@@ -11,6 +11,7 @@ class SourceKind(StrEnum):
     DATASET = "dataset"
     DELTA = "delta"
     KAFKA = "kafka"
+    KINESIS = "kinesis"
     FILES = "files"
     OTHER = "other"
 

@@ -16,6 +16,7 @@ from headwater.metrics.file_backlog import file_backlog
 from headwater.metrics.fingerprint import fingerprint_version, source_fingerprint, source_key, source_table
 from headwater.metrics.kafka_backlog import Connect, kafka_backlog
 from headwater.metrics.kafka_offsets import BrokerTopics
+from headwater.metrics.kinesis_backlog import kinesis_backlog
 
 
 def source_backlog(
@@ -52,6 +53,8 @@ def _streaming(
     if source.kind is SourceKind.KAFKA:
         began = kafka_initial_offset(folder, index) if offset is None else offset
         return kafka_backlog(source.options, began, connect)
+    if source.kind is SourceKind.KINESIS:
+        return kinesis_backlog(source.options, offset)
     if source.kind is SourceKind.FILES and source.path:
         return file_backlog(source.path, source.options, folder, index, offset)
     return Backlog.because(f"nothing can be asked of a source of format {source.format or source.kind}")

@@ -8,6 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from headwater import errors
 from headwater.definitions.flow import Flow
 from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, HeadwaterError
 from headwater.event_log.redaction import redact_text
@@ -19,6 +20,11 @@ _TRANSIENT = re.compile(
     r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"
     r"|ExecutorLost|SparkOutOfMemory|BrokerNotAvailable|DisconnectException|LEADER_NOT_AVAILABLE"
     r"|DELTA_CONCURRENT|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
+)
+
+_RAISED = re.compile(
+    r"^headwater\.errors\.(?P<kind>[A-Z]\w+): \[[A-Z_]+\] (?P<what>[^\n]+)(?:\n  what to do: (?P<remedy>[^\n]+))?",
+    re.MULTILINE,
 )
 
 
@@ -42,6 +48,10 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
             where=line,
             remedy="Correct the row at its source, or drop such rows with expect_or_drop. Nothing of its batch was written.",
         )
+    raised = next(filter(None, map(_raised_in_worker, messages)), None)
+    if raised is not None:
+        raised.where = str(line or "")
+        return raised
     text = redact_text(_root(messages) or describe(error))
     whole = "\n".join(messages) or text
     if isinstance(error, Py4JNetworkError) or _TRANSIENT.search(whole):
@@ -52,6 +62,16 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
         )
     hint = hint_for(whole) or "Correct the cause and run the update again; it goes on from where it stood."
     return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=line, remedy=hint)
+
+
+def _raised_in_worker(text: str) -> HeadwaterError | None:
+    """The error of ours that a Python worker of Spark raised: its traceback is in the text."""
+    found = _RAISED.search(text)
+    if found is None:
+        return None
+    kind = getattr(errors, found["kind"])
+    error: HeadwaterError = kind(redact_text(found["what"]), remedy=found["remedy"] or "")
+    return error
 
 
 def cause_messages(error: BaseException) -> list[str]:

@@ -22,6 +22,7 @@ from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import apply_expectations, read_quality
+from headwater_spark.facade.tables_by_name import FindTable
 
 
 def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
@@ -69,7 +70,7 @@ def _append(
     if flow.changes is not None:
         change_target(context, dataset, flow).write(apart(frame), transaction)
     else:
-        _write(dataset, frame, table, transaction)
+        _write(dataset, frame, table, transaction, context.pipeline.evaluation.find_table)
     quality = read_quality(observation.get, dataset.expectations)
     written = quality.rows - quality.dropped
     outcome.add_batch(
@@ -88,14 +89,20 @@ def _append(
     )
 
 
-def _write(dataset: Dataset, rows: DataFrame, table: Path | None, transaction: BatchTransaction) -> None:
+def _write(
+    dataset: Dataset,
+    rows: DataFrame,
+    table: Path | None,
+    transaction: BatchTransaction,
+    find_table: FindTable,
+) -> None:
     sink = dataset.sink
     if table is not None:
         DeltaAppend(table, dataset.partition_columns).write(rows, transaction)
     elif sink is not None and sink.function is not None:
         kept = rows.persist()
         try:
-            UserFunction(sink.function).write(kept, transaction)
+            UserFunction(sink.function, find_table).write(kept, transaction)
         finally:
             kept.unpersist()
     elif sink is not None:

@@ -6,7 +6,7 @@ import re
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.errors import SchemaChanged, UnknownFields
+from headwater.errors import SchemaChanged, SourceSchemaChanged, UnknownFields
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.failures import cause_messages
 from headwater_spark.execution.outcome import FlowOutcome
@@ -17,6 +17,10 @@ from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS
 
 # In the text of a plan, which some errors show, a comma follows.
 _NAMES = re.compile(re.escape(UNKNOWN_FIELDS) + r"(?!, )([^\n]+)")
+# The columns of a Delta table changed after the query was made, or while it ran. A tracked schema evolves so, too.
+_MOVED = re.compile(
+    r"assertion failed: Invalid batch: |DELTA_SCHEMA_CHANGED|DELTA_STREAMING_METADATA_EVOLUTION|DELTA_STREAMING_SCHEMA_EVOLUTION|DELTA_STREAMING_SCHEMA_MISMATCH"
+)
 _LATE = re.compile(re.escape(LATE_FILE) + r"(?!,)\S")
 
 
@@ -51,6 +55,13 @@ def _once_more(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         reasons = _reasons(context, dataset, flow, error)
         if not reasons:
             raise
+        if _MOVED.search("\n".join(cause_messages(error))):
+            raise SourceSchemaChanged(
+                f"The columns of a source of {flow.name!r} are others than in rows that it has not read yet.",
+                where=flow.location,
+                remedy=f"The table was overwritten with another schema. Fill this one anew: --full-refresh {flow.target}; or read "
+                'from the new rows on, with .option("startingVersion", N) and --reset-checkpoint.',
+            ) from error
         raise SchemaChanged(
             f"Flow '{flow.name}' met new fields twice in one update: {'; '.join(reasons)}",
             where=flow.location,
@@ -62,9 +73,11 @@ def _once_more(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
 def _reasons(context: UpdateContext, dataset: Dataset, flow: Flow, error: Exception) -> list[str]:
     """What was changed so that another start can succeed; nothing where the error is of another kind."""
     cloud = context.pipeline.evaluation.cloud
+    text = "\n".join(cause_messages(error))
+    if _MOVED.search(text):
+        return ["the columns of a source changed while it ran"]
     if not cloud.reads_of(flow.name):
         return []
-    text = "\n".join(cause_messages(error))
     if _LATE.search(text):
         # A file came between the look at the folder and the start of the stream.
         cloud.careful.add(flow.name)

@@ -69,7 +69,8 @@ def batch_target(
     """
     sink = dataset.sink
     if sink is not None:
-        return UserFunction(sink.function) if sink.function is not None else None
+        find = context.pipeline.evaluation.find_table
+        return UserFunction(sink.function, find) if sink.function is not None else None
     if flow.changes is not None:
         return change_target(context, dataset, flow)
     if flow.replacement is not None:

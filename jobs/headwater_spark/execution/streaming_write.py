@@ -22,7 +22,7 @@ from headwater_spark.execution.tables import create_table
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
 from headwater_spark.expectations import apply_expectations
 from headwater_spark.schemas import stored_schema
-from headwater_spark.sources.source_schemas import Columns, check_source_schemas, stream_schemas
+from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
 
 _OBSERVATION = "headwater"
 from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
@@ -50,9 +50,11 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     # A query keeps the settings it was started with.
     with context.pipeline.evaluation.settings(flow, state.state_settings):
         frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
-        checkpoint.update_state(source_schemas=_checked_schemas(context, flow, frame, state))
+        schemas = _checked_schemas(context, flow, frame, state)
+        checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
         frame = apply_expectations(frame, dataset.expectations, OBSERVATION, count=table is None)
-        started = start_stream(context, dataset, flow, state, frame)
+        with context.pipeline.evaluation.settings(flow, schemas.settings):
+            started = start_stream(context, dataset, flow, state, frame)
     batches.started(started.application)
     _await(context, started, ended, lambda: _note_destination(context, dataset, checkpoint))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
@@ -67,15 +69,13 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
 
 
-def _checked_schemas(
-    context: UpdateContext, flow: Flow, frame: DataFrame, state: FlowState
-) -> dict[str, Columns]:
+def _checked_schemas(context: UpdateContext, flow: Flow, frame: DataFrame, state: FlowState) -> StreamSchemas:
     evaluation = context.pipeline.evaluation
     datasets = context.pipeline.registry.datasets()
     own = {str(evaluation.table_path(dataset)) for dataset in datasets if dataset.stored}
-    schemas, wanted = stream_schemas(frame, own)
-    check_source_schemas(flow, state.source_schemas, schemas, wanted)
-    return schemas
+    found = stream_schemas(frame, own)
+    check_source_schemas(flow, state.source_schemas, found)
+    return found
 
 
 def _state_settings(context: UpdateContext, flow: Flow, state: FlowState) -> dict[str, str]:

@@ -125,8 +125,13 @@ class GivenReads:
             path, frame = self._substituted(name, path, schema, options)
             if frame is not None:
                 return frame
+        self.source_format = name
+        self._refuse_rescue()
         paths = path if name == "parquet" and isinstance(path, list) else [path]
         return getattr(super(), name)(*paths, *more, **options)  # type: ignore[no-any-return]
+
+    def _refuse_rescue(self) -> None:
+        """Refuse an option that would be passed over; readers that know formats do."""
 
     def _substituted(
         self, source: str, path: Any, schema: Any, options: Mapping[str, Any]

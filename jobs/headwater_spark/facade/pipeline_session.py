@@ -9,13 +9,14 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from headwater.errors import UnsupportedSource
 from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
-from headwater_spark.sources import event_hubs
+from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 _CLOUD_FILES = "cloudfiles"
 _NOT_HERE = {
-    "kinesis": "There is no open Kinesis source for this version of Spark.",
+    "pubsub": "Bring the messages to Kafka or into files, or write a data source in Python.",
+    "pulsar": "Read through Pulsar's Kafka endpoint, or write a data source in Python.",
 }
 
 
@@ -32,6 +33,9 @@ class NameResolution(Protocol):
         self, path: str, schema: Any, options: dict[str, str], *, streaming: bool = True
     ) -> DataFrame:
         """The rows of ``format("cloudFiles")``; the options are spelled as the user did."""
+
+    def rescued(self, frame: DataFrame, column: str) -> DataFrame:
+        """The rows of a Delta stream in the columns of its first start, the rest in ``column``."""
 
     def sql_text(self, text: str) -> str:
         """``text`` with configuration values put in and the names of datasets replaced by views of them."""
@@ -129,6 +133,19 @@ class _KnowsFormats:
                 f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
             )
 
+    def _refuse_rescue(self) -> None:
+        """Open Spark passes over ``rescuedDataColumn``, and rows would lose what it is to keep."""
+        if rescued_columns.OPTION in self.options_given and not self._can_rescue:
+            raise UnsupportedSource(
+                f"rescuedDataColumn can't be honoured on {'a stream' if self.streaming else 'a batch read'} of format "
+                f"{self.source_format or 'parquet'!r}.",
+                remedy='Files: spark.readStream.format("cloudFiles"). Delta: a stream of a table that is none of the pipeline.',
+            )
+
+    @property
+    def _can_rescue(self) -> bool:
+        return self.streaming and self.source_format == "delta" and self.session.resolution is not None
+
     def _translated(self) -> dict[str, str]:
         """Options to set over those given, so that open Spark's source means the same."""
         if self.source_format in ("delta", ""):
@@ -195,6 +212,11 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
         if self.source_format == event_hubs.FORMAT:
             reader = DataFrameReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
+        if self.source_format == kinesis.FORMAT:
+            raise UnsupportedSource(
+                "Kinesis is a stream, and is read as a batch here.",
+                remedy='Use spark.readStream into a streaming table, and dp.read("THE_TABLE") for all of its rows.',
+            )
         if self.source_format == _CLOUD_FILES and self.bounded:
             return self._load_cloud_files(path, schema if schema is not None else self._schema)
         if self.source_format == _CLOUD_FILES:
@@ -202,6 +224,7 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
                 "cloudFiles is a stream, and is read as a batch here.",
                 remedy="Use spark.readStream, or spark.read with the files' own format.",
             )
+        self._refuse_rescue()
         super().options(**{**options, **self._translated()})
         return super().load(path, format, schema)
 
@@ -269,10 +292,13 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
         if self.source_format == event_hubs.FORMAT:
             reader = DataStreamReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
+        if self.source_format == kinesis.FORMAT:
+            return kinesis.kinesis_frame(self.session, self.options_given)
         if self.source_format == _CLOUD_FILES:
             return self._load_cloud_files(path, schema if schema is not None else self._schema)
+        self._refuse_rescue()
         super().options(**{**options, **self._translated()})
-        return super().load(path, format, schema)
+        return self._rescued(super().load(path, format, schema))
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table, as a stream."""
@@ -291,7 +317,13 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
 
     def frame_at(self, path: str) -> DataFrame:
         """The Delta table at ``path`` as a stream, with the options given so far."""
-        return self._df(self._jreader.format("delta").load(path))
+        return self._rescued(self._df(self._jreader.format("delta").load(path)))
+
+    def _rescued(self, frame: DataFrame) -> DataFrame:
+        column = self.options_given.get(rescued_columns.OPTION)
+        if column is None or self.session.resolution is None:
+            return frame
+        return self.session.resolution.rescued(frame, column)
 
 
 class BoundedStreamReader(PipelineBatchReader):

@@ -55,7 +55,7 @@ def plan_nodes(plan: Any) -> Iterator[Any]:
             yield from plan_nodes(inner)
     for expression in items(plan.expressions().toSeq()):
         for part in expression_nodes(expression):
-            if _is_subquery(part):
+            if is_subquery(part):
                 yield from plan_nodes(part.plan())
 
 
@@ -73,7 +73,8 @@ def expression_nodes(expression: Any) -> Iterator[Any]:
         yield from expression_nodes(child)
 
 
-def _is_subquery(expression: Any) -> bool:
+def is_subquery(expression: Any) -> bool:
+    """Whether an expression holds a plan of its own."""
     return class_name(expression).rpartition(".")[2] in _SUBQUERIES
 
 
@@ -81,7 +82,7 @@ def _is_subquery(expression: Any) -> bool:
 class TableReference:
     """A table's name in a SQL text: its parts, where it stands (first and last character), how it is read.
 
-    ``aliased``: whether the text gives it another name to refer to its columns by.
+    ``aliased``: whether the text gives it another name to refer to its columns by. ``options``: those of WITH (...).
     """
 
     parts: tuple[str, ...]
@@ -89,6 +90,7 @@ class TableReference:
     start: int
     stop: int
     aliased: bool
+    options: tuple[tuple[str, str], ...] = ()
 
 
 def table_references(
@@ -111,7 +113,7 @@ def table_references(
         yield from table_references(child, hidden, aliased=named)
     for expression in items(plan.expressions().toSeq()):
         for part in expression_nodes(expression):
-            if _is_subquery(part):
+            if is_subquery(part):
                 yield from table_references(part.plan(), hidden)
 
 
@@ -120,7 +122,8 @@ def _reference(relation: Any, hidden: frozenset[str], aliased: bool) -> Iterator
     start, stop = relation.origin().startIndex(), relation.origin().stopIndex()
     if (len(parts) == 1 and parts[0].lower() in hidden) or not (start.isDefined() and stop.isDefined()):
         return
-    yield TableReference(parts, bool(relation.isStreaming()), start.get(), stop.get(), aliased)
+    options = tuple((str(key), str(value)) for key, value in dict(relation.options()).items())
+    yield TableReference(parts, bool(relation.isStreaming()), start.get(), stop.get(), aliased, options)
 
 
 def reads_the_clock(plan: Any) -> bool:

@@ -1,7 +1,7 @@
 """SQL text in which names of the pipeline's datasets stand for the datasets.
 
 Spark's own parser finds the names and says where in the text they are; each is replaced there by a temporary view
-over the dataset's frame. Nothing is registered in a catalog.
+over the dataset's frame, and so are the calls that read a source. Nothing is registered in a catalog.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import ParseException
+from pyspark.sql import DataFrame
 
 from headwater.errors import ActionInDefinition
 from headwater_spark.event_log_queries.event_log_text import EventLogText
 from headwater_spark.facade.plan_walk import TableReference, class_name, table_references
+from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
@@ -47,26 +49,30 @@ class SqlText:
             return text  # Spark's own call raises it again, with its context
         self._refuse_commands(plan, text)
         found = [reference for reference in table_references(plan) if is_known(list(reference.parts))]
-        views = {
-            reference.start: self._view(".".join(reference.parts), reference.streaming) for reference in found
-        }
+        calls = list(source_calls(plan))
+        views = {reference.start: self._view_of(self._table(reference)) for reference in found}
+        views |= {call.start: self._view_of(frame_of(call, self._session)) for call in calls}
         given = self._session.given
         if given is not None and given.bounded:
             # The view is a batch: the word STREAM would ask for another.
-            return _replaced(text, found, views, with_aliases=True, streams=False)
-        named = _replaced(text, found, views, with_aliases=True)
+            return _replaced(text, [*found, *calls], views, with_aliases=True, streams=False)
+        named = _replaced(text, [*found, *calls], views, with_aliases=True)
         try:
             self._parse(named)
         except ParseException:  # a place where no alias may stand, as before TABLESAMPLE
-            return _replaced(text, found, views, with_aliases=False)
+            return _replaced(text, [*found, *calls], views, with_aliases=False)
         return named
 
     def _parse(self, text: str) -> Any:
         return self._session._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001
 
-    def _view(self, name: str, streaming: bool) -> str:
+    def _table(self, reference: TableReference) -> DataFrame:
+        reader: Any = self._session.readStream if reference.streaming else self._session.read
+        frame: DataFrame = reader.options(**dict(reference.options)).table(".".join(reference.parts))
+        return frame
+
+    def _view_of(self, frame: DataFrame) -> str:
         view = f"headwater_read_{next(self._numbers)}"
-        frame = self._session.readStream.table(name) if streaming else self._session.read.table(name)
         frame.createOrReplaceTempView(view)
         return view
 
@@ -86,7 +92,7 @@ class SqlText:
 
 def _replaced(
     text: str,
-    references: Sequence[TableReference],
+    references: Sequence[TableReference | SourceCall],
     views: Mapping[int, str],
     *,
     with_aliases: bool,
@@ -95,6 +101,10 @@ def _replaced(
     # From the end, so that earlier positions stay right.
     for reference in sorted(references, key=lambda reference: -reference.start):
         span = text[reference.start : reference.stop + 1]
+        if isinstance(reference, SourceCall):
+            instead = reference.replaced_by(views[reference.start], streams=streams)
+            text = text[: reference.start] + instead + text[reference.stop + 1 :]
+            continue
         dotted = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in reference.parts)
         # A stream's span begins with the word STREAM, and a table may be called so.
         word = r"(?<=stream\b)" if streams else r"stream\b"

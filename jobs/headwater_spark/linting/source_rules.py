@@ -14,8 +14,10 @@ _TOLERANT = ("skipchangecommits", "readchangefeed", "ignorechanges", "ignoredele
 _CHANGES = {"MERGE", "UPDATE", "DELETE"}
 _LIMITS = {
     "kafka": ("maxoffsetspertrigger",),
+    "kinesis": ("maxrecordspertrigger",),
     "files": ("maxfilespertrigger", "maxbytespertrigger", "cloudfiles.maxfilespertrigger", "cloudfiles.maxbytespertrigger"),
 }  # fmt: skip
+_OPTION = {"kafka": "maxOffsetsPerTrigger", "kinesis": "maxRecordsPerTrigger", "files": "maxFilesPerTrigger"}
 _FILES = ("json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile", "cloudfiles")
 _SHUFFLE = "spark.sql.shuffle.partitions"
 
@@ -85,10 +87,12 @@ def first_loads(case: FlowCase) -> Iterator[Finding]:
         kind = _kind(leaf)
         if kind is None or case.is_stub(leaf.path) or any(option in leaf.options for option in _LIMITS[kind]):
             continue
-        if leaf.options.get("startingoffsets", "latest") == "latest" and kind == "kafka":
+        begins = "startingoffsets" if kind == "kafka" else "initialposition"
+        if kind != "files" and leaf.options.get(begins, "latest") == "latest":
             continue  # nothing of the past is read
-        what = leaf.options.get("subscribe") or leaf.options.get("subscribepattern") or leaf.path
-        option = "maxOffsetsPerTrigger" if kind == "kafka" else "maxFilesPerTrigger"
+        names = ("subscribe", "subscribepattern", "streamname")
+        what = next((leaf.options[name] for name in names if name in leaf.options), leaf.path)
+        option = _OPTION[kind]
         yield case.find(
             "HW501",
             f"Nothing limits a batch from {what!r}: the first update reads all that is there at once.",
@@ -127,8 +131,9 @@ def _changed_before(case: FlowCase, source: SourceEntry) -> Iterator[Finding]:
 
 
 def _kind(leaf: StreamLeaf) -> str | None:
-    if "kafka" in leaf.format:
-        return "kafka"
+    for kind in ("kafka", "kinesis"):
+        if kind in leaf.format:
+            return kind
     # Delta takes a thousand files at a time unless it is told otherwise.
     short = leaf.format.rpartition(".")[2].removesuffix("fileformat")
     return "files" if short in _FILES else None

@@ -1,4 +1,4 @@
-"""Recompute a materialized view whole, as one commit: readers see the rows before or the rows after."""
+"""Recompute a materialized view, or its part that is to be replaced, as one commit: readers see the rows before or the rows after."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 from pyspark.sql import Observation
 
+from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus, flow_progress, planning_information
@@ -17,6 +18,7 @@ from headwater_spark.execution.table_upkeep import keep_clustering
 from headwater_spark.execution.tables import table_id
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality, apply_expectations, read_quality
+from headwater_spark.replaced_slice import slice_condition
 from headwater_spark.schemas import stored_schema
 
 
@@ -26,7 +28,7 @@ def refresh_view(
     """Bring a materialized view up to date; it is left alone where no source has moved since its last refresh.
 
     Args:
-        force: recompute it whether or not anything moved (a full refresh).
+        force: recompute it whether or not anything moved, and all of it (a full refresh).
     """
     entry = next(item for item in context.pipeline.manifest.flows if item.name == flow.name)
     checkpoint = context.checkpoint(dataset.name, flow.name)
@@ -45,10 +47,13 @@ def refresh_view(
         outcome.version = latest_version(path)
         outcome.status = FlowStatus.COMPLETED
         return
-    _plan(context, flow, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE", "views are recomputed whole")
+    if flow.replace_where is None or force:
+        _plan(context, flow, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE", "views are recomputed whole")
+    else:
+        _plan(context, flow, "MAINTENANCE_TYPE_PARTITION_OVERWRITE", "replace_where names the part to recompute")
     checkpoint.update_state(completed=False)
     with context.pipeline.evaluation.settings(flow):
-        quality = _write(context, dataset, flow)
+        quality = _write(context, dataset, flow, whole=force)
     keep_clustering(context.spark, dataset, path)
     outcome.add_batch(
         input_rows=quality.rows,
@@ -74,9 +79,10 @@ def _plan(context: UpdateContext, flow: Flow, technique: str, reason: str) -> No
     )
 
 
-def _write(context: UpdateContext, dataset: Dataset, flow: Flow) -> Quality:
+def _write(context: UpdateContext, dataset: Dataset, flow: Flow, *, whole: bool) -> Quality:
     observation = Observation()
-    frame = context.pipeline.evaluation.evaluate(flow)
+    path = context.table_path(dataset)
+    frame = context.pipeline.evaluation.evaluate(flow, whole=whole)
     for field, plain in zip(frame.schema.fields, stored_schema(frame.schema).fields, strict=True):
         if field.metadata != plain.metadata:
             frame = frame.withMetadata(field.name, plain.metadata)
@@ -87,11 +93,14 @@ def _write(context: UpdateContext, dataset: Dataset, flow: Flow) -> Quality:
         "update": context.update_id,
     }
     writer = checked.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(metadata))
-    if dataset.schema is None:
+    if flow.replace_where is not None and not whole and table_exists(path):
+        # The other rows keep their columns: new ones are added, none is changed.
+        writer = writer.option("replaceWhere", slice_condition(frame, flow)).option("mergeSchema", "true")
+    elif dataset.schema is None:
         writer = writer.option("overwriteSchema", "true")
     if dataset.partition_columns:
         writer = writer.partitionBy(*dataset.partition_columns)
-    writer.save(str(context.table_path(dataset)))
+    writer.save(str(path))
     return read_quality(observation.get, dataset.expectations)
 
 

@@ -25,6 +25,10 @@ _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
 }  # fmt: skip
+# Options of other sources may have these names as well.
+_KEPT_OF_KINESIS = {
+    "streamname": "streamName", "region": "region", "endpoint": "endpoint", f"{MARK}credentials": f"{MARK}credentials",
+}  # fmt: skip
 _SPELLING = {
     "subscribepattern": "subscribePattern", "startingoffsets": "startingOffsets", "pathglobfilter": "pathGlobFilter",
     "recursivefilelookup": "recursiveFileLookup", "readchangefeed": "readChangeFeed",
@@ -138,6 +142,15 @@ def _entry(
             name=options.get("subscribe", ""),
             format="kafka",
             options=options,
+        )
+    if lowered.startswith("kinesis"):
+        kept = {_KEPT_OF_KINESIS[k.lower()]: v for k, v in given.items() if k.lower() in _KEPT_OF_KINESIS}
+        return SourceEntry(
+            kind=SourceKind.KINESIS,
+            streaming=streaming,
+            name=kept.get("streamName", ""),
+            format="kinesis",
+            options=kept,
         )
     short = lowered.rpartition(".")[2].removesuffix("fileformat")
     shown = options.pop(FORMAT_OPTION, short)

@@ -16,10 +16,12 @@ from pyspark.sql.types import StructType
 from headwater.definitions.flow import Flow
 from headwater.errors import SourceSchemaChanged
 from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_leaves
+from headwater_spark.sources.rescued_columns import OPTION
 
 Columns = Mapping[str, str]
 # The query's own result, kept beside its sources: a change that does not reach it matters to nobody.
 OUTPUT = "output"
+_ANY_COLUMNS = "spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled"
 
 
 @dataclass(frozen=True)
@@ -57,38 +59,60 @@ class SchemaChange:
         return ", ".join(parts)
 
 
-def stream_schemas(frame: DataFrame, own_tables: set[str]) -> tuple[dict[str, Columns], set[str]]:
-    """The columns of the query's streaming tables and of its result, and the sources whose additions are wanted.
+@dataclass(frozen=True)
+class StreamSchemas:
+    """Columns (name to type) by source, and of the result under ``OUTPUT``.
+
+    ``wanted``: the sources whose additions are taken (``mergeSchema``). ``kept``: those whose columns stay what they were
+    (``rescuedDataColumn``).
+    """
+
+    columns: Mapping[str, Columns]
+    wanted: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Spark settings to start the query with: Delta refuses removed and renamed columns, which rescuing deals with."""
+        return {_ANY_COLUMNS: "true"} if self.kept else {}
+
+    def to_remember(self, before: Mapping[str, Columns]) -> dict[str, Columns]:
+        """What the next start compares with."""
+        return {**self.columns, **{source: before[source] for source in self.kept if source in before}}
+
+
+def stream_schemas(frame: DataFrame, own_tables: set[str]) -> StreamSchemas:
+    """The columns of the query's streaming tables and of its result.
 
     Args:
         frame: the flow's query over its real sources.
         own_tables: paths of the pipeline's own tables: their columns change with the pipeline's code, on purpose.
 
-    Returns:
-        Columns (name to type) by source, and the sources read with ``mergeSchema``.
     """
     found: dict[str, Columns] = {OUTPUT: _columns(frame.schema)}
     wanted: set[str] = set()
-    for path, options, schema in _streaming_leaves(frame):
+    kept: set[str] = set()
+    for path, options, schema in streaming_leaves(frame):
         if path in own_tables:
             continue
         found[path] = _columns(schema)
         if options.get("mergeschema", "").lower() == "true":
             wanted.add(path)
-    return found, wanted
+        if OPTION in options:
+            kept.add(path)
+    return StreamSchemas(found, frozenset(wanted), frozenset(kept))
 
 
-def check_source_schemas(
-    flow: Flow, before: Mapping[str, Columns], now: Mapping[str, Columns], wanted: set[str]
-) -> None:
+def check_source_schemas(flow: Flow, before: Mapping[str, Columns], found: StreamSchemas) -> None:
     """Raise SourceSchemaChanged where a source's columns changed, this changes the result, and nobody asked for it."""
+    now = found.columns
     if OUTPUT not in before or before[OUTPUT] == now[OUTPUT]:
         return
     for source, columns in now.items():
-        if source == OUTPUT or source not in before or before[source] == columns:
+        if source == OUTPUT or source not in before or source in found.kept or before[source] == columns:
             continue
         change = SchemaChange.between(before[source], columns)
-        if change.only_adds and source in wanted:
+        if change.only_adds and source in found.wanted:
             continue
         raise SourceSchemaChanged(
             f"The source of {flow.name!r} has other columns than before: {change}.",
@@ -102,6 +126,9 @@ def _ways_out(flow: Flow, change: SchemaChange) -> str:
     if change.only_adds:
         ways.append('take new columns as they come, with .option("mergeSchema", "true") on the read')
         ways.append("leave them out, by naming the columns in .select(...)")
+    ways.append(
+        'keep the columns as they are and all else as JSON, with .option("rescuedDataColumn", "_rescued_data") on the read'
+    )
     ways += [f'keep the old name, with .withColumnRenamed("{new}", "{old}")' for old, new in change.renamed]
     ways += [
         f'keep the old type, with .withColumn("{name}", F.col("{name}").try_cast("{old}"))'
@@ -112,7 +139,8 @@ def _ways_out(flow: Flow, change: SchemaChange) -> str:
     return "Choose: " + "; ".join(ways) + "."
 
 
-def _streaming_leaves(frame: DataFrame) -> Iterator[tuple[str, dict[str, str], StructType]]:
+def streaming_leaves(frame: DataFrame) -> Iterator[tuple[str, dict[str, str], StructType]]:
+    """The streams that a query reads from a folder and whose columns are not given: folder, options, columns."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     for leaf in plan_leaves(plan):
         if not class_name(leaf).endswith(".StreamingRelation"):

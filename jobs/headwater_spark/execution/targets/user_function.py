@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.facade.tables_by_name import FindTable, tables_by_name
 
 APPLICATION = "headwater.txnAppId"
 
@@ -17,10 +18,12 @@ APPLICATION = "headwater.txnAppId"
 class UserFunction:
     """Calls ``function(rows, batch_id)``, at least once for each batch.
 
-    The session of the rows holds the flow's transaction id, for the function's own writes.
+    The session of the rows holds the flow's transaction id, for the function's own writes. ``find_table``: the folder of
+    a table by its name, for ``DeltaTable.forName``.
     """
 
     function: Callable[[DataFrame, int], Any]
+    find_table: FindTable
     # It may write the rows to several places: all get the same ones, and the source is read once.
     passes: int = 2
 
@@ -31,4 +34,5 @@ class UserFunction:
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Call the function."""
         rows.sparkSession.conf.set(APPLICATION, transaction.application)
-        self.function(rows, transaction.batch_id)
+        with tables_by_name(self.find_table):
+            self.function(rows, transaction.batch_id)

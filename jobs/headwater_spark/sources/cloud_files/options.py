@@ -27,6 +27,7 @@ _HONOURED = (
     "maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "includeExistingFiles", "allowOverwrites",
     "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination",
 )  # fmt: skip
+CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED)
 # Options of Spark's readers that would give other rows than they say, on the way that these files are read.
 _REFUSED = {
     "badrecordspath": "Malformed lines are kept in the rescued data column.",

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 UNKNOWN_FIELDS = "HEADWATER_UNKNOWN_FIELDS:"
 LATE_FILE = "HEADWATER_LATE_FILE:"
 _MAP = "map<string,variant>"
+_ARRAY = "array<variant>"
 
 Typed = Callable[[StructField], Column]
 
@@ -81,7 +82,7 @@ def rescued_text(fields: Column, path: Column) -> Column:
 
 
 def unknown_names(schema: StructType, fields: Column, *, widening: Typed | None = None) -> Column:
-    """Names that the schema could take: new ones at any level of structs.
+    """Names that the schema could take: new ones at any level of structs and arrays (``items.element.size``).
 
     ``widening``: the typed columns, where a column that is too narrow counts too, as ``id=BIGINT``.
     """
@@ -89,9 +90,8 @@ def unknown_names(schema: StructType, fields: Column, *, widening: Typed | None 
     found = F.filter(F.map_keys(fields), lambda key: ~F.lower(key).isin(known))
     for field in schema.fields:
         inner = F.try_element_at(fields, F.lit(field.name))
-        if isinstance(field.dataType, StructType):
-            names = unknown_names(field.dataType, F.try_variant_get(inner, "$", _MAP))
-            nested = _below(field.name, names)
+        if _has_fields(field.dataType):
+            nested = _below(field.name, _unknown_below(field.dataType, inner))
             found = F.concat(found, F.coalesce(nested, _no_names()))
         elif widening is not None and (kinds := _wider_kinds(field.dataType)):
             kind = F.schema_of_variant(inner)
@@ -136,6 +136,12 @@ def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> C
 
     found = F.map_filter(fields, is_lost)
     for field in schema.fields:
+        if isinstance(field.dataType, ArrayType) and _has_fields(field.dataType):
+            unknown = _unknown_part(field.dataType, F.try_element_at(fields, F.lit(field.name)))
+            # With an error anywhere in the record the array was rescued whole.
+            has_part = typed(field).isNotNull() & unknown.isNotNull() & ~broken
+            part = F.create_map(F.lit(field.name), unknown)
+            found = F.when(F.coalesce(has_part, F.lit(False)), F.map_concat(found, part)).otherwise(found)
         if isinstance(field.dataType, StructType):
             inner = F.try_variant_get(F.try_element_at(fields, F.lit(field.name)), "$", _MAP)
 
@@ -147,6 +153,41 @@ def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> C
             has_part = typed(field).isNotNull() & F.coalesce(F.size(lost) > 0, F.lit(False))
             found = F.when(has_part, F.map_concat(found, part)).otherwise(found)
     return found
+
+
+def _has_fields(kind: DataType) -> bool:
+    """Whether values of a type have named fields: structs, and arrays of them."""
+    return isinstance(kind, StructType) or (isinstance(kind, ArrayType) and _has_fields(kind.elementType))
+
+
+def _unknown_below(kind: DataType, value: Column) -> Column:
+    """The names in a variant that a struct, or the structs of an array, could take."""
+    if isinstance(kind, ArrayType):
+        items = F.try_variant_get(value, "$", _ARRAY)
+        names = F.transform(items, lambda item: _unknown_below(kind.elementType, item))
+        return _below("element", F.array_distinct(F.flatten(F.array_compact(names))))
+    assert isinstance(kind, StructType)
+    return unknown_names(kind, F.try_variant_get(value, "$", _MAP))
+
+
+def _unknown_part(kind: DataType, value: Column) -> Column:
+    """What of a variant no type has a place for, in the same form, NULL where there is nothing.
+
+    Of an array, an element without such fields is NULL, so that the others keep their places.
+    """
+    if isinstance(kind, ArrayType):
+        items = F.try_variant_get(value, "$", _ARRAY)
+        parts = F.transform(items, lambda item: _unknown_part(kind.elementType, item))
+        return F.when(F.exists(parts, lambda part: part.isNotNull()), F.to_variant_object(parts))
+    assert isinstance(kind, StructType)
+    fields = F.try_variant_get(value, "$", _MAP)
+    found = F.map_filter(fields, lambda key, _: ~key.isin([field.name for field in kind.fields]))
+    for field in kind.fields:
+        if _has_fields(field.dataType):
+            part = _unknown_part(field.dataType, F.try_element_at(fields, F.lit(field.name)))
+            whole = F.map_concat(found, F.create_map(F.lit(field.name), part))
+            found = F.when(part.isNotNull(), whole).otherwise(found)
+    return F.when(F.size(found) > 0, F.to_variant_object(found))
 
 
 def _deep(kind: DataType) -> bool:

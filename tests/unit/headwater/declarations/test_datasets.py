@@ -49,6 +49,16 @@ def test_each_decorator_declares_its_kind(registry: Registry, decorate: Any, kin
     assert flow.function is orders
 
 
+def test_the_older_spelling_of_private(registry: Registry):
+    """``temporary=True`` of older pipelines is a private table."""
+
+    @dp.table(temporary=True)
+    def orders():
+        return None
+
+    assert only(registry).private
+
+
 def test_what_is_kept_of_the_arguments(registry: Registry):
     """Properties and confs become Spark's texts, a bare column name is one column."""
 
@@ -111,6 +121,7 @@ def test_a_flow_into_a_table(registry: Registry):
         {"sequence_by": "at"},
         {"format": "parquet"},
         {"table_properties": ["x"]},
+        {"table_properties": {"owner": "sales"}},
         {"partition_cols": [1]},
         {"partition_cols": ["a"], "cluster_by": ["b"]},
         {"spark_conf": "x=1"},

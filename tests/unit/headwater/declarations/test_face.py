@@ -27,7 +27,7 @@ FACE = {
     "expect_or_fail": "name constraint",
     "foreach_batch_sink": "batch_handler name",
     "materialized_view": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
-    "cluster_by schema row_filter private refresh_policy format",
+    "cluster_by schema row_filter private replace_where refresh_policy format",
     "on_event_hook": "user_event_hook_fn max_allowable_consecutive_failures",
     "read": "name",
     "read_stream": "name",
@@ -35,7 +35,7 @@ FACE = {
     "streaming_table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
     "cluster_by schema row_filter private format",
     "table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
-    "schema row_filter private replace_using sequence_by format",
+    "schema row_filter private replace_using sequence_by replace_where temporary format",
     "temporary_view": "query_function name comment spark_conf",
     "update_flow": "query_function target name spark_conf comment",
     "view": "query_function name comment spark_conf",

@@ -104,7 +104,8 @@ def test_what_a_source_sets_stays_with_it(spark: SparkSession):
         'spark.read.load("/x", format="cloudFiles")',
         'spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load("s3://bucket/x")',
         'spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load()',
-        'spark.readStream.format("kinesis").load()',
+        'spark.readStream.format("pubsub").load()',
+        'spark.read.format("kinesis").option("streamName", "orders").load()',
     ],
 )
 def test_formats_that_open_spark_lacks(pipeline, read: str):

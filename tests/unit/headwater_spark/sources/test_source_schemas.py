@@ -6,7 +6,7 @@ import pytest
 
 from headwater.definitions.flow import Flow
 from headwater.errors import SourceSchemaChanged
-from headwater_spark.sources.source_schemas import OUTPUT, SchemaChange, check_source_schemas
+from headwater_spark.sources.source_schemas import OUTPUT, SchemaChange, StreamSchemas, check_source_schemas
 
 BEFORE = {"id": "int", "name": "string"}
 FLOW = Flow("silver", "silver", lambda: None)
@@ -25,7 +25,7 @@ def test_a_change_is_told(now: dict[str, str], told: str, way: str):
     """Each kind of change is named, with the way to keep the table as it is, and the full refresh."""
     assert str(SchemaChange.between(BEFORE, now)) == told
     with pytest.raises(SourceSchemaChanged, match=told) as caught:
-        check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: now, "/t": now}, set())
+        check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, StreamSchemas({OUTPUT: now, "/t": now}))
     assert way in caught.value.remedy
     assert "--full-refresh silver" in caught.value.remedy
 
@@ -33,14 +33,33 @@ def test_a_change_is_told(now: dict[str, str], told: str, way: str):
 def test_what_is_no_matter():
     """No first run, no change that stays out of the result, and no addition that was asked for is refused."""
     more = {**BEFORE, "size": "int"}
-    check_source_schemas(FLOW, {}, {OUTPUT: more, "/t": more}, set())
-    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: BEFORE, "/t": more}, set())
-    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: more, "/t": more}, {"/t"})
-    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: more, "/t": BEFORE}, set())
+    check_source_schemas(FLOW, {}, StreamSchemas({OUTPUT: more, "/t": more}))
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, StreamSchemas({OUTPUT: BEFORE, "/t": more}))
+    check_source_schemas(
+        FLOW,
+        {OUTPUT: BEFORE, "/t": BEFORE},
+        StreamSchemas({OUTPUT: more, "/t": more}, wanted=frozenset({"/t"})),
+    )
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, StreamSchemas({OUTPUT: more, "/t": BEFORE}))
 
 
 def test_only_additions_can_be_asked_for():
     """mergeSchema takes new columns, and no loss."""
     now = {"id": "int"}
     with pytest.raises(SourceSchemaChanged, match="removed name"):
-        check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, {OUTPUT: now, "/t": now}, {"/t"})
+        check_source_schemas(
+            FLOW,
+            {OUTPUT: BEFORE, "/t": BEFORE},
+            StreamSchemas({OUTPUT: now, "/t": now}, wanted=frozenset({"/t"})),
+        )
+
+
+def test_columns_that_stay():
+    """Where a source's data are rescued its columns stay what they were at first, and no change is refused."""
+    now = {"id": "int"}
+    found = StreamSchemas({OUTPUT: now, "/t": now}, kept=frozenset({"/t"}))
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, found)
+    assert found.to_remember({OUTPUT: BEFORE, "/t": BEFORE}) == {OUTPUT: now, "/t": BEFORE}
+    assert found.to_remember({}) == {OUTPUT: now, "/t": now}
+    assert found.settings
+    assert not StreamSchemas({OUTPUT: now}).settings

@@ -1,0 +1,205 @@
+"""Sources that SQL text reads through functions of the closed platform: ``read_files(...)``, ``read_kafka(...)`` and kin.
+
+Spark's parser finds the calls. Each becomes the read that the facade has for it, with the same options.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from headwater.errors import InvalidSourceOption
+from headwater_spark.facade.plan_walk import (
+    class_name,
+    expression_nodes,
+    is_subquery,
+    items,
+)
+from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
+
+if TYPE_CHECKING:
+    from headwater_spark.facade.pipeline_session import PipelineSession
+
+_FUNCTION = "UnresolvedTableValuedFunction"
+_FUNCTIONS = ("read_files", "cloud_files", "read_kafka", "read_kinesis")
+# What steers a stream of files, and would be passed over in a batch read.
+_STREAM_ONLY = {name.lower() for name in CLOUD_FILES_NAMES} - {"format", "infercolumntypes", "schemahints"}
+_KAFKA = (
+    "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+    "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "failOnDataLoss",
+    "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
+    "groupIdPrefix", "includeHeaders",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SourceCall:
+    """A call in a SQL text: where it stands with its alias (first and last character), and what it was given.
+
+    ``alias`` and ``columns``: the names that the text gives to the rows and their columns, empty where it gives none.
+    """
+
+    function: str
+    streaming: bool
+    start: int
+    stop: int
+    alias: str
+    columns: tuple[str, ...]
+    arguments: tuple[Any, ...]
+
+    def replaced_by(self, view: str, *, streams: bool) -> str:
+        """The text that reads a view in its place."""
+        word = "STREAM " if self.streaming and streams else ""
+        names = ", ".join(f"`{name}`" for name in self.columns)
+        return f"{word}{view} AS `{self.alias or self.function}`" + (f"({names})" if names else "")
+
+
+def source_calls(plan: Any, alias: str = "", columns: tuple[str, ...] = ()) -> Iterator[SourceCall]:
+    """The calls in a parsed plan. ``alias``, ``columns``: the names that the operators right above give to its rows."""
+    kind = class_name(plan).rpartition(".")[2]
+    if kind == _FUNCTION:
+        yield from _call(plan, alias, columns)
+    if kind == "SubqueryAlias":
+        alias = str(plan.alias())
+    elif kind == "UnresolvedTVFAliases":
+        columns = tuple(str(name) for name in items(plan.outputNames()))
+    elif kind != "NamedStreamingRelation":
+        alias, columns = "", ()
+    for child in items(plan.children()):
+        yield from source_calls(child, alias, columns)
+    for inner in _plans_inside(plan, kind):
+        yield from source_calls(inner)
+
+
+def _plans_inside(plan: Any, kind: str) -> Iterator[Any]:
+    """The plans of an operator's CTEs and of the subqueries in its expressions."""
+    if kind == "UnresolvedWith":
+        yield from (relation._2() for relation in items(plan.cteRelations()))  # noqa: SLF001 - of a Scala tuple
+    for expression in items(plan.expressions().toSeq()):
+        yield from (part.plan() for part in expression_nodes(expression) if is_subquery(part))
+
+
+def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
+    """The rows that a call reads.
+
+    Raises:
+        InvalidSourceOption: an argument that is no literal, is missing, or can't be honoured.
+    """
+    given, positional = _arguments(call)
+    if call.function == "read_kafka":
+        return _kafka(call, given, session)
+    if call.function == "read_kinesis":
+        return session.readStream.format("kinesis").options(**given).load()
+    if call.function == "cloud_files":
+        given = {**given, "format": str(positional[1]) if len(positional) > 1 else ""}
+    path = str(positional[0]) if positional else given.pop("path", "")
+    if not path:
+        raise InvalidSourceOption(f"{call.function} needs the folder to read.", remedy=_example(call))
+    streaming = call.streaming or call.function == "cloud_files"
+    return _files(call, path, given, session) if streaming else _files_at_once(call, path, given, session)
+
+
+def _files(call: SourceCall, path: str, given: Mapping[str, str], session: PipelineSession) -> DataFrame:
+    own = {name.lower() for name in CLOUD_FILES_NAMES}
+    schema = next((value for key, value in given.items() if key.lower() == "schema"), None)
+    options = {
+        f"cloudFiles.{key}" if key.lower() in own else key: value
+        for key, value in given.items()
+        if key.lower() != "schema"
+    }
+    if not any(key.lower() == "cloudfiles.format" for key in options):
+        raise InvalidSourceOption(f"{call.function} needs the format of the files.", remedy=_example(call))
+    if call.function == "read_files" and not any(k.lower() == "cloudfiles.infercolumntypes" for k in options):
+        options["cloudFiles.inferColumnTypes"] = "true"
+    reader = session.readStream.format("cloudFiles").options(**options)
+    return (reader if schema is None else reader.schema(schema)).load(path)
+
+
+def _files_at_once(
+    call: SourceCall, path: str, given: Mapping[str, str], session: PipelineSession
+) -> DataFrame:
+    named = {key.lower(): value for key, value in given.items()}
+    source_format = named.pop("format", "")
+    if not source_format:
+        raise InvalidSourceOption(f"{call.function} needs the format of the files.", remedy=_example(call))
+    for key in named:
+        if key in _STREAM_ONLY or key.startswith("cloudfiles.") or key == "schemahints":
+            raise InvalidSourceOption(
+                f"read_files without STREAM reads all files anew each time: {key} can't be honoured there.",
+                remedy=f"Write STREAM read_files(...), which takes each file once, or leave {key} out.",
+            )
+    schema = named.pop("schema", None)
+    infer = named.pop("infercolumntypes", "true").lower() == "true"
+    options = {key: value for key, value in given.items() if key.lower() in named}
+    if source_format.lower() == "csv":
+        named_header = {"header": "true"} if "header" not in named else {}
+        options = {**named_header, "inferSchema": str(infer).lower(), **options}
+    elif source_format.lower() == "json":
+        options = {"primitivesAsString": str(not infer).lower(), **options}
+    reader = session.read.format(source_format).options(**options)
+    return (reader if schema is None else reader.schema(schema)).load(path)
+
+
+def _kafka(call: SourceCall, given: Mapping[str, str], session: PipelineSession) -> DataFrame:
+    names = {name.lower(): name for name in _KAFKA}
+    options = {}
+    for key, value in given.items():
+        if key.lower() == "bootstrapservers":
+            options["kafka.bootstrap.servers"] = value
+        elif key.lower() in names or key.lower().startswith("kafka."):
+            options[names.get(key.lower(), key)] = value
+        else:
+            near = difflib.get_close_matches(key, (*_KAFKA, "bootstrapServers"), n=1, cutoff=0.6)
+            raise InvalidSourceOption(
+                f"read_kafka has no argument {key!r} here.",
+                remedy=f"Did you mean {near[0]!r}?"
+                if near
+                else "Settings of Kafka's client are written as `kafka.security.protocol` => 'SASL_SSL'.",
+            )
+    reader: Any = session.readStream if call.streaming else session.read
+    frame: DataFrame = reader.format("kafka").options(**options).load()
+    return frame
+
+
+def _call(plan: Any, alias: str, columns: tuple[str, ...]) -> Iterator[SourceCall]:
+    name = ".".join(str(part) for part in items(plan.name())).lower()
+    start, stop = plan.origin().startIndex(), plan.origin().stopIndex()
+    if name in _FUNCTIONS and start.isDefined() and stop.isDefined():
+        arguments = tuple(items(plan.functionArgs()))
+        yield SourceCall(name, bool(plan.isStreaming()), start.get(), stop.get(), alias, columns, arguments)
+
+
+def _arguments(call: SourceCall) -> tuple[dict[str, str], list[str]]:
+    named: dict[str, str] = {}
+    positional: list[str] = []
+    for argument in call.arguments:
+        kind = class_name(argument).rpartition(".")[2]
+        if kind == "NamedArgumentExpression":
+            named[str(argument.key())] = _literal(call, argument.value())
+        elif kind == "UnresolvedFunction" and str(argument.nameParts().mkString(".")).lower() == "map":
+            parts = [_literal(call, part) for part in items(argument.arguments())]
+            named.update(zip(parts[::2], parts[1::2], strict=True))
+        else:
+            positional.append(_literal(call, argument))
+    return named, positional
+
+
+def _literal(call: SourceCall, expression: Any) -> str:
+    if class_name(expression).rpartition(".")[2] != "Literal" or expression.value() is None:
+        raise InvalidSourceOption(
+            f"{call.function}: {expression.sql()} is no literal.",
+            remedy="Write the value itself; ${key} in the text stands for a value of `configuration` in pipeline.yml.",
+        )
+    value = expression.value()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _example(call: SourceCall) -> str:
+    formats = ", ".join(FORMATS)
+    if call.function == "cloud_files":
+        return f"Write cloud_files('/data/landing', 'json', map('header', 'true')). Formats: {formats}."
+    return f"Write {'STREAM ' if call.streaming else ''}read_files('/data/landing', format => 'json'). Formats: {formats}."

@@ -1,0 +1,186 @@
+"""Columns of a Delta source that others change: each change under each policy (issue point 6, decision 26)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.pipeline_case import PipelineCase, UpdateReport
+
+from headwater.errors import InvalidPipeline, SourceSchemaChanged
+from headwater_spark.execution import streaming_write
+
+POLICIES = {
+    "fail": "",
+    "add": '.option("mergeSchema", "true")',
+    "rescue": '.option("rescuedDataColumn", "_rescued")',
+}
+PATH = 'LANDING + "/source"'
+
+
+def reading(*policies: str, name: str = "") -> str:
+    """A table for each policy, called as it is."""
+    return "".join(
+        f'@dp.table(name="{name or policy}")\ndef {policy}():\n'
+        f'    return spark.readStream.format("delta"){POLICIES[policy]}.load({PATH})\n\n'
+        for policy in policies
+    )
+
+
+@pytest.fixture
+def source(pipeline, spark: SparkSession) -> Callable[..., PipelineCase]:
+    """A pipeline over a table of others, ``id, name, n``, that was read once; its statements have {t} for the table."""
+
+    def make(*policies: str) -> PipelineCase:
+        case: PipelineCase = pipeline(reading(*policies))
+        writer = spark.createDataFrame([(1, "a", 5)], "id INT, name STRING, n INT").write.format("delta")
+        writer.option("delta.columnMapping.mode", "name").option("delta.enableTypeWidening", "true").save(
+            str(case.landing / "source")
+        )
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+        return case
+
+    return make
+
+
+def run(spark: SparkSession, case: PipelineCase, *statements: str) -> None:
+    """Run statements on the source."""
+    for statement in statements:
+        spark.sql(statement.replace("{t}", f"delta.`{case.landing}/source`"))
+
+
+FIRST = (1, "a", 5)
+CHANGES: dict[str, tuple[list[str], list[tuple[Any, ...]] | None, list[tuple[Any, ...]]]] = {
+    # Statements; rows with policy add (None: it fails); rows with policy rescue.
+    "added z": (
+        ["ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)"],
+        [(*FIRST, None), (2, "b", 6, 7)],
+        [(*FIRST, None), (2, "b", 6, '{"z":7}')],
+    ),
+    "removed n": (
+        ["ALTER TABLE {t} DROP COLUMN n", "INSERT INTO {t} VALUES (2, 'b')"],
+        None,
+        [(*FIRST, None), (2, "b", None, None)],
+    ),
+    "renamed n to m": (
+        ["ALTER TABLE {t} RENAME COLUMN n TO m", "INSERT INTO {t} VALUES (2, 'b', 6)"],
+        None,
+        [(*FIRST, None), (2, "b", None, '{"m":6}')],
+    ),
+    "changed n from int to bigint": (
+        [
+            "ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT",
+            "INSERT INTO {t} VALUES (2, 'b', 6), (3, 'c', 5000000000)",
+        ],
+        None,
+        [(*FIRST, None), (2, "b", 6, None), (3, "c", None, '{"n":5000000000}')],
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_under_each_policy(source, spark: SparkSession, change: str):
+    """Fail names the change and reads nothing; add takes additions alone; rescue goes on with the columns of before."""
+    statements, added, rescued = CHANGES[change]
+    case = source(*POLICIES)
+    run(spark, case, *statements)
+    report = case.update()
+    assert report.statuses == {
+        "fail": "FAILED",
+        "add": "FAILED" if added is None else "COMPLETED",
+        "rescue": "COMPLETED",
+    }
+    for name in ("fail", "add"):
+        error = report[name].error
+        if error is not None:
+            assert isinstance(error, SourceSchemaChanged)
+            assert change in error.what
+            assert "rescuedDataColumn" in error.remedy
+            assert f"--full-refresh {name}" in error.remedy
+    assert case.rows("fail") == [FIRST]
+    assert case.rows("add") == (added or [FIRST])
+    assert case.rows("rescue", order="id") == rescued
+
+
+def test_rescued_columns_stay_what_they_were(source, spark: SparkSession):
+    """The columns are those of the first start, after any number of changes and updates; a full refresh takes today's."""
+    case = source("rescue")
+    run(spark, case, "ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
+    case.update()
+    run(spark, case, "ALTER TABLE {t} ADD COLUMN y INT", "INSERT INTO {t} VALUES (3, 'c', 7, 8, 9)")
+    case.update()
+    assert case.rows("rescue")[2] == (3, "c", 7, '{"z":8,"y":9}')
+    assert case.update(full_refresh=("rescue",)).state == "COMPLETED"
+    assert case.columns("rescue") == ["id", "name", "n", "_rescued", "z", "y"]
+    assert case.rows("rescue", "id, z, y, _rescued")[2] == (3, 8, 9, None)
+
+
+def update_while(
+    case: PipelineCase, monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], None]
+) -> UpdateReport:
+    """Run an update in which the source changes between the making of the query and its starts."""
+    waiting = list(changes)
+    start = streaming_write.start_stream
+
+    def changed_first(*arguments: Any) -> Any:
+        if waiting:
+            waiting.pop(0)()
+        return start(*arguments)
+
+    monkeypatch.setattr(streaming_write, "start_stream", changed_first)
+    return case.update()
+
+
+@pytest.mark.parametrize(("policy", "state"), [("fail", "FAILED"), ("add", "COMPLETED")])
+def test_a_change_while_it_runs(source, spark: SparkSession, monkeypatch, policy: str, state: str):
+    """The stream starts once more by itself with the columns of now; then the policy holds."""
+    case = source(policy)
+
+    def change() -> None:
+        run(spark, case, "ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
+
+    report = update_while(case, monkeypatch, change)
+    assert report.state == state, report.error
+    assert any("starts again" in event["message"] for event in case.events(flow=policy))
+    if state == "FAILED":
+        assert isinstance(report.error, SourceSchemaChanged)
+        assert case.rows(policy) == [FIRST]
+    else:
+        assert case.rows(policy) == [(*FIRST, None), (2, "b", 6, 7)]
+
+
+def test_a_table_that_was_overwritten(source, spark: SparkSession):
+    """Another schema over rows that were not read: no policy helps; it fails clearly after one more start."""
+    case = source("rescue")
+    rows = spark.createDataFrame([(2, "b", "x")], "id INT, name STRING, n STRING").write.format("delta")
+    rows.mode("overwrite").option("overwriteSchema", "true").save(str(case.landing / "source"))
+    report = case.update()
+    assert isinstance(report.error, SourceSchemaChanged)
+    assert "--full-refresh rescue" in report.error.remedy
+    starts = [e for e in case.events(flow="rescue") if "starts again" in e["message"]]
+    assert len(starts) == 1
+    assert case.rows("rescue") == [(*FIRST, None)]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        'spark.readStream.schema("id INT").option("rescuedDataColumn", "r").json(LANDING)',
+        'spark.readStream.format("json").schema("id INT").option("rescuedDataColumn", "r").load(LANDING)',
+        'spark.read.format("delta").option("rescuedDataColumn", "r").load(LANDING + "/source")',
+        'spark.readStream.option("rescuedDataColumn", "r").table("first")',
+    ],
+)
+def test_rescue_that_can_not_be(pipeline, read: str):
+    """Where open Spark would pass over the option, it is refused with what to do."""
+    case = pipeline(
+        '@dp.table\ndef first():\n    return spark.readStream.schema("id INT").json(LANDING + "/x")\n\n'
+        f"@dp.table\ndef second():\n    return {read}\n"
+    )
+    with pytest.raises(InvalidPipeline) as caught:
+        case.manifest()
+    assert "rescuedDataColumn" in caught.value.what
+    assert caught.value.remedy

@@ -1,0 +1,103 @@
+"""``spark.sql`` with the functions of the closed platform that read sources, and with options of a stream (features B87)."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.pipeline_case import PipelineCase
+
+from headwater.errors import InvalidPipeline, InvalidSourceOption
+
+
+def table_of(query: str, name: str = "t") -> str:
+    """A table over a SQL text, in which LANDING stands for the landing folder."""
+    return f"\n@dp.table\ndef {name}():\n    return spark.sql({query!r})\n"
+
+
+FILES = "read_files('${landing}', format => 'json')"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT id, name FROM STREAM {FILES}",
+        f"SELECT f.id, f.name FROM STREAM({FILES}) AS f WHERE f.id > 0",
+        f"WITH f AS (SELECT * FROM STREAM {FILES}) SELECT id, name FROM f",
+        "SELECT id, name FROM STREAM read_files('${landing}', format => 'json', schemaHints => 'id INT', "
+        "`cloudFiles.maxFilesPerTrigger` => 1, schemaEvolutionMode => 'rescue')",
+        "SELECT id, name FROM STREAM read_files(path => '${landing}', format => 'json', schema => 'id BIGINT, name STRING')",
+        "SELECT id, name FROM cloud_files('${landing}', 'json', map('cloudFiles.schemaHints', 'id BIGINT'))",
+    ],
+)
+def test_a_stream_of_files(pipeline, query: str):
+    """STREAM read_files, in all its spellings, is cloudFiles: each file once, columns inferred with their types."""
+    case: PipelineCase = pipeline(table_of(query))
+    case.land([{"id": 1, "name": "a"}])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    case.land([{"id": 2, "name": "b"}])
+    assert case.update()["t"].output_rows == 1
+    assert case.rows("t") == [(1, "a"), (2, "b")]
+
+
+def test_files_at_once(pipeline):
+    """Without STREAM all files are read anew: a materialized view, in joins and with names for its columns too."""
+    query = (
+        "SELECT f.n, r.word FROM read_files('${landing}/a', format => 'csv') AS f(n, w) "
+        "JOIN read_files('${landing}/b', format => 'json', schema => 'id INT, word STRING') r ON r.id = f.n"
+    )
+    case: PipelineCase = pipeline(table_of(query))
+    case.land([{"id": 1, "word": "one"}, {"id": 2, "word": "two"}], "b")
+    (case.landing / "a").mkdir()
+    (case.landing / "a/1.csv").write_text("id,w\n1,x\n2,y\n")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("t") == [(1, "one"), (2, "two")]
+    (case.landing / "a/2.csv").write_text("id,w\n2,z\n")
+    assert case.update()["t"].output_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("STREAM read_files('/x')", "format => 'json'"),
+        ("STREAM read_files('/x', format => concat('js', 'on'))", "${key}"),
+        ("STREAM read_files('/x', format => 'json', maxFilesPerTriger => 1)", ""),
+        ("STREAM read_files(format => 'json')", "read_files("),
+        ("read_files('/x', format => 'json', schemaEvolutionMode => 'rescue')", "STREAM read_files"),
+        ("STREAM read_kafka(bootstrapServers => 'h:1', subscrib => 'a')", "subscribe"),
+    ],
+)
+def test_calls_that_can_not_be_honoured(pipeline, call: str, said: str):
+    """They are refused by validate, at the user's line, with the form that works."""
+    case: PipelineCase = pipeline(table_of(f"SELECT * FROM {call}"))
+    with pytest.raises(InvalidPipeline) as caught:
+        case.manifest()
+    if said:
+        assert isinstance(caught.value, InvalidSourceOption)
+        assert said in caught.value.remedy
+    assert caught.value.where == case.line_of("spark.sql(")
+
+
+def test_topics(pipeline):
+    """read_kafka and read_kinesis are the streams of those formats."""
+    kafka = "SELECT CAST(value AS STRING) v FROM STREAM read_kafka(bootstrapServers => 'h:9092', subscribe => 'a')"
+    kinesis = "SELECT k.data FROM STREAM read_kinesis(streamName => 'clicks', region => 'eu-west-1') AS k"
+    manifest = pipeline(table_of(kafka, "a") + table_of(kinesis, "b")).manifest()
+    found = {
+        flow.name: (flow.sources[0].kind, flow.sources[0].name, flow.streaming) for flow in manifest.flows
+    }
+    assert found == {"a": ("kafka", "a", True), "b": ("kinesis", "clicks", True)}
+
+
+def test_options_of_a_stream(pipeline, spark: SparkSession):
+    """STREAM t WITH (SKIPCHANGECOMMITS = TRUE) follows a table that gets updates."""
+    case: PipelineCase = pipeline(table_of("SELECT * FROM STREAM outside WITH (SKIPCHANGECOMMITS=TRUE)"))
+    path = str(case.table("outside"))
+    spark.createDataFrame([(1, "a")], "id INT, name STRING").write.format("delta").save(path)
+    assert case.update().state == "COMPLETED"
+    spark.sql(f"UPDATE delta.`{path}` SET name = 'b'")
+    spark.createDataFrame([(2, "c")], "id INT, name STRING").write.format("delta").mode("append").save(path)
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("t") == [(1, "a"), (2, "c")]
