@@ -162,7 +162,7 @@ class Evaluation:
 
     def rescued(self, frame: DataFrame, column: str) -> DataFrame:
         """The rows of a Delta stream in the columns that the flow first read from it, the rest as JSON in ``column``."""
-        flow = ReadingFlow.of(self._flows, self._state_folder)
+        flow = ReadingFlow.of(self._flows, self.state_folder)
         state = flow.checkpoint.read_state()
         known = state.source_schemas if state is not None else {}
         before = next((known[path] for path, *_ in streaming_leaves(frame) if path in known), None)
