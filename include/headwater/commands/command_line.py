@@ -77,6 +77,9 @@ def _parser() -> Parser:
     files.add_argument("--flow", help="only this flow")
     files.add_argument("--limit", type=int, default=0, metavar="N", help="only the newest N")
     files.set_defaults(answer=_files)
+    _add_lateness(
+        verb("lateness", "How late the rows of a table came, and how long a watermark should wait.")
+    )
     return parser
 
 
@@ -112,6 +115,14 @@ def _add_quality(parser: Parser) -> None:
     parser.add_argument("--updates", type=count, default=20, metavar="N", help="the newest N updates")
     parser.add_argument("--since", type=moment, metavar="WHEN", help="a time in ISO form, or how long ago")
     parser.set_defaults(answer=_quality)
+
+
+def _add_lateness(parser: Parser) -> None:
+    add_project_arguments(parser)
+    parser.add_argument("table", metavar="TABLE", help="a table of the pipeline")
+    parser.add_argument("--event-time", metavar="COLUMN", default="event_time", help="when it happened")
+    parser.add_argument("--arrival", metavar="COLUMN", default="arrival_timestamp", help="when it came")
+    parser.set_defaults(answer=_lateness)
 
 
 # Each verb's module is loaded when it is asked for: `run` with nothing new should not pay for the others.
@@ -205,6 +216,13 @@ def _files(parsed: argparse.Namespace) -> int:
     from headwater.commands.files import show_files
 
     return show_files(_project(parsed), parsed.flow, parsed.limit, as_json=parsed.as_json)
+
+
+def _lateness(parsed: argparse.Namespace) -> int:
+    from headwater.commands.lateness import show_lateness
+
+    columns = (parsed.event_time, parsed.arrival)
+    return show_lateness(_project(parsed), parsed.table, *columns, as_json=parsed.as_json)
 
 
 def _project(parsed: argparse.Namespace) -> PipelineProject:

@@ -50,7 +50,9 @@ def refresh_view(
     if flow.replace_where is None or force:
         _plan(context, flow, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE", "views are recomputed whole")
     else:
-        _plan(context, flow, "MAINTENANCE_TYPE_PARTITION_OVERWRITE", "replace_where names the part to recompute")
+        _plan(
+            context, flow, "MAINTENANCE_TYPE_PARTITION_OVERWRITE", "replace_where names the part to recompute"
+        )
     checkpoint.update_state(completed=False)
     with context.pipeline.evaluation.settings(flow):
         quality = _write(context, dataset, flow, whole=force)

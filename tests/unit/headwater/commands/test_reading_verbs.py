@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from headwater.commands.command_line import main
 from headwater.commands.graph import mermaid
@@ -70,6 +73,22 @@ def test_tables_for_people(told, capsys):
     assert "up to date" in call(told, capsys, "lag")
     assert "Flow gold is [done]." in call(told, capsys, "events")
     assert "files up to 0" in call(told, capsys, "checkpoints")
+
+
+def test_lateness(done, capsys):
+    """The shares are printed with the watermark to choose; a table that is none of the pipeline's is wrong use."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    rows = {"at": [noon] * 100, "came": [noon + timedelta(seconds=number) for number in range(100)]}
+    gold = str(done.project.warehouse / "shop" / "gold")
+    write_deltalake(gold, pa.table(rows), mode="overwrite", schema_mode="overwrite")
+    columns = ("gold", "--event-time=at", "--arrival=came")
+    shown = call(done, capsys, "lateness", *columns)
+    assert '.withWatermark("at", "2 minutes")' in shown
+    found = json.loads(call(done, capsys, "lateness", *columns, "--json").splitlines()[-1])
+    assert (found["rows"], found["delays"]["0.5"]) == (100, "1 minute")
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
+    assert main(["lateness", str(done.project.folder), "nowhere", *roots]) == 2
+    assert "bronze" in capsys.readouterr().err
 
 
 def test_event_filters(told, capsys):

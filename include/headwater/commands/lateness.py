@@ -1,0 +1,33 @@
+"""``lateness``: how late rows come, and how long a watermark should wait."""
+
+from __future__ import annotations
+
+from headwater.commands.printing import age, print_json, print_table
+from headwater.commands.stored_manifest import stored_manifest
+from headwater.errors import UsageError
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.lateness import kind_of_delay, table_lateness
+
+
+def show_lateness(
+    project: PipelineProject, dataset: str, event_time: str, arrival: str, *, as_json: bool
+) -> int:
+    """Print within which time the rows of a table came, and the delay of a watermark that waits for so many of them."""
+    manifest = stored_manifest(project)
+    if dataset not in {entry.name for entry in manifest.tables}:
+        known = ", ".join(entry.name for entry in manifest.tables)
+        raise UsageError(f"The pipeline has no table {dataset!r}.", remedy=f"It has: {known}.")
+    found = table_lateness(manifest.table_path(project.warehouse, dataset), event_time, arrival)
+    if as_json:
+        print_json({"pipeline_id": project.pipeline_id, "dataset": dataset, **found.as_dict()})
+        return 0
+    rows = [
+        (f"{share:.1%}", age(found.by_share[share]), delay, kind_of_delay(delay))
+        for share in found.by_share
+        for delay in [found.advice(share)]
+    ]
+    rows.append(("all", age(found.longest), "", ""))
+    columns = ("rows", "came within", "watermark", "")
+    print_table(f"{dataset}: {found.rows:,} rows, {found.ahead:,} before their event", columns, rows)
+    print(f'.withWatermark("{event_time}", "{found.advice()}") waits for 99% of the rows.')
+    return 0
