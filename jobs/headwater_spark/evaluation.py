@@ -47,7 +47,7 @@ from headwater_spark.replaced_slice import in_slice
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.sinks import check_sink_rows
 from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
-from headwater_spark.sources.rescued_columns import OPTION, with_rescued_column
+from headwater_spark.sources.rescued_columns import ALLOWING, OPTION, with_rescued_column
 from headwater_spark.sources.source_schemas import streaming_leaves
 from headwater_spark.stream_operations import check_stream
 from headwater_spark.user_errors import user_errors
@@ -165,6 +165,8 @@ class Evaluation:
         flow = ReadingFlow.of(self._flows, self.state_folder)
         state = flow.checkpoint.read_state()
         known = state.source_schemas if state is not None else {}
+        # Delta asks the session of the read, while the query runs: in force for this pipeline from here on.
+        self.session.conf.set(ALLOWING, "true")
         before = next((known[path] for path, *_ in streaming_leaves(frame) if path in known), None)
         return with_rescued_column(frame, before, column)
 

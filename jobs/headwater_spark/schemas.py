@@ -79,13 +79,6 @@ def merged_schema(
 
 def _check_partitions(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
     partitions = [name.lower() for name in dataset.partition_columns]
-    for name in dataset.partition_columns if fields else ():
-        if name.lower() not in fields:
-            raise QueryFailed(
-                f"{dataset.name!r} is to be partitioned by {name!r}, which is none of its columns.",
-                where=dataset.location,
-                remedy=f"It has: {', '.join(field.name for field in fields.values())}.",
-            )
     if partitions and set(partitions) == set(fields):
         raise UnsupportedArgument(
             f"{dataset.name!r} is to be partitioned by all of its columns: no column would be left in its files.",

@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.errors import SourceAccessDenied, SourceNotFound, SourceUnreachable
+from headwater.errors import FlowFailed, SourceAccessDenied, SourceNotFound, SourceUnreachable
 
 _DENIED = {
     "AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException",
     "InvalidClientTokenId", "SignatureDoesNotMatch", "MissingAuthenticationTokenException", "IncompleteSignature",
     "KMSAccessDeniedException", "AuthFailure",
+}  # fmt: skip
+_PASSING = {
+    "ProvisionedThroughputExceededException", "LimitExceededException", "ThrottlingException", "KMSThrottlingException",
+    "InternalFailure", "InternalFailureException", "ServiceUnavailable", "ServiceUnavailableException",
 }  # fmt: skip
 
 
@@ -46,7 +50,7 @@ class Connection:
         config = Config(
             retries={"mode": "standard", "max_attempts": attempts}, connect_timeout=5, read_timeout=30
         )
-        with kinesis_errors("of Kinesis"):
+        with kinesis_errors():
             return boto3.session.Session().client(
                 "kinesis",
                 region_name=self.region,
@@ -59,8 +63,13 @@ class Connection:
 
 
 @contextmanager
-def kinesis_errors(stream: str) -> Iterator[None]:
-    """Turn what boto3 raises into SourceNotFound, SourceAccessDenied or SourceUnreachable; ``stream`` is named in it."""
+def kinesis_errors(stream: str = "") -> Iterator[None]:
+    """Turn what boto3 raises into errors that say whether another try helps; ``stream`` is named in them.
+
+    Raises:
+        SourceNotFound, SourceAccessDenied, FlowFailed: it does not.
+        SourceUnreachable: it does.
+    """
     from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
 
     try:
@@ -77,9 +86,14 @@ def kinesis_errors(stream: str) -> Iterator[None]:
                 f"Kinesis refused to let the stream {stream!r} be read: {code}.",
                 remedy="The keys need kinesis:DescribeStreamSummary, ListShards, GetShardIterator and GetRecords.",
             ) from None
-        raise SourceUnreachable(
-            f"Kinesis could not answer for the stream {stream!r}: {code}.",
-            remedy="Under Airflow it is tried again; by hand, run the update again.",
+        if code in _PASSING:
+            raise SourceUnreachable(
+                f"Kinesis could not answer for the stream {stream!r}: {code}.",
+                remedy="Under Airflow it is tried again; by hand, run the update again.",
+            ) from None
+        raise FlowFailed(
+            f"Kinesis refused a request for the stream {stream!r}: {code}.",
+            remedy="Correct the options of the read, or see what AWS says of that code; nothing of the batch was written.",
         ) from None
     except (ConnectionError, HTTPClientError) as error:
         raise SourceUnreachable(
@@ -88,7 +102,7 @@ def kinesis_errors(stream: str) -> Iterator[None]:
         ) from None
     except BotoCoreError as error:
         raise SourceAccessDenied(
-            f"The client for the stream {stream!r} can't be made: {type(error).__name__}.",
+            f"The client of Kinesis{f' for the stream {stream!r}' if stream else ''} can't be made: {type(error).__name__}.",
             remedy="Set the options region, awsAccessKey and awsSecretKey, or let AWS's default chain find them: "
             "AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile (AWS_PROFILE).",
         ) from None

@@ -67,9 +67,9 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
 def _raised_in_worker(text: str) -> HeadwaterError | None:
     """The error of ours that a Python worker of Spark raised: its traceback is in the text."""
     found = _RAISED.search(text)
-    if found is None:
+    kind = getattr(errors, found["kind"], None) if found is not None else None
+    if found is None or not (isinstance(kind, type) and issubclass(kind, HeadwaterError)):
         return None
-    kind = getattr(errors, found["kind"])
     error: HeadwaterError = kind(redact_text(found["what"]), remedy=found["remedy"] or "")
     return error
 

@@ -53,8 +53,7 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         schemas = _checked_schemas(context, flow, frame, state)
         checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
         frame = apply_expectations(frame, dataset.expectations, OBSERVATION, count=table is None)
-        with context.pipeline.evaluation.settings(flow, schemas.settings):
-            started = start_stream(context, dataset, flow, state, frame)
+        started = start_stream(context, dataset, flow, state, frame)
     batches.started(started.application)
     _await(context, started, ended, lambda: _note_destination(context, dataset, checkpoint))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same

@@ -15,6 +15,8 @@ from pyspark.sql.types import AtomicType, DataType
 from headwater.errors import InvalidSourceOption
 
 OPTION = "rescueddatacolumn"
+# Delta refuses a stream over columns that were removed or renamed. Here no column's meaning changes by that.
+ALLOWING = "spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled"
 
 
 def with_rescued_column(frame: DataFrame, before: Mapping[str, str] | None, column: str) -> DataFrame:
@@ -39,9 +41,11 @@ def with_rescued_column(frame: DataFrame, before: Mapping[str, str] | None, colu
         )
     if before is None:
         before = {name: kind.simpleString() for name, kind in now.items()}
+    order = {name: number for number, name in enumerate(now)}
     columns: list[Column] = []
     lost: list[Column] = [F.col(_quoted(name)).alias(name) for name in now if name not in before]
-    for name, kind in before.items():
+    # What is remembered has lost its order; columns that are gone come last.
+    for name, kind in sorted(before.items(), key=lambda item: order.get(item[0], len(order))):
         if name not in now:
             columns.append(F.lit(None).cast(kind).alias(name))
         elif now[name].simpleString() == kind:

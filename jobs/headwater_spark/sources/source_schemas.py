@@ -21,7 +21,6 @@ from headwater_spark.sources.rescued_columns import OPTION
 Columns = Mapping[str, str]
 # The query's own result, kept beside its sources: a change that does not reach it matters to nobody.
 OUTPUT = "output"
-_ANY_COLUMNS = "spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled"
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,6 @@ class StreamSchemas:
     columns: Mapping[str, Columns]
     wanted: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """Spark settings to start the query with: Delta refuses removed and renamed columns, which rescuing deals with."""
-        return {_ANY_COLUMNS: "true"} if self.kept else {}
 
     def to_remember(self, before: Mapping[str, Columns]) -> dict[str, Columns]:
         """What the next start compares with."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.flow import Flow
-from headwater.errors import QueryFailed
+from headwater.errors import QueryFailed, UnsupportedArgument
 from headwater_spark.schemas import merged_schema, plain_schema, stored_schema, with_change_columns
 
 ORDERS = Dataset("orders", DatasetName(None, "shop", "orders"), DatasetKind.STREAMING_TABLE)
@@ -42,6 +44,13 @@ def test_a_given_schema():
         merged_schema(ORDERS, [flow("a", id=INT, x=TEXT)], given)
     with pytest.raises(QueryFailed, match="string"):
         merged_schema(ORDERS, [flow("a", id=TEXT)], given)
+
+
+def test_partitions_leave_a_column():
+    """A table can't be partitioned by all of its columns, whatever the case of their letters."""
+    with pytest.raises(UnsupportedArgument, match="all of its columns"):
+        merged_schema(replace(ORDERS, partition_columns=("ID", "x")), [flow("a", id=INT, x=TEXT)], None)
+    assert merged_schema(replace(ORDERS, partition_columns=("x",)), [flow("a", id=INT, x=TEXT)], None)
 
 
 def test_what_is_stored():

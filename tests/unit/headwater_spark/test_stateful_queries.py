@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
+from headwater.errors import QueryFailed
 from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
 
 QUERIES = {
@@ -34,6 +35,20 @@ def test_which_streams_keep_state(spark, name):
     stream = spark.readStream.format("rate").load()
     assert is_stateful(query(stream)) is stateful
     assert not is_stateful(spark.range(3).distinct())
+
+
+def test_what_a_join_of_streams_needs(pipeline):
+    """An outer join of streams that could never be answered is refused with what it lacks."""
+    case = pipeline("""
+@dp.table
+def matches():
+    left, right = (spark.readStream.format("rate").load() for _ in range(2))
+    return left.join(right.withColumnRenamed("timestamp", "at"), "value", "left_outer")
+""")
+    with pytest.raises(QueryFailed) as caught:
+        case.manifest()
+    assert "withWatermark" in caught.value.remedy
+    assert "BETWEEN" in caught.value.remedy
 
 
 def test_the_first_settings_stand():

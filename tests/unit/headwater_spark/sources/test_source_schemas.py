@@ -61,5 +61,3 @@ def test_columns_that_stay():
     check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, found)
     assert found.to_remember({OUTPUT: BEFORE, "/t": BEFORE}) == {OUTPUT: now, "/t": BEFORE}
     assert found.to_remember({}) == {OUTPUT: now, "/t": now}
-    assert found.settings
-    assert not StreamSchemas({OUTPUT: now}).settings
