@@ -104,7 +104,14 @@ def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
 
 
 def _files(call: SourceCall, path: str, given: Mapping[str, str], session: PipelineSession) -> DataFrame:
-    own = {name.lower() for name in CLOUD_FILES_NAMES}
+    own = {name.lower(): name for name in CLOUD_FILES_NAMES}
+    for key in given:
+        near = difflib.get_close_matches(key.lower(), own, n=1, cutoff=0.85)
+        if near and key.lower() not in own:
+            # Spark's readers pass over what they do not know.
+            raise InvalidSourceOption(
+                f"{call.function} has no argument {key!r}.", remedy=f"Did you mean {own[near[0]]!r}?"
+            )
     schema = next((value for key, value in given.items() if key.lower() == "schema"), None)
     options = {
         f"cloudFiles.{key}" if key.lower() in own else key: value
