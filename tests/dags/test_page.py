@@ -169,6 +169,16 @@ def test_a_pipeline_that_never_ran_says_so(page, roots):
     assert "The graph is not known yet" in words(page())
 
 
+def test_a_view_that_is_not_stored_is_never_behind(page, roots):
+    """It has no data, no backlog and no checkpoint of its own: those who read it have."""
+    write_pipeline(
+        roots / "pipelines" / "medallion",
+        {"bronze": (), "clicks": ("bronze",)},
+        kinds={"clicks": "temporary_view"},
+    )
+    assert re.search(r"clicks temporary view · batches – – – – no rules 0 0 –", words(page()))
+
+
 def test_the_tab_of_a_check_dag_shows_its_pipeline(page, observed):
     """And that of any other DAG says that it has none."""
     assert page("/pipelines/medallion_checks").count("<polyline") == 3

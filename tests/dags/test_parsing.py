@@ -60,7 +60,7 @@ def test_the_dags_of_this_project_parse_without_errors_and_without_spark(parse, 
     monkeypatch.delenv("HEADWATER_PIPELINES")
     found = parse(CHECKOUT / "dags")
     assert found["errors"] == [{}]
-    assert "orders" in found["dags"][0]
+    assert {"orders", "orders_checks", "revenue_changes"} <= set(found["dags"][0])
     assert found["fileloc"]["orders"] == str(CHECKOUT / "dags" / "orders.py")
     assert found["heavy"] == []
 
@@ -91,8 +91,15 @@ def test_two_parses_give_the_same_dag(parse, roots):
     (folder / "medallion.py").write_text(
         "from headwater_airflow.dag import PipelineDag\n\ndag = PipelineDag('medallion')\n"
     )
+    (folder / "reader.py").write_text(
+        "from airflow.sdk import DAG\n"
+        "from headwater_airflow.changes import DeltaTableAsset\n\n"
+        "dag = DAG('reader', schedule=[DeltaTableAsset('shop.gold', types=['delete'], min_rows=5)])\n"
+    )
     first, second = parse(folder), parse(folder)
     assert first["serialized"][0] == second["serialized"][0]
-    text = json.dumps({**first["serialized"][0]["medallion"]["dag"], "fileloc": ""})
-    assert str(roots / "storage") not in text
-    assert str(roots / "pipelines") not in text
+    assert "headwater_airflow.triggers.change_feed" in json.dumps(first["serialized"][0]["reader"])
+    for dag_id in ("medallion", "reader"):
+        text = json.dumps({**first["serialized"][0][dag_id]["dag"], "fileloc": ""})
+        for root in ("storage", "pipelines", "warehouse"):
+            assert str(roots / root) not in text

@@ -11,7 +11,7 @@ from typing import Any
 from headwater.change_feed.commit_changes import CommitChanges, commit_changes
 from headwater.change_feed.counts import NO_CHANGES, ChangeCounts
 from headwater.errors import ChangeFeedBroken
-from headwater.metrics.delta_log import snapshot_files, table_head
+from headwater.metrics.delta_log import AddedFile, snapshot_files, table_head
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,23 @@ def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
 
 def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRange:
     files = snapshot_files(table, version)
-    records = [file.records for file in files]
-    rows = None if None in records else sum(count or 0 for count in records)
+    rows = _rows(table, version, files)
     found = ChangeRange(name, table_id, 0, version, snapshot=True, counts=ChangeCounts(insert=rows))
     newest = commit_changes(table, version)
     return replace(found, changes_data=bool(files), committed_at=_iso(newest.timestamp) if newest else None)
+
+
+def _rows(table: Path, version: int, files: Sequence[AddedFile]) -> int | None:
+    """How many rows a version holds, None where its statistics do not say."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    opened = DeltaTable(str(table), version=version)
+    if "deletionVectors" in (opened.protocol().reader_features or ()):
+        # Statistics count rows that vectors have deleted since.
+        counted = QueryBuilder().register("rows", opened).execute("select count(*) as n from rows").read_all()
+        return int(counted["n"][0].as_py())
+    records = [file.records for file in files]
+    return None if None in records else sum(count or 0 for count in records)
 
 
 def _of_commits(name: str, table_id: str, commits: Sequence[CommitChanges]) -> ChangeRange:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
@@ -51,7 +52,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class DatasetView:
-    """A row of the table, and a box of the graph. ``state``: a flow's, in small letters; ``new`` before the first run."""
+    """A row of the table, and a box of the graph. ``state``: a flow's, in small letters; ``new`` before the
+    first run, ``view`` where nothing is stored.
+    """
 
     name: str
     kind: str
@@ -101,14 +104,16 @@ def dataset_view(
     batches = sorted(
         (batch for flow in flows for batch in history.batches.get(flow.name, ())), key=lambda b: b.at
     )
-    backlog, behind = _backlog(project, flows, history)
+    is_view = entry.kind is DatasetKind.TEMPORARY_VIEW
+    # A view is computed by those who read it: what is behind are they.
+    backlog, behind = ("–", False) if is_view else _backlog(project, flows, history)
     tallies = history.rules.get(entry.name, {})
     return DatasetView(
         entry.name,
         str(entry.kind).replace("_", " "),
         entry.comment or "",
         tuple(flow.name for flow in flows),
-        state.lower() if state else "new",
+        state.lower() if state else "view" if is_view else "new",
         next((result.error for result in results if result.error), None),
         freshness,
         backlog,
