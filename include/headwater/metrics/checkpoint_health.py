@@ -42,7 +42,12 @@ class CheckpointHealth:
 
 def pipeline_health(project: PipelineProject, manifest: Manifest) -> list[CheckpointHealth]:
     """The checkpoint of every stream, in the manifest's order. Flows that never ran are new, not sick."""
-    return [_look(project, manifest, flow) for flow in manifest.flows if flow.streaming and not flow.once]
+    kept = {entry.name for entry in manifest.outputs}
+    return [
+        _look(project, manifest, flow)
+        for flow in manifest.flows
+        if flow.streaming and not flow.once and flow.target in kept
+    ]
 
 
 def _look(project: PipelineProject, manifest: Manifest, flow: FlowEntry) -> CheckpointHealth:
