@@ -20,7 +20,7 @@ from tests.dags.pipeline_folder import UpdateLog, write_pipeline
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.errors import FlowFailed
 from headwater.event_log.details import FlowStatus, UpdateState
-from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
 from headwater_airflow.page.graph_picture import picture
 from headwater_airflow.page.routes import make_app
 from headwater_airflow.page.sparkline import points
@@ -205,6 +205,32 @@ def test_nothing_of_the_page_comes_from_elsewhere(page, observed):
         assert "http://" not in text.replace("http-equiv", "")
         assert "style=" not in text
     assert len(nonces) == 2
+
+
+def test_no_secret_is_on_any_page(page, observed, roots):
+    """Not of the configuration, of a source's options or path, of a sink, of the environment."""
+    folder = roots / "pipelines" / "medallion"
+    spec = folder / "pipeline.yml"
+    spec.write_text(spec.read_text() + "configuration: {db_password: canary-1}\nspark: {spark.x: canary-2}\n")
+    manifest = read_manifest(folder / FILE_NAME)
+    source = SourceEntry(
+        kind="other",
+        streaming=True,
+        format="jdbc",
+        path="jdbc:postgresql://user:canary-3@host",
+        options={"password": "canary-4"},
+    )
+    flows = (manifest.flows[0].model_copy(update={"sources": (source,)}), *manifest.flows[1:])
+    (folder / FILE_NAME).write_text(manifest.model_copy(update={"flows": flows}).to_json())
+    for address in (
+        "/",
+        "/pipelines/medallion",
+        "/pipelines/medallion/checkpoints",
+        "/pipelines/medallion/flows/bronze",
+    ):
+        text = page(address)
+        assert "medallion" in text
+        assert "canary" not in text
 
 
 def test_fifty_tables_take_less_than_300_ms(page, roots):

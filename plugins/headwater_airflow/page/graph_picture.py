@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headwater.definitions.source import SourceKind
+from headwater.event_log.redaction import redact_text
 from headwater.graph.manifest import FlowEntry, Manifest
 
 BOX_WIDTH, BOX_HEIGHT = 224, 46
@@ -81,7 +82,7 @@ def _edges(manifest: Manifest) -> tuple[dict[str, str], dict[tuple[str, str], bo
         for source in flow.sources:
             if source.kind is not SourceKind.DATASET:
                 name = source.name or (source.path or "").rstrip("/").rpartition("/")[2] or source.format
-                label = f"{source.format or source.kind}: {name}"
+                label = redact_text(f"{source.format or source.kind}: {name}")
                 key = f"source {source.kind} {source.name} {source.path}"
                 sources[key] = label
                 edges[key, flow.target] = not source.streaming

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
+from headwater.event_log.redaction import redact_text
 from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -77,7 +78,10 @@ def pipeline_view(found: Found) -> PipelineView:
     project = found.project
     if project is None:
         return PipelineView(
-            found.pipeline_id, found.folder, "broken", troubles=(found.trouble or "It can't be read.",)
+            found.pipeline_id,
+            found.folder,
+            "broken",
+            troubles=(redact_text(found.trouble or "It can't be read."),),
         )
     troubles: list[str] = []
     manifest = _read(lambda: observed_manifest(project), None, "The manifest", troubles)
@@ -159,7 +163,7 @@ def _read(ask: Callable[[], _T], otherwise: _T, what: str, troubles: list[str]) 
     try:
         return ask()
     except HeadwaterError as error:
-        troubles.append(f"{what} can't be read: {error.what} {error.remedy}".strip())
+        troubles.append(redact_text(f"{what} can't be read: {error.what} {error.remedy}".strip()))
     except Exception as error:  # a page that fails as a whole would hide the rest
         troubles.append(f"{what} can't be read ({type(error).__name__}).")
     return otherwise
