@@ -81,7 +81,11 @@ def _edges(manifest: Manifest) -> tuple[dict[str, str], dict[tuple[str, str], bo
     for flow in manifest.flows:
         for source in flow.sources:
             if source.kind is not SourceKind.DATASET:
-                name = source.name or (source.path or "").rstrip("/").rpartition("/")[2] or source.format
+                name = (
+                    source.name
+                    or redact_text(source.path or "").rstrip("/").rpartition("/")[2]
+                    or source.format
+                )
                 label = redact_text(f"{source.format or source.kind}: {name}")
                 key = f"source {source.kind} {source.name} {source.path}"
                 sources[key] = label
