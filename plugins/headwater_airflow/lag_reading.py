@@ -13,6 +13,7 @@ from headwater.metrics.lag import FlowLag, LagBreach, flow_lag, over_limit
 from headwater_airflow.roots import pipeline_project
 
 _TABLE_COLUMNS = 140
+_MEASURES = ("records", "bytes", "files", "versions", "seconds")
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,9 @@ class LagLimits:
 
     seconds: float | None = None
     records: float | None = None
+    bytes: float | None = None
+    files: float | None = None
+    versions: float | None = None
 
     @property
     def given(self) -> dict[str, float]:
@@ -57,14 +61,15 @@ class LagReading:
         from rich.table import Table
 
         table = Table("flow", "table", box=SIMPLE_HEAD, title="Lag")
-        for measure in ("records", "seconds"):
+        measures = [m for m in _MEASURES if m in ("records", "seconds") or m in self.limits.given]
+        for measure in measures:
             limit = self.limits.given.get(measure)
             table.add_column(measure if limit is None else f"{measure} (limit {limit:g})", justify="right")
         table.add_column("", justify="left")
         broken = {(breach.flow, breach.dataset) for breach in self.breaches}
         for lag in sorted(self.lags, key=lambda lag: (lag.flow, lag.dataset) not in broken):
             verdict = "over the limit" if (lag.flow, lag.dataset) in broken else ""
-            numbers = (_number(lag.backlog.records), _number(lag.backlog.seconds))
+            numbers = (_number(getattr(lag.backlog, measure)) for measure in measures)
             table.add_row(lag.flow, lag.dataset, *numbers, lag.backlog.unknown or verdict)
         text = StringIO()
         Console(file=text, width=_TABLE_COLUMNS, color_system=None).print(table)
@@ -102,7 +107,7 @@ def read_lag(pipeline: str, dataset: str | None, limits: LagLimits) -> LagReadin
             f"{pipeline} has no table {dataset!r}.", where=project.spec_file, remedy=f"It has: {known}."
         )
     lags = [flow_lag(project, flow) for flow in flows]
-    breaches = over_limit(lags, seconds=limits.seconds, records=limits.records)
+    breaches = over_limit(lags, **limits.given)
     return LagReading(tuple(lags), limits, tuple(breaches))
 
 

@@ -23,10 +23,10 @@ def many_tables(count: int) -> dict[str, tuple[str, ...]]:
 
 
 def write_observed_pipeline(
-    roots: Path, name: str = "medallion", datasets=MEDALLION, batches: int = 3
+    roots: Path, name: str = "medallion", datasets=MEDALLION, batches: int = 3, airflow: str = "{}"
 ) -> Path:
     """Write the pipeline `name` below `roots`, after an update of some batches; gives its folder of state."""
-    folder = write_pipeline(roots / "pipelines" / name, datasets)
+    folder = write_pipeline(roots / "pipelines" / name, datasets, airflow=airflow)
     manifest = read_manifest(folder / FILE_NAME)
     rule = ExpectationEntry(name="positive", constraint="amount > 0", action="drop")
     manifest = manifest.model_copy(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tests.dags.mail_server import MailServer
 from tests.dags.observed_pipeline import tell_batch, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog
+from tests.dags.web_hook import SECRET, WebHook
 
 from headwater_airflow.dag import PipelineCheckDag
 from headwater_airflow.notifications.webhook import WebhookNotifier
@@ -162,32 +161,10 @@ def test_alerts_go_out_by_mail(check, observed, monkeypatch):
 
 @pytest.fixture
 def web_hook(monkeypatch):
-    """A web hook on loopback, with a connection; gives what it was sent, and the status that it answers."""
-    sent = SimpleNamespace(requests=[], status=200)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            sent.requests.append((self.path, json.loads(body)))
-            self.send_response(sent.status)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    connection = {
-        "conn_type": "http",
-        "host": "127.0.0.1",
-        "port": server.server_port,
-        "schema": "http",
-        "password": "services/canary-secret",
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_HEADWATER_WEBHOOK", json.dumps(connection))
-    yield sent
-    server.shutdown()
-    server.server_close()
+    """A web hook on loopback, with a connection."""
+    with WebHook() as server:
+        monkeypatch.setenv("AIRFLOW_CONN_HEADWATER_WEBHOOK", server.connection)
+        yield server
 
 
 def test_alerts_go_out_to_a_web_hook(check, web_hook):
@@ -199,7 +176,7 @@ def test_alerts_go_out_to_a_web_hook(check, web_hook):
     web_hook.status = 200
     for _ in range(2):
         check("{batch_seconds: 1, checkpoint_health: false}", WebhookNotifier())
-    assert [path for path, _ in web_hook.requests] == ["/services/canary-secret"] * 2
+    assert [path for path, _ in web_hook.requests] == [f"/{SECRET}"] * 2
     body = web_hook.requests[-1][1]
     assert (body["pipeline"], body["check"], body["state"]) == ("medallion", "pace", "open")
     assert body["text"].startswith("[headwater] medallion, pace: 3 limits broken")

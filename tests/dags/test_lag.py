@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -66,6 +67,9 @@ def test_the_sensor_defers_with_its_timeout_while_it_is_behind(backlogs):
         "dataset": None,
         "max_seconds": 60,
         "max_records": None,
+        "max_bytes": None,
+        "max_files": None,
+        "max_versions": None,
         "poll_seconds": 7.0,
     }
 
@@ -79,6 +83,23 @@ def test_the_trigger_fires_when_the_pipeline_has_caught_up(backlogs):
 
     event = first_event(waiting(max_records=2), after=catch_up)
     assert event.payload["breaches"] == []
+
+
+@pytest.mark.parametrize("measure", ["records", "bytes", "files", "versions", "seconds"])
+def test_every_measure_can_be_waited_for(backlogs, measure):
+    """Each counts by itself, and stands in the table of the message."""
+    low = Backlog(records=1, bytes=1, files=1, versions=1, seconds=1.0, moved=True)
+    backlogs["gold"] = replace(low, **{measure: 3})
+    limit = {f"max_{measure}": 2}
+    sensor = LagSensor(task_id="wait", pipeline="medallion", poke_interval=0.05, **limit)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({})
+
+    def catch_up():
+        backlogs["gold"] = replace(low, **{measure: 2})
+
+    event = first_event(deferred.value.trigger, after=catch_up)
+    assert event.payload["limits"] == {measure: 2}
 
 
 def test_one_table_can_be_waited_for_alone(backlogs):

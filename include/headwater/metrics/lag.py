@@ -121,9 +121,10 @@ def over_limit(
     seconds: float | None = None,
     bytes: float | None = None,  # noqa: A002 - named as the measure is
     files: float | None = None,
+    versions: float | None = None,
 ) -> list[LagBreach]:
     """The flows over a given limit. One whose lag can't be known counts as over: silence would hide trouble."""
-    limits = {"records": records, "seconds": seconds, "bytes": bytes, "files": files}
+    limits = {"records": records, "seconds": seconds, "bytes": bytes, "files": files, "versions": versions}
     found = []
     for lag in lags:
         for measure, limit in limits.items():

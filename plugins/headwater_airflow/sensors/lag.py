@@ -24,7 +24,9 @@ class LagSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types ar
         pipeline: the name of the pipeline's folder.
         dataset: only the flows into this table.
         max_seconds: the age of the oldest thing that is not read yet.
-        max_records: how many records are not read yet.
+        max_records: how many records are not read yet; of Kafka, offsets.
+        max_bytes, max_files: how much of files and tables is not read yet.
+        max_versions: how many commits of tables are not read yet.
 
     Raises:
         ValueError: if no limit is given, or a limit is negative.
@@ -40,30 +42,30 @@ class LagSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types ar
         dataset: str | None = None,
         max_seconds: float | None = None,
         max_records: float | None = None,
+        max_bytes: float | None = None,
+        max_files: float | None = None,
+        max_versions: float | None = None,
         poke_interval: float = 30.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
-        limits = [limit for limit in (max_seconds, max_records) if limit is not None]
-        if not limits or min(limits) < 0:
-            raise ValueError("A LagSensor needs max_seconds or max_records, 0 or more.")
+        self.limits = LagLimits(max_seconds, max_records, max_bytes, max_files, max_versions)
+        if not self.limits.given or min(self.limits.given.values()) < 0:
+            raise ValueError("A LagSensor needs max_seconds or max_records, or another limit, 0 or more.")
         self.pipeline = pipeline
         self.dataset = dataset
-        self.max_seconds = max_seconds
-        self.max_records = max_records
 
     def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
         """Measure once here, then wait in the triggerer."""
         try:
-            reading = read_lag(self.pipeline, self.dataset, LagLimits(self.max_seconds, self.max_records))
+            reading = read_lag(self.pipeline, self.dataset, self.limits)
         except HeadwaterError as error:
             raise AirflowFailException(str(error)) from error
         if reading.within_limits:
             return reading.as_dict()
         self.log.info(reading.summary())
-        trigger = LagTrigger(
-            self.pipeline, self.dataset, self.max_seconds, self.max_records, float(self.poke_interval)
-        )
+        limits = {f"max_{name}": limit for name, limit in self.limits.given.items()}
+        trigger = LagTrigger(self.pipeline, self.dataset, poll_seconds=float(self.poke_interval), **limits)
         self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
         raise AssertionError  # defer raises
 

@@ -11,6 +11,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from headwater.errors import HeadwaterError
 from headwater_airflow.lag_reading import LagLimits, read_lag
 
+_LIMITS = ("max_seconds", "max_records", "max_bytes", "max_files", "max_versions")
+
 
 class LagTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types are not followed
     """Fires when the lag of a pipeline, or of one table, is at or under its limits; or when that can never be.
@@ -18,7 +20,7 @@ class LagTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types are not 
     Args:
         pipeline: the name of the pipeline's folder.
         dataset: only this table; None for all.
-        max_seconds, max_records: the limits.
+        max_seconds, max_records, max_bytes, max_files, max_versions: the limits.
         poll_seconds: between two measurements.
 
     """
@@ -30,6 +32,9 @@ class LagTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types are not 
         max_seconds: float | None = None,
         max_records: float | None = None,
         poll_seconds: float = 30.0,
+        max_bytes: float | None = None,
+        max_files: float | None = None,
+        max_versions: float | None = None,
     ) -> None:
         super().__init__()
         self.pipeline = pipeline
@@ -37,17 +42,20 @@ class LagTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types are not 
         self.max_seconds = max_seconds
         self.max_records = max_records
         self.poll_seconds = poll_seconds
+        self.max_bytes = max_bytes
+        self.max_files = max_files
+        self.max_versions = max_versions
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the trigger's class and arguments."""
-        names = ("pipeline", "dataset", "max_seconds", "max_records", "poll_seconds")
+        names = ("pipeline", "dataset", *_LIMITS, "poll_seconds")
         return f"{type(self).__module__}.{type(self).__qualname__}", {
             name: getattr(self, name) for name in names
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Measure until the limits are met."""
-        limits = LagLimits(self.max_seconds, self.max_records)
+        limits = LagLimits(*(getattr(self, name) for name in _LIMITS))
         told = ""
         while True:
             try:
