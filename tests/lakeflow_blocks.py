@@ -186,12 +186,19 @@ def build_world(spark: SparkSession, root: Path) -> Path:
     )
     seen = events.select("user_id", F.col("event_timestamp").alias("impression_timestamp"))
     dimension = spark.createDataFrame([(1, "one")], "key INT, label STRING")
+    since = users.withColumn("updated_timestamp", F.to_timestamp(F.lit(DAY)))
+    told = [("u2", "Bo", "FR", "none", 2), ("u1", "Anna", "DE", "gold", 3), ("u2", "Bob", "FR", "none", 4)]
+    changes = spark.createDataFrame(told, "user_id STRING, user_name STRING, country_code STRING, loyalty_tier STRING, hour INT").select(
+        "user_id", "user_name", "country_code", "loyalty_tier",
+        F.expr(f"timestamp'{DAY}' + make_interval(0, 0, 0, 0, hour)").alias("updated_timestamp"),
+        F.lit(None).cast("string").alias("_rescued_data"),
+    )  # fmt: skip
     tables = {
         "raw/events": events, "shop/events": events, "shop/source": events, "bronze/events": events,
         "bronze/raw_events": events.select("raw_value", "ingestion_timestamp", "dt"),
         "silver/enriched_events": events, "raw/transactions": transactions, "raw/customers": customers,
         "shop/customers": customers, "silver/users": users.select("user_id", "user_name", "country_code", "loyalty_tier"),
-        "shop/silver_users": users, "shop/source_users": users, "shop/clicks": clicks, "shop/impressions": impressions,
+        "shop/silver_users": users, "shop/source_users": since, "shop/cdc_user_changes": changes, "shop/clicks": clicks, "shop/impressions": impressions,
         "bronze/impressions": seen, "shop/huge_dimension": dimension, "shop/dim_table": dimension,
     }  # fmt: skip
     tables["files/sales_delta"] = customers

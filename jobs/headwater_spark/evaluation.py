@@ -33,8 +33,8 @@ from headwater.errors import (
     UnknownDataset,
 )
 from headwater.graph.registry import Registry, registering
-from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
-from headwater_spark.auto_cdc.snapshot_calls import first_snapshot
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.auto_cdc.flow_columns import analysed
 from headwater_spark.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.event_log_queries.event_log_text import EventLogText
 from headwater_spark.expectations import apply_expectations, check_expectations
@@ -253,7 +253,7 @@ class Evaluation:
         if known is not None:
             return known
         with self._entered(dataset):
-            frames = [(flow, self._analysed(flow, dataset)) for flow in self.flows_of(dataset)]
+            frames = [(flow, analysed(self, flow, dataset)) for flow in self.flows_of(dataset)]
             self._kinds[dataset.name] = resolved_kind(dataset, frames)
             for flow, frame in frames:
                 if frame.isStreaming:
@@ -276,16 +276,6 @@ class Evaluation:
         """The columns that a flow gives to its target."""
         changes = self.changes.get(flow.name)
         return frame.schema if changes is None else changes.target_schema
-
-    def _analysed(self, flow: Flow, dataset: Dataset) -> DataFrame:
-        if flow.snapshots is not None:
-            frame, changes = first_snapshot(self, flow, dataset)
-            self.changes[flow.name] = change_columns(changes, frame, flow.location)
-            return frame
-        frame = self.evaluate(flow)
-        if flow.changes is not None:
-            self.changes[flow.name] = change_columns(flow.changes, frame, flow.location)
-        return frame
 
     def table_schema(self, dataset: Dataset) -> StructType:
         """The columns as the table is made with them: of a given schema with NOT NULL, comments and computed columns."""

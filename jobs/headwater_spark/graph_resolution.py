@@ -16,6 +16,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, FlowWithoutTarget
 from headwater.graph.change_targets import check_no_rules, check_only_changes
+from headwater.graph.history_views import declare_history_views, declare_targets
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
@@ -67,9 +68,11 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
         )
         with loaded_sources(project, registry, session) as loaded:
             evaluation.labels = loaded.labels
+            declare_targets(registry)
+            views = declare_history_views(registry)
             if session.given is not None:
                 session.given.narrow(registry, evaluation)
-            manifest = _resolve(project, registry, evaluation, stubs)
+            manifest = _resolve(project, registry, evaluation, stubs, views)
             yield ResolvedPipeline(project, registry, session, evaluation, manifest)
 
 
@@ -86,12 +89,17 @@ def session_of_sources(session: PipelineSession) -> Iterator[None]:
         SparkSession.getActiveSession = active  # type: ignore[method-assign]
 
 
-def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluation, stubs: Path) -> Manifest:
+def _resolve(
+    project: PipelineProject, registry: Registry, evaluation: Evaluation, stubs: Path, views: frozenset[str]
+) -> Manifest:
     _check_targets(registry)
     evaluation.check_reads_at_import()
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
+    # Views that nobody asked for and nobody reads are no part of the graph.
+    read = {name for names in evaluation.reads_of.values() for name in names}
+    datasets = [dataset for dataset in datasets if dataset.name not in views - read]
     locations = _locations(project, datasets)
     names = TableNames(stubs, project.warehouse, locations)
     return Manifest(
@@ -103,7 +111,9 @@ def _resolve(project: PipelineProject, registry: Registry, evaluation: Evaluatio
         source_hash=project.source_hash(),
         datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
         flows=tuple(
-            _flow_entry(flow, registry, evaluation, names, project.folder) for flow in registry.flows()
+            _flow_entry(flow, registry, evaluation, names, project.folder)
+            for flow in registry.flows()
+            if flow.target not in views - read
         ),
     )
 

@@ -8,7 +8,8 @@ _HINTS = (
     (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE"),
-     'The source table was changed, not only appended to. Read it with .option("skipChangeCommits", "true"), or read its change feed.'),
+     'The source table was changed, not only appended to. Follow its changes with .option("readChangeFeed", "true"), read it as a '
+     'whole in a @dp.materialized_view, or pass over the changes with .option("skipChangeCommits", "true").'),
     (re.compile(r"Some data may have been lost|KAFKA_DATA_LOSS"),
      "The topic was recreated or its records have expired. Fill the table anew with --full-refresh, or take the loss with "
      '.option("failOnDataLoss", "false").'),

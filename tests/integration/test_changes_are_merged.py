@@ -98,7 +98,6 @@ def test_events_that_say_nothing(pipeline):
         ('keys=["userId"], sequence_by="sequenceNum", stored_as_scd_type=3', "not a type"),
         ('keys=["userId"], sequence_by="sequenceNum", track_history_column_list=["city"]', "only type 2"),
         ('keys=[], sequence_by="sequenceNum"', "keys are needed"),
-        ('keys=["userId"], sequence_by="sequenceNum", ignore_null_updates=True, apply_as_truncates="true"', "combined with"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit(pipeline, options: str, what: str):

@@ -104,16 +104,6 @@ query = (
         "\nspark.range(3).write.format('delta').saveAsTable('x')\n",
         Refused("ACTION_IN_DEFINITION", "saveAsTable", "@dp.table"),
     ),
-    "changes into a table with a query of its own": (
-        """
-@dp.table(name="users_now")
-def users_now():
-    return spark.read.table("source_users")
-
-dp.apply_changes(target="users_now", source="user_changes", keys=["user_id"], sequence_by="at", stored_as_scd_type=1)
-""",
-        Refused("INVALID_CHANGE_FLOW", "apply_changes(", "once=True"),
-    ),
     "a join that has a column twice": (
         """
 @dp.table

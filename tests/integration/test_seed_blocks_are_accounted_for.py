@@ -206,7 +206,7 @@ OUTCOMES: dict[tuple[str, int], Outcome] = {
     ("004", 27):  # Without inferColumnTypes a nested value is text, on Lakeflow too: it has no fields.
     Refused("QUERY_FAILED", "properties.duration_seconds", '"cloudFiles.inferColumnTypes", "true"'),
     ("004", 28): NotADataset("decorators without a function", says=SYNTAX),
-    ("004", 29): Refused("INVALID_CHANGE_FLOW", "apply_changes(", "once=True"),
+    ("004", 29): Runs({"silver_users_current": 2, "silver_users_history": 3}),
     ("004", 30): NotADataset("advice in pieces", says=""),
     ("004", 31): NotADataset("advice in pieces", says=SYNTAX),
 }

@@ -226,6 +226,7 @@ def events():
 """
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("flow", "condition", "what"),
     [

@@ -8,6 +8,7 @@ from headwater.commands.printing import age, print_json, print_table, size
 from headwater.commands.stored_manifest import stored_manifest
 from headwater.errors import ManifestNotFound
 from headwater.event_log import reader
+from headwater.event_log.flow_result import CHANGE_COUNTS
 from headwater.event_log.stream_measures import StreamMeasures, stream_measures
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -62,6 +63,13 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
             for flow in flows
         ],
     )
+    merged = [
+        (flow.dataset, flow.flow, *(flow.changes.get(name, 0) for name in CHANGE_COUNTS.values()))
+        for flow in flows
+        if flow.changes is not None
+    ]
+    if merged:
+        print_table("Changes merged", ("dataset", "flow", *CHANGE_COUNTS.values()), merged)
     rows = [(entry.dataset, entry.version, age(entry.seconds)) for entry in fresh]
     print_table("Newest data", ("dataset", "version", "age"), rows)
     if metrics:

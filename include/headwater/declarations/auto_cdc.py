@@ -43,6 +43,8 @@ def create_auto_cdc_flow(
         keys: the columns that tell which row an event is about.
         sequence_by: a column, expression or struct that orders the events of a key. It may not be NULL.
         ignore_null_updates: a NULL leaves the value as it was; with the two lists, in some columns only.
+        columns_to_update: a column of the event with the names of those that it says something of, NULLs among them (type 1;
+            no list means every column).
         apply_as_deletes: a condition on the event; so is ``apply_as_truncates`` (type 1 only), which empties the table
             of what was written before.
         column_list: the columns that the target keeps, or else all but ``except_column_list``.
@@ -61,7 +63,7 @@ def create_auto_cdc_flow(
     if registry is None:
         return
     where = caller_location()
-    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by, columns_to_update=columns_to_update)  # fmt: skip
+    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by)  # fmt: skip
     history = history_kept(stored_as_scd_type, where)
     if history and apply_as_truncates is not None:
         raise invalid(
@@ -76,7 +78,7 @@ def create_auto_cdc_flow(
     )  # fmt: skip
     changes = ChangeFlow(
         _text(source, "source", where), columns_given(keys, "keys", where) or (), sequence_by, apply_as_deletes,
-        apply_as_truncates, ignore_nulls=bool(ignore_null_updates), history=history, **lists,
+        apply_as_truncates, ignore_nulls=bool(ignore_null_updates), columns_to_update=columns_to_update, history=history, **lists,
     )  # fmt: skip
     flow = Flow(
         name or flow_name or target, registry.canonical(target, where), _reading(registry, source, batch=once),

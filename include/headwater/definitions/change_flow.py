@@ -10,6 +10,9 @@ class ChangeFlow:
 
     Columns are as the user gave them: names, SQL text, or Spark columns (kept as they are; only the engine reads them).
     ``columns`` and ``except_columns``: the columns that the target keeps; at most one of the two is given.
+    ``columns_to_update``: a column of the event with the names of those that it says something of.
+    ``hydrates``: the rows are those of the target's own query, which are there before any change. Lists may name columns
+    that only the changes have.
     ``ignore_nulls``: a null leaves the value as it was; the two lists narrow that to some columns.
     """
 
@@ -23,6 +26,8 @@ class ChangeFlow:
     ignore_nulls: bool = False
     ignore_nulls_columns: tuple[Any, ...] | None = None
     ignore_nulls_except: tuple[Any, ...] | None = None
+    columns_to_update: Any = None
     history: bool = False
     tracked_columns: tuple[Any, ...] | None = None
     untracked_columns: tuple[Any, ...] | None = None
+    hydrates: bool = False

@@ -67,6 +67,7 @@ def flow_progress(
     """Details of a ``flow_progress`` event.
 
     ``metrics``: ``num_input_rows``, ``num_output_rows``, ``num_upserted_rows``, ``num_deleted_rows``,
+    ``num_late_events``, ``num_superseded_events``, ``num_tombstones`` (of AUTO CDC),
     ``backlog_records``, ``backlog_bytes``, ``backlog_files``, ``backlog_seconds``, ``executor_time_ms``,
     ``source_metrics`` (the backlog, source by source); and those of ``stream_metrics``.
     ``expectations``: ``name``, ``dataset``, ``passed_records``, ``failed_records`` each.

@@ -9,12 +9,23 @@ from typing import Any
 
 from headwater.event_log.details import FlowStatus
 
+# By the names of the metrics. Late: an upsert that came after something newer of its key was known. Superseded: another
+# event of the same batch outdates it. Tombstones: deletes that are remembered beside the table.
+CHANGE_COUNTS = {
+    "num_upserted_rows": "upserted",
+    "num_deleted_rows": "deleted",
+    "num_late_events": "late",
+    "num_superseded_events": "superseded",
+    "num_tombstones": "tombstones",
+}
+
 
 @dataclass(frozen=True)
 class FlowResult:
     """A flow in an update. ``state`` is Lakeflow's status; rows are sums over batches; ``seconds`` of wall time.
 
     ``backlog_records`` is what the last batch left. ``version`` is the table's, after.
+    ``changes``: of a target of AUTO CDC, what became of the events (see ``CHANGE_COUNTS``).
     """
 
     update_id: str
@@ -32,6 +43,7 @@ class FlowResult:
     will_retry: bool = False
     version: int | None = None
     epoch: int = 0
+    changes: Mapping[str, int] | None = None
 
     @property
     def finished(self) -> bool:
@@ -123,11 +135,23 @@ def _count(
             progress,
             counts=progress.counts + counts,
             seen=progress.seen | {record["id"]},
-            result=replace(progress.result, batches=batches),
+            result=replace(
+                progress.result, batches=batches, changes=_changes_after(progress.result.changes, body)
+            ),
         )
     if status.terminal and not progress.seen:
         return replace(progress, counts=counts)
     return progress
+
+
+def _changes_after(before: Mapping[str, int] | None, body: Mapping[str, Any]) -> Mapping[str, int] | None:
+    metrics = body.get("metrics", {})
+    if "num_tombstones" not in metrics:
+        return before
+    return {
+        name: (before or {}).get(name, 0) + int(metrics.get(metric) or 0)
+        for metric, name in CHANGE_COUNTS.items()
+    }
 
 
 def _counts_of(body: Mapping[str, Any]) -> _Counts | None:

@@ -1,9 +1,15 @@
-"""A table that AUTO CDC writes to takes nothing else: rows that come otherwise would have no sequence."""
+"""Targets of AUTO CDC: they take nothing but changes, since rows that come otherwise would have no sequence.
+
+A query that the target has of its own is its hydration: rows that are upserted once, under the sequence they have.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from headwater.definitions.dataset import Dataset
-from headwater.definitions.flow import Flow
+from headwater.definitions.flow import Flow, FlowKind
 from headwater.errors import InvalidChangeFlow, InvalidExpectation
 
 
@@ -16,7 +22,7 @@ def check_only_changes(flow: Flow, flows: list[Flow]) -> None:
             where=flow.location,
             remedy="Give each a table of its own: what a snapshot does not have is deleted.",
         )
-    other = next((f for f in others if f.changes is None and f.snapshots is None), None)
+    other = next((f for f in others if f.changes is None and f.snapshots is None and not _own_query(f)), None)
     if flow.changes is not None and other is not None:
         raise InvalidChangeFlow(
             f"AUTO CDC: {flow.target!r} takes changes from {flow.name!r}, and rows from {other.name!r}.",
@@ -24,6 +30,40 @@ def check_only_changes(flow: Flow, flows: list[Flow]) -> None:
             remedy=f'Declare the target by dp.create_streaming_table("{flow.target}") without a query. To fill it first, '
             "give the query to a view of its own and add dp.create_auto_cdc_flow(..., source=view, name=..., once=True).",
         )
+
+
+def hydration_name(target: str) -> str:
+    """The name of the flow that a target's own query becomes."""
+    return f"{target}_hydration"
+
+
+def apart_from_changes(flow: Flow, other: Flow) -> Flow | None:
+    """Of two flows with one name: the one that is the target's own query, under the name it has beside changes."""
+    pair = (flow, other) if _own_query(flow) else (other, flow)
+    if flow.target != other.target or not _own_query(pair[0]) or pair[1].changes is None:
+        return None
+    return replace(pair[0], name=hydration_name(flow.target))
+
+
+def hydrated(flows: Iterable[Flow]) -> list[Flow]:
+    """The flows, each query of a target's own turned into the hydration of that target."""
+    found = list(flows)
+    changes = {flow.target: flow.changes for flow in reversed(found) if flow.changes is not None}
+
+    def turned(flow: Flow) -> Flow:
+        wanted = changes.get(flow.target)
+        if wanted is None or not _own_query(flow):
+            return flow
+        upserts = replace(wanted, source="", apply_as_deletes=None, apply_as_truncates=None, hydrates=True)
+        return replace(
+            flow, name=hydration_name(flow.target), once=True, kind=FlowKind.CHANGES, changes=upserts
+        )
+
+    return [turned(flow) for flow in found]
+
+
+def _own_query(flow: Flow) -> bool:
+    return flow.kind is FlowKind.DEFAULT and flow.name in (flow.target, hydration_name(flow.target))
 
 
 def check_no_rules(flow: Flow, dataset: Dataset) -> None:

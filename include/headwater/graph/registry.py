@@ -15,7 +15,7 @@ from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, InvalidExpectation
-from headwater.graph.change_targets import check_only_changes
+from headwater.graph.change_targets import apart_from_changes, check_only_changes, hydrated
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 
@@ -72,6 +72,11 @@ class Registry:
         check_name(flow.name.replace(".", "_"), "flow", flow.location)
         taken = self._flows.get(flow.name)
         if taken is not None:
+            apart = apart_from_changes(flow, taken)
+            if apart is not None:
+                self._flows[flow.name] = taken if flow.function is apart.function else flow
+                self._flows[apart.name] = apart
+                return
             for one, other in ((flow, taken), (taken, flow)):
                 check_only_changes(one, [other])
             raise DuplicateDataset(
@@ -119,7 +124,7 @@ class Registry:
 
     def flows(self) -> list[Flow]:
         """All flows."""
-        return list(self._flows.values())
+        return hydrated(self._flows.values())
 
     def keep(self, datasets: Collection[Dataset]) -> None:
         """Forget every dataset but these, and every flow into another one; their declarations are taken as given here."""

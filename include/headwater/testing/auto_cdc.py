@@ -17,6 +17,8 @@ Predicate = Callable[[Row], bool | None]
 Sequence = Callable[[Row], Any]
 # What a row of a snapshot is told with.
 _AT, _GONE = "__at", "__gone"
+# The value of a column that an event says nothing of.
+_UNSAID: Any = object()
 
 
 def expected_scd1(
@@ -29,6 +31,7 @@ def expected_scd1(
     column_list: Collection[str] | None = None,
     except_column_list: Collection[str] = (),
     ignore_null_updates: bool | Collection[str] = False,
+    columns_to_update: str | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of a type 1 target after all ``events``, ordered by key.
 
@@ -39,9 +42,12 @@ def expected_scd1(
         apply_as_deletes: tells a delete by its row; so does ``apply_as_truncates`` for a truncate.
         column_list: the columns of the target; else all but ``except_column_list``.
         ignore_null_updates: whether (or for which columns) a null leaves the value as it was.
+        columns_to_update: the column with the names of those that an event says something of (None: all).
     """
-    winner = _winner_by_column if ignore_null_updates else _winner
-    by_key, cleared = _sorted(events, keys, sequence_by, apply_as_deletes, apply_as_truncates, winner)
+    winner = _winner_by_column if ignore_null_updates or columns_to_update else _winner
+    by_key, cleared = _sorted(
+        events, keys, sequence_by, apply_as_deletes, apply_as_truncates, winner, columns_to_update
+    )
     rows = []
     for history in by_key.values():
         alive = [(at, row) for at, row in history if cleared is None or at >= cleared]
@@ -140,6 +146,7 @@ def _sorted(
     is_delete: Predicate | None,
     is_truncate: Predicate | None,
     winner: Callable[[list[Row | None]], Row | None],
+    selecting: str | None = None,
 ) -> tuple[dict[Any, list[tuple[Any, Row | None]]], Any]:
     """For each key its events, oldest first, one per sequence (a delete is None); and the last truncate."""
     sequence: Sequence = (lambda row: row[sequence_by]) if isinstance(sequence_by, str) else sequence_by
@@ -151,11 +158,20 @@ def _sorted(
             cleared = at if cleared is None else max(cleared, at)
             continue
         deleted = is_delete is not None and is_delete(row)
-        found[tuple(row[key] for key in keys)][at].append(None if deleted else row)
+        found[tuple(row[key] for key in keys)][at].append(None if deleted else _said(row, selecting, keys))
     ordered = sorted(found.items(), key=lambda item: _comparable(item[0]))
     return {
         key: [(at, winner(same)) for at, same in sorted(events.items())] for key, events in ordered
     }, cleared
+
+
+def _said(row: Row, selecting: str | None, keys: Collection[str]) -> Row:
+    """An event without what it says nothing of."""
+    if selecting is None:
+        return row
+    chosen = row[selecting]
+    told = {name: value for name, value in row.items() if name != selecting}
+    return {n: v if chosen is None or n in keys or n in chosen else _UNSAID for n, v in told.items()}
 
 
 def _winner(same: list[Row | None]) -> Row | None:
@@ -167,8 +183,10 @@ def _winner_by_column(same: list[Row | None]) -> Row | None:
     rows = [row for row in same if row is not None]
     if len(rows) < len(same):
         return None
+    said = {name: [row[name] for row in rows if row[name] is not _UNSAID] for name in rows[0]}
     return {
-        name: max((row[name] for row in rows), key=lambda value: _comparable([value])) for name in rows[0]
+        name: max(values, key=lambda value: _comparable([value]), default=_UNSAID)
+        for name, values in said.items()
     }
 
 
@@ -186,8 +204,10 @@ def _columns(
 def _written(
     state: Mapping[str, Any] | None, row: Row, names: list[str], ignore_nulls: bool | Collection[str]
 ) -> dict[str, Any]:
-    def kept(name: str) -> bool:
+    def value(name: str) -> Any:
         ignored = ignore_nulls if isinstance(ignore_nulls, bool) else name in ignore_nulls
-        return row[name] is None and ignored and state is not None
+        if row[name] is _UNSAID or (row[name] is None and ignored):
+            return None if state is None else state[name]
+        return row[name]
 
-    return {name: state[name] if kept(name) and state is not None else row[name] for name in names}
+    return {name: value(name) for name in names}

@@ -80,6 +80,8 @@ def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) ->
         side = SideTable(spark, target.memory / "events")
         side.recover(target.path)
         side.expire(target.retention, module.EXPIRES)
+        if module is merge_latest:
+            merge_latest.compact(side, columns)
 
 
 def check_unchanged(
@@ -131,7 +133,7 @@ def check_unchanged(
 def _module(columns: ChangeColumns) -> Any:
     if columns.history:
         return merge_history
-    return merge_by_column if columns.ignored else merge_latest
+    return merge_by_column if columns.by_column else merge_latest
 
 
 def _merge(columns: ChangeColumns) -> Any:

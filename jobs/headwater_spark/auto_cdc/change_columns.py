@@ -20,6 +20,10 @@ from headwater_spark.schemas import stored_schema
 START_AT, END_AT = "__START_AT", "__END_AT"
 # Names that the engine gives to columns of its own; no column of a source may begin so.
 OWN = "__hw_"
+_HYDRATION = (
+    "The target's own query fills it before the changes: give its rows the columns that the changes have, the sequence too "
+    '(F.lit(0).alias("version") is older than every change).'
+)
 SEQUENCE, DELETE, TRUNCATE = f"{OWN}sequence", f"{OWN}delete", f"{OWN}truncate"
 
 
@@ -28,7 +32,8 @@ class ChangeColumns:
     """A change flow over a source of known columns. Expressions are columns over the source's rows.
 
     ``sequence_column``: the target's column that holds the sequence, where there is one (``sequence_by`` is a plain
-    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was.
+    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of the
+    columns that an event says something of, where it does not of all.
     """
 
     keys: tuple[str, ...]
@@ -41,6 +46,12 @@ class ChangeColumns:
     history: bool
     tracked: tuple[str, ...]
     ignored: tuple[str, ...]
+    selected: Column | None = None
+
+    @property
+    def by_column(self) -> bool:
+        """Whether an event may leave single values as they were."""
+        return bool(self.ignored) or self.selected is not None
 
     @property
     def names(self) -> list[str]:
@@ -70,7 +81,7 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         InvalidChangeFlow: an unknown column, an expression that does not fit, columns that exclude each other.
     """
     schema = frame.schema
-    reading = _Reading(frame, where)
+    reading = _Reading(frame, where, lenient=flow.hydrates)
     keys = reading.names(flow.keys, "keys")
     if not keys:
         raise _wrong("keys are needed: the columns that tell which row an event is about", where)
@@ -82,8 +93,6 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
     sequence_column = reading.plain_name(flow.sequence_by)
     ignored = _ignored(flow, reading, values, where)
-    if truncate is not None and ignored:
-        raise _wrong("apply_as_truncates can't be combined with ignored nulls yet", where)
     sequence_type = frame.select(sequence.alias("s")).schema[0].dataType
     if not orderable(sequence_type):
         raise _wrong(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
@@ -98,6 +107,7 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         flow.history,
         tuple(_tracked(flow, reading, values, where)),
         tuple(ignored),
+        _selected(flow, reading, ignored, where),
     )
 
 
@@ -113,7 +123,9 @@ def orderable(kind: DataType) -> bool:
 class _Reading:
     """Names and expressions as users give them, read against one schema."""
 
-    def __init__(self, frame: DataFrame, where: object) -> None:
+    def __init__(self, frame: DataFrame, where: object, *, lenient: bool = False) -> None:
+        # Lenient: a list may name columns that are not there.
+        self._lenient = lenient
         self._frame = frame
         self._by_lower = {name.lower(): name for name in frame.columns}
         self._where = where
@@ -131,6 +143,8 @@ class _Reading:
         found = []
         for item in given or ():
             name = self.plain_name(item)
+            if name is None and self._lenient and argument != "keys":
+                continue
             if name is None:
                 near = difflib.get_close_matches(str(item), self._frame.columns, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -150,15 +164,22 @@ class _Reading:
         try:
             self._frame.select(column)
         except PySparkException as error:
-            raise _wrong(f"{argument} does not fit the source: {describe(error)}", self._where) from None
+            remedy = _HYDRATION if self._lenient else ""
+            raise _wrong(
+                f"{argument} does not fit the source: {describe(error)}", self._where, remedy
+            ) from None
         return column
+
+    def type_of(self, column: Column) -> str:
+        """The type of an expression over the source."""
+        return self._frame.select(column).schema[0].dataType.simpleString()
 
     def condition(self, given: Any, argument: str) -> Column | None:
         """A condition over the source, None where none was given."""
         if given is None:
             return None
         column = self.expression(given, argument)
-        if self._frame.select(column).schema[0].dataType.simpleString() not in ("boolean", "void"):
+        if self.type_of(column) not in ("boolean", "void"):
             raise _wrong(f"{argument} is no condition", self._where)
         return column
 
@@ -172,6 +193,8 @@ def _chosen(
         names = reading.names(flow.columns, "column_list")
     else:
         left_out = reading.names(flow.except_columns, "except_column_list")
+        if flow.columns_to_update is not None:  # it tells of the event, not of the row
+            left_out.append(reading.plain_name(flow.columns_to_update) or "")
         names = [name for name in schema.names if name not in left_out]
     missing = [key for key in keys if key not in names]
     if missing:
@@ -196,6 +219,19 @@ def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
     return [name for name in values if name not in left_out] if wanted else []
 
 
+def _selected(flow: ChangeFlow, reading: _Reading, ignored: list[str], where: object) -> Column | None:
+    if flow.columns_to_update is None or flow.hydrates:
+        return None
+    if ignored:
+        raise _wrong("columns_to_update and ignore_null_updates exclude each other", where)
+    if flow.history:
+        raise _wrong("columns_to_update needs type 1", where)
+    names = reading.expression(flow.columns_to_update, "columns_to_update")
+    if reading.type_of(names) != "array<string>":
+        raise _wrong("columns_to_update is no column of lists of names", where)
+    return F.transform(names, F.lower)
+
+
 def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
     if flow.tracked_columns is not None and flow.untracked_columns is not None:
         raise _wrong(
@@ -211,5 +247,7 @@ def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
     return [name for name in values if name not in left_out]
 
 
-def _wrong(what: str, where: object) -> InvalidChangeFlow:
-    return InvalidChangeFlow(f"AUTO CDC: {what}.", where=where, remedy="Correct the call's arguments.")
+def _wrong(what: str, where: object, remedy: str = "") -> InvalidChangeFlow:
+    return InvalidChangeFlow(
+        f"AUTO CDC: {what}.", where=where, remedy=remedy or "Correct the call's arguments."
+    )

@@ -16,7 +16,7 @@ from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNC
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
 
-ROW, COUNT = f"{OWN}row", f"{OWN}count"
+ROW, COUNT, SELECTED = f"{OWN}row", f"{OWN}count", f"{OWN}selected"
 _NO_SEQUENCE, _NO_KEY = f"{OWN}no_sequence", f"{OWN}no_key"
 
 
@@ -108,6 +108,7 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
         (columns.delete & ~truncates).alias(DELETE),
         truncates.alias(TRUNCATE),
         row.alias(ROW),
+        *([columns.selected.alias(SELECTED)] if columns.selected is not None else []),
     )
 
 
@@ -121,7 +122,7 @@ def _reduced(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     ]
     rank = F.struct(SEQUENCE, DELETE, comparable(F.col(ROW), row_type(columns)))
     winner = F.max_by(F.struct(SEQUENCE, DELETE, ROW), rank).alias("winner")
-    if not columns.history and not columns.ignored:
+    if not columns.history and not columns.by_column:
         grouped = events.groupBy(*keys, TRUNCATE).agg(winner, *counts)
     elif columns.history:
         grouped = events.groupBy(*keys, TRUNCATE, F.col(SEQUENCE).alias("at")).agg(winner, *counts).drop("at")

@@ -12,37 +12,42 @@ from pyspark.sql.types import AtomicType, DataType
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.literals import encoded, literal
 
-_LOW, _HIGH = "low", "high"
-
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Where the first key of a batch's rows lies; ``bounds`` is None where files can't be skipped by it."""
+    """Where the keys of a batch's rows lie, key by key. ``bounds`` has those by which files can be skipped."""
 
-    key: str
-    bounds: tuple[Column, Column] | None
+    bounds: tuple[tuple[str, Column, Column], ...]
 
     @classmethod
     def of(cls, columns: ChangeColumns, found: Any) -> KeyRange:
         """The range in the row that ``range_facts`` were aggregated to."""
-        key, kind = columns.keys[0], columns.type_of(columns.keys[0])
-        known = _LOW in found and found[_LOW] is not None
-        return cls(key, (literal(found[_LOW], kind), literal(found[_HIGH], kind)) if known else None)
+        bounds = []
+        for number, key in enumerate(columns.keys):
+            kind, low = columns.type_of(key), f"low{number}"
+            if low in found and found[low] is not None:
+                bounds.append((key, literal(found[low], kind), literal(found[f"high{number}"], kind)))
+        return cls(tuple(bounds))
 
     def meets(self, table: str) -> Column:
         """A condition that all of ``table``'s rows about the batch's keys meet."""
-        if self.bounds is None:
-            return F.lit(True)
-        return F.col(f"{table}.`{self.key}`").between(*self.bounds)
+        whole = F.lit(True)
+        for key, low, high in self.bounds:
+            whole = whole & F.col(f"{table}.`{key}`").between(low, high)
+        return whole
 
 
 def range_facts(columns: ChangeColumns) -> list[Column]:
     """The aggregates that a KeyRange is made of."""
-    kind = columns.type_of(columns.keys[0])
-    if not _has_statistics(kind):
-        return []
-    key = F.col(f"`{columns.keys[0]}`")
-    return [encoded(F.min(key), kind).alias(_LOW), encoded(F.max(key), kind).alias(_HIGH)]
+    facts = []
+    for number, key in enumerate(columns.keys):
+        kind, value = columns.type_of(key), F.col(f"`{key}`")
+        if _has_statistics(kind):
+            facts += [
+                encoded(F.min(value), kind).alias(f"low{number}"),
+                encoded(F.max(value), kind).alias(f"high{number}"),
+            ]
+    return facts
 
 
 def _has_statistics(kind: DataType) -> bool:

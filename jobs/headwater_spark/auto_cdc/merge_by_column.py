@@ -1,6 +1,6 @@
 """Type 1 where a NULL leaves the value as it was: each column by itself keeps what its greatest event said.
 
-The side table has, for every key, the last delete, the last upsert, and the sequence of each column's value. A column of
+The side table has, for every key (and for none: the last truncate), the last delete, the last upsert, and the sequence of each column's value. A column of
 structs counts field by field; arrays and maps count whole.
 """
 
@@ -14,8 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
-from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable
+from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
+from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
+from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
 
@@ -32,9 +34,15 @@ def merge_by_column(
     """Merge a batch into a type 1 target whose columns are decided one by one."""
     columns = batch.columns
     leaves = list(_leaves(columns))
-    state = _state(batch, leaves, side.read(), target).persist()
+    known = side.read()
+    cleared = last_truncate(batch, known, WRITTEN_AT)
+    if known is not None:
+        known = known.where(~about_no_key(columns.keys))
+    state = _state(batch, leaves, known, target, cleared).persist()
     try:
-        _remember(state, columns, side, transaction)
+        alive, dead = state.agg(F.count_if(~F.col(DELETE)), F.count_if(DELETE)).collect()[0]
+        transaction = with_counts(transaction, batch, upserts=alive, tombstones=dead)
+        _remember(state, batch, side, transaction, cleared)
         _merge(batch, state, target, transaction)
     finally:
         state.unpersist()
@@ -61,7 +69,11 @@ def _fields(above: Path, kind: StructType) -> Iterator[tuple[Path, DataType]]:
 
 
 def _state(
-    batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], known: DataFrame | None, target: DeltaTable
+    batch: ChangeBatch,
+    leaves: list[tuple[Path, DataType, bool]],
+    known: DataFrame | None,
+    target: DeltaTable,
+    cleared: Column | None,
 ) -> DataFrame:
     """For each key of the batch: what was known joined with what the batch says, decided."""
     columns, keys = batch.columns, [F.col(f"`{key}`") for key in batch.columns.keys]
@@ -73,12 +85,14 @@ def _state(
     for number, (path, kind, ignored) in enumerate(leaves):
         value = _at(F.col(ROW), path)
         speaks = upsert & value.isNotNull() if ignored else upsert
+        if columns.selected is not None:  # no list means every column
+            speaks = speaks & F.coalesce(F.array_contains(SELECTED, path[0].lower()), F.lit(True))
         order = F.when(speaks, F.struct(F.col(SEQUENCE).alias("at"), comparable(value, kind).alias("value")))
         said += [F.max_by(F.when(speaks, value), order).alias(f"v{number}"), F.max(order).alias(f"o{number}")]
     reduced = batch.events.groupBy(*keys).agg(*said)
     joined = _with_known(reduced, batch, leaves, known)
     joined = _with_rows(joined, batch, leaves, target)
-    return _decided(joined, columns, leaves)
+    return _decided(joined, columns, leaves, cleared)
 
 
 def _with_known(
@@ -98,11 +112,13 @@ def _with_known(
         ).alias(name)
         for name, (path, _, _) in zip(names, leaves, strict=True)
     ]
-    about = known.alias("k").where(batch.prunes("k")).select(
+    # A truncate is about every key that is known.
+    clears = batch.cleared_at is not None
+    about = known.alias("k").where(F.lit(True) if clears else batch.prunes("k")).select(
         *(F.col(f"`{key}`") for key in keys),
         F.col(DELETED_AT).alias("known_deleted"), F.col(WRITTEN_AT).alias("known_written"), *at,
     )  # fmt: skip
-    return reduced.join(about, keys, "left")
+    return reduced.join(about, keys, "full" if clears else "left")
 
 
 def _with_rows(
@@ -117,15 +133,24 @@ def _with_rows(
         )
         for number, (path, kind, _) in enumerate(leaves)
     ]
-    held = rows.alias("t").where(batch.prunes("t")).select(
+    pruned = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
+    held = rows.alias("t").where(pruned).select(
         *(F.col(f"`{key}`") for key in keys), F.lit(True).alias(_ROW_HERE), *here
     )  # fmt: skip
     return joined.join(held, keys, "left")
 
 
 def _decided(
-    joined: DataFrame, columns: ChangeColumns, leaves: list[tuple[Path, DataType, bool]]
+    joined: DataFrame,
+    columns: ChangeColumns,
+    leaves: list[tuple[Path, DataType, bool]],
+    cleared: Column | None,
 ) -> DataFrame:
+    def holds_at(moment: Column) -> Column:
+        """Whether what was said then still holds, after the deletes and truncates that are known."""
+        holds = moment.isNotNull() & (deleted.isNull() | (moment > deleted))
+        return holds if cleared is None else holds & (moment >= cleared)
+
     deleted = F.greatest("known_deleted", "batch_deleted")
     written = F.greatest("known_written", "batch_written")
     values: dict[Path, Column] = {}
@@ -138,10 +163,10 @@ def _decided(
         )
         takes = F.coalesce(F.col(f"o{number}") > old, F.col(f"o{number}").isNotNull())
         found_at = F.when(takes, F.col(f"o{number}.at")).otherwise(old_at)
-        holds = found_at.isNotNull() & (deleted.isNull() | (found_at > deleted))
+        holds = holds_at(found_at)
         values[path] = F.when(holds, F.when(takes, F.col(f"v{number}")).otherwise(F.col(f"t{number}")))
         at.append(F.when(holds, found_at).alias(_label(path)))
-    alive = written.isNotNull() & (deleted.isNull() | (written > deleted))
+    alive = holds_at(written)
     row = [_built((field.name,), field.dataType, values).alias(field.name)
            for field in columns.fields if field.name not in columns.keys]  # fmt: skip
     return joined.select(
@@ -155,8 +180,13 @@ def _decided(
 
 
 def _remember(
-    state: DataFrame, columns: ChangeColumns, side: SideTable, transaction: BatchTransaction
+    state: DataFrame,
+    batch: ChangeBatch,
+    side: SideTable,
+    transaction: BatchTransaction,
+    cleared: Column | None,
 ) -> None:
+    columns = batch.columns
     rows = state.select(
         *(F.col(f"`{key}`") for key in columns.keys),
         DELETED_AT,
@@ -164,12 +194,17 @@ def _remember(
         COLUMNS_AT,
         F.lit(False).alias(GONE),
     )
-    side.merge(rows, list(columns.keys), transaction)
+    if batch.cleared_at is not None and cleared is not None:
+        nothing = {name: F.lit(None).cast(rows.schema[name].dataType) for name in (DELETED_AT, COLUMNS_AT)}
+        row = {WRITTEN_AT: cleared, GONE: F.lit(False), **nothing}
+        rows = rows.unionByName(truncate_row(side.spark, batch, row))
+    within = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
+    side.merge(rows, list(columns.keys), transaction, within)
 
 
 def _merge(batch: ChangeBatch, state: DataFrame, target: DeltaTable, transaction: BatchTransaction) -> None:
     columns = batch.columns
-    on = batch.prunes("t")
+    on = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
     for key in columns.keys:
         on = on & (F.col(f"t.`{key}`") == F.col(f"s.`{key}`"))
     values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in columns.names}

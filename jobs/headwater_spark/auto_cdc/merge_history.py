@@ -17,6 +17,7 @@ from pyspark.sql.types import DataType, StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, OWN, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, flat, row_type
+from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
@@ -37,7 +38,7 @@ def merge_history(
     known = _known(batch, side.read(), shown)
     groups = _groups(_events(batch, shown, known), columns).persist()
     try:
-        _remember(batch, groups, known, side, transaction)
+        transaction = _remember(batch, groups, known, side, transaction)
         _merge(batch, groups, shown, target, transaction)
     finally:
         groups.unpersist()
@@ -154,7 +155,7 @@ def _remember(
     known: DataFrame | None,
     side: SideTable,
     transaction: BatchTransaction,
-) -> None:
+) -> BatchTransaction:
     columns = batch.columns
     kind = row_type(columns)
     single = F.size(_EVENTS) == 1
@@ -184,10 +185,15 @@ def _remember(
         )
     changes = changes.persist()
     try:
-        if not changes.isEmpty():
-            side.merge(changes, identity, transaction)
+        counts = [F.count(F.lit(1)), F.count_if(F.col(DELETE) & ~F.col(GONE))]
+        count, tombstones = changes.agg(*counts).collect()[0]
+        # No event is ignored for being late: it finds its place in the history.
+        transaction = with_counts(transaction, batch, upserts=None, tombstones=tombstones)
+        if count:
+            side.merge(changes, identity, transaction, batch.prunes("t"))
     finally:
         changes.unpersist()
+    return transaction
 
 
 def _merge(

@@ -1,7 +1,7 @@
 """Type 1: the row of each key as its greatest event left it.
 
 Where the target keeps the sequence in a column, rows carry their own, and only deletes are remembered beside it. Else the
-side table has the sequence of every key.
+side table has the sequence of every key. It is only added to: of the rows of a key the greatest holds.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, flat
-from headwater_spark.auto_cdc.literals import encoded, literal
-from headwater_spark.auto_cdc.side_table import GONE, SideTable
+from headwater_spark.auto_cdc.change_metrics import with_counts
+from headwater_spark.auto_cdc.side_table import RECORDED_AT, SideTable
+from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
 
@@ -28,25 +29,33 @@ def merge_latest(
 ) -> None:
     """Merge a batch into a type 1 target."""
     known = side.read()
-    cleared_at = _cleared_at(batch, known)
-    live = _undecided(batch, known, cleared_at).persist()
+    cleared_at = last_truncate(batch, known, AT)
+    live = _undecided(batch, known, cleared_at)
+    kept = live.persist() if known is not None else None
     try:
+        tombstones = live.where(DELETE).count() if batch.deletes else 0
+        transaction = with_counts(
+            transaction, batch, upserts=batch.kept - batch.deletes, tombstones=tombstones
+        )
         _remember(batch, live, side, transaction, cleared_at)
         _merge(batch, live, known, target, transaction, cleared_at)
     finally:
-        live.unpersist()
+        if kept is not None:
+            kept.unpersist()
 
 
-def _cleared_at(batch: ChangeBatch, known: DataFrame | None) -> Column | None:
-    """The last truncate of all time, where this batch or an earlier one had one."""
-    if batch.columns.truncate is None:
-        return None
-    kind = batch.columns.sequence_type
-    found = [batch.cleared_at] if batch.cleared_at is not None else []
+def compact(side: SideTable, columns: ChangeColumns) -> None:
+    """Leave one row of each key in the side table, where it has grown."""
+    known = side.read()
     if known is not None:
-        row = known.where(_all_null(batch.columns.keys)).select(encoded(F.col(AT), kind)).first()
-        found += [literal(row[0], kind)] if row is not None else []
-    return found[0] if len(found) == 1 else F.greatest(*found) if found else None
+        side.compact(_greatest(known, list(columns.keys), RECORDED_AT))
+
+
+def _greatest(known: DataFrame, keys: list[str], *also: str) -> DataFrame:
+    """What holds of each key. At one sequence a delete is greater."""
+    names = [F.col(f"`{key}`") for key in keys]
+    last = known.groupBy(*names).agg(F.max(F.struct(AT, DELETED, *also)).alias("last"))
+    return last.select(*names, "last.*")
 
 
 def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column | None) -> DataFrame:
@@ -58,7 +67,7 @@ def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column |
         return events.withColumn(_TIE, F.lit(False))
     asked = F.broadcast(events.select(*(F.col(f"`{key}`") for key in keys)))
     about = known.alias("k").where(batch.prunes("k")).join(asked, keys, "left_semi")
-    joined = events.join(about.select(*(F.col(f"`{k}`") for k in keys), AT, DELETED), keys, "left")
+    joined = events.join(_greatest(about, keys), keys, "left")
     tie = F.col(AT).isNotNull() & (F.col(SEQUENCE) == F.col(AT))
     newer = F.col(AT).isNull() | (F.col(SEQUENCE) > F.col(AT)) | (tie & ~F.col(DELETED))
     return joined.where(newer).withColumn(_TIE, tie & ~F.col(DELETE)).drop(AT, DELETED)
@@ -80,13 +89,11 @@ def _remember(
         *(F.col(f"`{key}`") for key in keys),
         F.col(SEQUENCE).alias(AT),
         F.col(DELETE).alias(DELETED),
-        F.lit(False).alias(GONE),
     )
     if batch.cleared_at is not None and cleared_at is not None:
-        nothing = [F.lit(None).cast(batch.columns.type_of(key)).alias(key) for key in keys]
-        flags = [F.lit(False).alias(DELETED), F.lit(False).alias(GONE)]
-        rows = rows.unionByName(side.spark.range(1).select(*nothing, cleared_at.alias(AT), *flags))
-    side.merge(rows, keys, transaction)
+        truncate = {AT: cleared_at, DELETED: F.lit(False)}
+        rows = rows.unionByName(truncate_row(side.spark, batch, truncate))
+    side.append(rows, transaction)
 
 
 def _merge(
@@ -120,7 +127,7 @@ def _merge(
 def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> DataFrame:
     """The keys that a truncate takes away: those whose last event is older, and that no event of the batch is about."""
     keys = list(batch.columns.keys)
-    older = known.where(~F.col(DELETED) & ~_all_null(batch.columns.keys))
+    older = _greatest(known.where(~about_no_key(batch.columns.keys)), keys).where(~F.col(DELETED))
     assert batch.cleared_at is not None
     older = older.where(F.col(AT) < batch.cleared_at)
     gone = older.join(events.select(*(F.col(f"`{key}`") for key in keys)), keys, "left_anti")
@@ -159,7 +166,3 @@ def _all(conditions: list[Column]) -> Column:
     for condition in conditions[1:]:
         whole = whole & condition
     return whole
-
-
-def _all_null(keys: tuple[str, ...]) -> Column:
-    return _all([F.col(f"`{key}`").isNull() for key in keys])

@@ -1,14 +1,15 @@
 """What AUTO CDC must remember and readers shall not see: tombstones, sequences, superseded events.
 
-It lies in a Delta table of its own beside the target. A batch commits here first and to the target second, both under
-the batch's transaction id. A crash between the two leaves this table one commit ahead; ``recover`` takes that commit back,
+It lies in a Delta table of its own beside the target. A batch commits here first and to the target second, and tells both
+which batch it is. A crash between the two leaves this table one commit ahead; ``recover`` takes that commit back,
 so that every batch is decided over the state before it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,13 +18,12 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType, TimestampType
+from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
 from headwater_spark.execution.sink_commits import has_transaction
-from headwater_spark.execution.targets.delta_merge import committing
 
 RECORDED_AT = f"{OWN}recorded_at"
 # Of a row that is to be removed.
@@ -31,6 +31,8 @@ GONE = f"{OWN}gone"
 # The property with which a table says how long deletes are remembered; the default is Lakeflow's two days.
 RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 RETENTION = timedelta(days=2)
+# From so many files on, a table that is only added to is written anew at the start of a run.
+MANY_FILES = 50
 
 
 @dataclass(frozen=True)
@@ -52,25 +54,45 @@ class SideTable:
         version = self._log().version()
         return self.spark.read.format("delta").option("versionAsOf", version).load(str(self.path))
 
-    def merge(self, changes: DataFrame, keys: Sequence[str], transaction: BatchTransaction) -> None:
-        """Put ``changes`` in the place of the rows with the same keys; those whose ``__hw_gone`` is true are removed."""
-        schema = StructType([*changes.drop(GONE).schema.fields, StructField(RECORDED_AT, TimestampType())])
-        if not self.exists:
-            DeltaTable.createIfNotExists(self.spark).location(str(self.path)).addColumns(
-                _nullable(schema)
-            ).execute()
+    def append(self, rows: DataFrame, transaction: BatchTransaction) -> None:
+        """Add rows beside those with the same keys; a merge would take several times as long."""
+        rows = rows.withColumn(RECORDED_AT, F.current_timestamp()).coalesce(1)
+        self._make(rows.schema)
+        writer = rows.write.format("delta").mode("append").option("mergeSchema", "true")
+        writer.option("userMetadata", transaction.user_metadata).save(str(self.path))
+
+    def merge(
+        self, changes: DataFrame, keys: Sequence[str], transaction: BatchTransaction, within: Column
+    ) -> None:
+        """Put ``changes`` in the place of the rows with the same keys; those whose ``__hw_gone`` is true are removed.
+
+        ``within``: a condition that all such rows of ``t`` meet, for files to be skipped by.
+        """
         source = changes.withColumn(RECORDED_AT, F.current_timestamp())
+        schema = source.drop(GONE).schema
+        self._make(schema)
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
         values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in schema.names}
         merge = (
-            DeltaTable.forPath(self.spark, str(self.path)).alias("t").merge(source.alias("s"), same)
+            DeltaTable.forPath(self.spark, str(self.path)).alias("t").merge(source.alias("s"), F.expr(same) & within)
             .withSchemaEvolution()
             .whenMatchedDelete(f"s.{GONE}")
             .whenMatchedUpdate(set=values)
             .whenNotMatchedInsert(f"NOT s.{GONE}", values=values)
         )  # fmt: skip
-        with committing(self.spark, transaction):
+        with _telling(self.spark, transaction):
             merge.execute()
+
+    def _make(self, schema: StructType) -> None:
+        # As a version of its own: what a batch adds must have one before it to go back to.
+        if not self.exists:
+            table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
+            table.addColumns(_nullable(schema)).execute()
+
+    def compact(self, rows: DataFrame) -> None:
+        """Put ``rows``, which say the same, in the place of all where the table has many files."""
+        if len(self._log().file_uris()) > MANY_FILES:
+            rows.coalesce(1).write.format("delta").mode("overwrite").save(str(self.path))
 
     def recover(self, target: Path) -> None:
         """Take back the last commit if the target never got the batch that it was part of."""
@@ -101,6 +123,21 @@ class SideTable:
         from deltalake import DeltaTable as LogReader
 
         return LogReader(str(self.path))
+
+
+@contextmanager
+def _telling(session: SparkSession, transaction: BatchTransaction) -> Iterator[None]:
+    """Let the commit inside the block say which batch it is of.
+
+    It takes no transaction of Delta's: after a commit was taken back, Delta would still know it, and would leave out the
+    repetition.
+    """
+    setting = "spark.databricks.delta.commitInfo.userMetadata"
+    try:
+        session.conf.set(setting, transaction.user_metadata)
+        yield
+    finally:
+        session.conf.unset(setting)
 
 
 def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:

@@ -18,6 +18,7 @@ from headwater.event_log.stream_progress import (
     stream_metrics,
     stream_progress,
 )
+from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
@@ -154,6 +155,7 @@ class BatchRecords:
                     "num_upserted_rows": commit.upserted if commit else None,
                     "num_deleted_rows": commit.deleted if commit else None,
                     **measures,
+                    **change_metrics(commit),
                 },
                 dropped=dropped,
                 expectations=rules,

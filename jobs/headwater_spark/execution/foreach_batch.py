@@ -7,7 +7,7 @@ A target is handed the batch and its transaction. Delta targets commit both in o
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +28,10 @@ class BatchTransaction:
     application: str
     batch_id: int
     user_metadata: str
+
+    def telling(self, **more: Any) -> BatchTransaction:
+        """The same transaction, with more in its metadata."""
+        return replace(self, user_metadata=json.dumps({**json.loads(self.user_metadata), **more}))
 
 
 class BatchTarget(Protocol):

@@ -13,10 +13,11 @@ from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
+from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import has_transaction, latest_version
+from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
 from headwater_spark.execution.stream_start import change_target
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.user_function import UserFunction
@@ -72,7 +73,10 @@ def _append(
     else:
         _write(dataset, frame, table, transaction, context.pipeline.evaluation.find_table)
     quality = read_quality(observation.get, dataset.expectations)
-    written = quality.rows - quality.dropped
+    commit = (
+        SinkCommits(table, application).find(0) if flow.changes is not None and table is not None else None
+    )
+    written = commit.rows if commit is not None else quality.rows - quality.dropped
     outcome.add_batch(
         input_rows=quality.rows,
         output_rows=written,
@@ -83,7 +87,13 @@ def _append(
         outcome,
         FlowStatus.RUNNING,
         f"{flow.name} appended {written} rows, once.",
-        metrics={"num_input_rows": quality.rows, "num_output_rows": written},
+        metrics={
+            "num_input_rows": quality.rows,
+            "num_output_rows": written,
+            "num_upserted_rows": commit.upserted if commit else None,
+            "num_deleted_rows": commit.deleted if commit else None,
+            **change_metrics(commit),
+        },
         dropped=quality.dropped,
         version=outcome.version,
     )

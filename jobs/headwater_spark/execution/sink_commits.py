@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True)
 class SinkCommit:
-    """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` went."""
+    """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` went.
+
+    ``told``: the metadata that its writer gave it.
+    """
 
     version: int
     rows: int
     timestamp: int
     upserted: int | None = None
     deleted: int | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SinkCommits:
@@ -73,11 +78,20 @@ def _commit(version: int, info: dict[str, Any]) -> SinkCommit:
         name: int(value) for name, value in info.get("operationMetrics", {}).items() if str(value).isdigit()
     }
     timestamp = int(info.get("timestamp", 0))
+    told = _told(info.get("userMetadata"))
     if info.get("operation") != "MERGE":
-        return SinkCommit(version, metrics.get("numOutputRows", 0), timestamp)
+        return SinkCommit(version, metrics.get("numOutputRows", 0), timestamp, told=told)
     # Rows that a merge only copied from one file to another are in its numOutputRows too.
     upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
-    return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0))
+    return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0), told)
+
+
+def _told(user_metadata: str | None) -> Mapping[str, Any]:
+    try:
+        told = json.loads(user_metadata or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def latest_version(table: Path) -> int:

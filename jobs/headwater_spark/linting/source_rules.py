@@ -68,7 +68,8 @@ def streams_of_changing_tables(case: FlowCase) -> Iterator[Finding]:
             continue
         modes = case.pipeline.evaluation.output_modes
         if source.kind is SourceKind.DATASET and any(
-            flow.name in modes and modes[flow.name].name != "append"
+            flow.snapshots is not None or flow.changes is not None
+            or (flow.name in modes and modes[flow.name].name != "append")
             for flow in case.pipeline.registry.flows() if flow.target == source.name
         ):  # fmt: skip
             yield case.find(

@@ -1,0 +1,63 @@
+"""What comes with a target of AUTO CDC without being declared: the target itself, and views of a history.
+
+``<table>_current`` has the rows that hold now, ``<table>_versions`` all of them; both spell the ends ``valid_from`` and
+``valid_to``. A dataset of the user's with such a name takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.graph.registry import Registry
+
+_ENDS = {"__START_AT": "valid_from", "__END_AT": "valid_to"}
+
+
+def declare_targets(registry: Registry) -> None:
+    """Declare the targets of change flows that nothing declares, as streaming tables."""
+    for flow in registry.flows():
+        if flow.changes is not None and not _has(registry, flow.target):
+            name = registry.dataset_name(flow.target, flow.location)
+            registry.add_dataset(Dataset(flow.target, name, DatasetKind.STREAMING_TABLE, flow.location))
+
+
+def declare_history_views(registry: Registry) -> frozenset[str]:
+    """Declare the views of every history; gives their names."""
+    found = []
+    for flow in registry.flows():
+        changes = flow.snapshots.changes if flow.snapshots is not None else flow.changes
+        if changes is None or not changes.history:
+            continue
+        for suffix, current in (("_current", True), ("_versions", False)):
+            name = registry.canonical(f"{flow.target}{suffix}", flow.location)
+            if not _has(registry, name):
+                _declare(registry, flow, name, _reading(registry, flow.target, current=current))
+                found.append(name)
+    return frozenset(found)
+
+
+def _declare(registry: Registry, flow: Flow, name: str, function: Callable[[], Any]) -> None:
+    qualified = registry.dataset_name(name, flow.location)
+    registry.add_dataset(Dataset(name, qualified, DatasetKind.TEMPORARY_VIEW, flow.location), function)
+    registry.add_flow(Flow(name, name, function, flow.location))
+
+
+def _reading(registry: Registry, target: str, *, current: bool) -> Callable[[], Any]:
+    def read() -> Any:
+        assert registry.reader is not None
+        rows = registry.reader.read_dataset(target)
+        if current:
+            rows = rows.where("__END_AT IS NULL")
+        taken = {name.lower() for name in rows.columns}
+        for column, name in _ENDS.items():
+            rows = rows if name in taken else rows.withColumnRenamed(column, name)
+        return rows
+
+    return read
+
+
+def _has(registry: Registry, name: str) -> bool:
+    return any(dataset.name.lower() == name.lower() for dataset in registry.datasets())

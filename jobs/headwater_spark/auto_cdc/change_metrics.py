@@ -1,0 +1,40 @@
+"""What became of a batch's events, told in the metadata of its commit: so it is known after a crash, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater_spark.auto_cdc.change_events import ChangeBatch
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.sink_commits import SinkCommit
+
+_KEY = "changes"
+
+
+def with_counts(
+    transaction: BatchTransaction, batch: ChangeBatch, *, upserts: int | None, tombstones: int
+) -> BatchTransaction:
+    """The transaction with a batch's counts.
+
+    Args:
+        upserts: rows that the batch would write if nothing newer were known of their keys; None where every event counts.
+        tombstones: deletes that are remembered beside the table.
+    """
+    superseded = batch.received - batch.kept
+    return transaction.telling(
+        **{_KEY: {"superseded": superseded, "upserts": upserts, "tombstones": tombstones}}
+    )
+
+
+def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
+    """The counts of a commit, as metrics of the event log; empty where it is none of AUTO CDC."""
+    counts = commit.told.get(_KEY) if commit is not None else None
+    if commit is None or not isinstance(counts, dict):
+        return {}
+    upserts = counts.get("upserts")
+    late = 0 if upserts is None else max(0, upserts - (commit.upserted or 0))
+    return {
+        "num_late_events": late,
+        "num_superseded_events": counts.get("superseded"),
+        "num_tombstones": counts.get("tombstones"),
+    }
