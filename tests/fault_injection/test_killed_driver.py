@@ -95,6 +95,7 @@ def test_killed_again_and_again(tmp_path: Path):
     _check_tables(case, feed)
     for flow in STREAMS:
         _check_records(case, flow)
+    _check_endings(case)
 
 
 def _kill_again_and_again(
@@ -146,6 +147,22 @@ def _check_tables(case: PipelineCase, feed: Feed) -> None:
 def _totals(rows: list[tuple[int, str, int]], team: str) -> tuple[int, int]:
     points = [row[2] for row in rows if row[1] == team]
     return len(points), sum(points)
+
+
+def _check_endings(case: PipelineCase) -> None:
+    """Every update that got as far as to plan its flows has one end, and so has each of its flows."""
+    endings: Counter[tuple[str, str | None]] = Counter()
+    begun: set[tuple[str, str | None]] = set()
+    for record in case.events(event_type=("flow_progress", "update_progress")):
+        key = (record["origin"]["update_id"], record["origin"]["flow_name"])
+        state = (
+            record["details"].get("flow_progress", {}).get("status")
+            or record["details"]["update_progress"]["state"]
+        )
+        begun.add(key)
+        endings[key] += state in ("COMPLETED", "FAILED", "SKIPPED", "STOPPED", "CANCELED")
+    assert begun
+    assert {key: count for key, count in endings.items() if count != 1} == {}
 
 
 def _check_records(case: PipelineCase, flow: str) -> None:
