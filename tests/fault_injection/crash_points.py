@@ -10,16 +10,18 @@ from pathlib import Path
 
 from tests.pipeline_case import PipelineCase
 
+from headwater.checkpoints.layout import change_memory
 from headwater.event_log.event import event_table
 from headwater_spark.execution.sink_commits import latest_version
 
 Moment = Callable[[], bool]
 STREAMS = ("bronze", "doubled", "running")
+MERGED = ("latest", "history")
 
 
 def planned(case: PipelineCase, chance: random.Random) -> Moment:
     """A batch has its offsets and is not committed: before, while or after its rows are written."""
-    folder = case.checkpoint(chance.choice(STREAMS)).epoch_folder(0)
+    folder = case.checkpoint(chance.choice((*STREAMS, *MERGED))).epoch_folder(0)
     start, pause = _last(folder / "offsets"), chance.uniform(0, 0.4)
 
     def met() -> bool:
@@ -34,7 +36,7 @@ def planned(case: PipelineCase, chance: random.Random) -> Moment:
 
 def written(case: PipelineCase, chance: random.Random) -> Moment:
     """A batch's rows are in the table, and Spark has not yet marked it as done."""
-    name = chance.choice(STREAMS)
+    name = chance.choice((*STREAMS, *MERGED))
     commits = case.checkpoint(name).epoch_folder(0) / "commits"
     seen = latest_version(case.table(name))
 
@@ -46,6 +48,23 @@ def written(case: PipelineCase, chance: random.Random) -> Moment:
         seen = newest
         batch = _batch(case.table(name) / "_delta_log" / f"{newest:020d}.json")
         return batch is not None and batch > _last(commits)
+
+    return met
+
+
+def remembered(case: PipelineCase, chance: random.Random) -> Moment:
+    """Changes are in the table beside their target, and not in the target yet."""
+    name = chance.choice(MERGED)
+    side = change_memory(case.project().state_folder, name) / "events"
+    pause = chance.uniform(0, 0.3)
+    before = latest_version(side)
+
+    def met() -> bool:
+        # Its first version is the empty table.
+        if max(latest_version(side), 0) <= max(before, 0):
+            return False
+        time.sleep(pause)
+        return True
 
     return met
 
@@ -84,7 +103,7 @@ def any_time(_case: PipelineCase, chance: random.Random) -> Moment:
     return lambda: time.monotonic() >= moment
 
 
-POINTS = (planned, written, refreshing, unrecorded, any_time, recording)
+POINTS = (planned, remembered, written, refreshing, unrecorded, any_time, recording)
 
 
 def _last(folder: Path) -> int:

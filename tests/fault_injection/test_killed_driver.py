@@ -15,6 +15,7 @@ from tests.fault_injection.driver import Driver
 from tests.pipeline_case import PipelineCase
 
 from headwater.checkpoints.offsets import last_committed_batch
+from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 
 SOURCE = """
 @dp.table(comment="rows as they come")
@@ -36,6 +37,20 @@ def running():
 @dp.materialized_view
 def standings():
     return dp.read("doubled").groupBy("team").agg(F.count("*").alias("n"), F.sum("points").alias("points"))
+
+@dp.temporary_view
+def points_changes():
+    return dp.read_stream("doubled").select(
+        (F.col("id") % 17).alias("key"), "points", F.expr("id * 7919 % 1009 * 100 + points").alias("at"),
+        F.when(F.col("points") % 5 == 0, "D").otherwise("U").alias("op"))
+
+CHANGES = dict(source="points_changes", keys=["key"], sequence_by="at", apply_as_deletes="op = 'D'", except_column_list=["op", "at"])
+dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow(target="latest", **CHANGES)
+dp.create_streaming_table("history")
+dp.create_auto_cdc_flow(target="history", stored_as_scd_type=2, **CHANGES)
+dp.create_streaming_table("followed")
+dp.create_auto_cdc_from_snapshot_flow(target="followed", source="standings", keys=["team"], stored_as_scd_type=2)
 """
 SPEC = "spark: {spark.master: 'local[2]', spark.sql.shuffle.partitions: '2'}\n"
 KILLS = int(os.environ.get("SOAK_RUNS", "4"))
@@ -73,7 +88,7 @@ class Feed:
         return [row for row in self.rows if row[2] > 0]
 
 
-@pytest.mark.timeout(150 + 45 * KILLS)
+@pytest.mark.timeout(200 + 60 * KILLS)
 def test_killed_again_and_again(tmp_path: Path):
     """Killed at seeded moments while files keep coming, then left alone: no row is missing or doubled, and the event
     log has one record of each batch.
@@ -93,7 +108,7 @@ def test_killed_again_and_again(tmp_path: Path):
         for driver in drivers:
             driver.kill_group()
     _check_tables(case, feed)
-    for flow in STREAMS:
+    for flow in (*STREAMS, "latest", "history"):
         _check_records(case, flow)
     _check_endings(case)
 
@@ -142,6 +157,30 @@ def _check_tables(case: PipelineCase, feed: Feed) -> None:
     teams = sorted({team for _, team, _ in doubled})
     expected = [(team, *_totals(doubled, team)) for team in teams]
     assert case.rows("standings") == expected
+    _check_changes(case, doubled)
+    open_rows = [row for row in case.rows("followed") if row[-1] is None]
+    assert [row[:3] for row in sorted(open_rows)] == expected
+
+
+def _check_changes(case: PipelineCase, doubled: list[tuple[int, str, int]]) -> None:
+    """What was merged from the changes is what the oracle makes of all of them."""
+    events = [
+        {
+            "key": i % 17,
+            "points": points,
+            "at": i * 7919 % 1009 * 100 + points,
+            "op": "U" if points % 5 else "D",
+        }
+        for i, _, points in doubled
+    ]
+    options: dict[str, Any] = {
+        "keys": ["key"], "sequence_by": "at", "apply_as_deletes": lambda row: row["op"] == "D",
+        "except_column_list": ("op", "at"),
+    }  # fmt: skip
+    latest = [tuple(row.values()) for row in expected_scd1(events, **options)]
+    assert case.rows("latest", order="key") == latest
+    history = [tuple(row.values()) for row in expected_scd2(events, **options)]
+    assert case.rows("history", order='key, "__START_AT"') == history
 
 
 def _totals(rows: list[tuple[int, str, int]], team: str) -> tuple[int, int]:
@@ -171,6 +210,6 @@ def _check_records(case: PipelineCase, flow: str) -> None:
     last = last_committed_batch(case.checkpoint(flow).epoch_folder(0))
     assert last is not None
     assert sorted(record["origin"]["batch_id"] for record in records) == list(range(last + 1))
-    if flow != "running":  # there each batch writes the whole result
+    if flow in ("bronze", "doubled"):  # in the others a batch writes rows anew
         metrics: list[dict[str, Any]] = [r["details"]["flow_progress"]["metrics"] for r in records]
         assert sum(m["num_output_rows"] for m in metrics) == len(case.rows(flow))
