@@ -62,6 +62,7 @@ def test_files_at_once(pipeline):
     [
         ("STREAM read_files('${landing}')", "format => 'json'"),
         ("STREAM read_files('${landing}', format => concat('js', 'on'))", "${key}"),
+        ("STREAM read_files('${landing}', format => 'json', maxFilesPerTriger => 1)", "maxFilesPerTrigger"),
         ("STREAM read_files(format => 'json')", "read_files("),
         ("read_files('${landing}', format => 'json', schemaEvolutionMode => 'rescue')", "STREAM read_files"),
         ("STREAM read_kafka(bootstrapServers => 'h:1', subscrib => 'a')", "subscribe"),

@@ -80,6 +80,25 @@ def test_a_dataset_by_batches(source):
     run.assert_equals_batch()
 
 
+KINESIS = """
+@dp.table
+def clicks():
+    rows = spark.readStream.format("kinesis").option("streamName", "clicks").load()
+    return rows.selectExpr("CAST(data AS STRING) AS text", "partitionKey AS key", "stream")
+"""
+
+
+def test_kinesis(pipeline):
+    """Texts, dicts and whole records stand for those of a stream, in the columns of the source."""
+    records = ["a", {"id": 1}, {"data": b"b", "partitionKey": "k"}]
+    run = run_dataset(pipeline(KINESIS).folder, "clicks", inputs={"kinesis:clicks": records})
+    assert sorted(tuple(row.values()) for row in run.rows) == [
+        ("a", "0", "clicks"),
+        ("b", "k", "clicks"),
+        ('{"id": 1}', "1", "clicks"),
+    ]
+
+
 def test_kafka_and_all_above_it(source):
     """Rows for a topic run through every dataset down to the one that is asked for, and nothing else runs."""
     events = EventGenerator("clicks", seed=5).batches(2, 60)

@@ -6,20 +6,24 @@ from headwater.commands.printing import age, print_json, print_table
 from headwater.commands.stored_manifest import stored_manifest
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.metrics.lateness import kind_of_delay, table_lateness
+from headwater.metrics.lateness import kind_of_delay, late_rows, table_lateness
 
 
 def show_lateness(
     project: PipelineProject, dataset: str, event_time: str, arrival: str, *, as_json: bool
 ) -> int:
-    """Print within which time the rows of a table came, and the delay of a watermark that waits for so many of them."""
+    """Print within which time the rows of a table came, and the delay of a watermark that waits for so many of them;
+    then how many rows each flow's watermark has left out.
+    """
     manifest = stored_manifest(project)
     if dataset not in {entry.name for entry in manifest.tables}:
         known = ", ".join(entry.name for entry in manifest.tables)
         raise UsageError(f"The pipeline has no table {dataset!r}.", remedy=f"It has: {known}.")
     found = table_lateness(manifest.table_path(project.warehouse, dataset), event_time, arrival)
+    left_out = late_rows(project.state_folder)
     if as_json:
-        print_json({"pipeline_id": project.pipeline_id, "dataset": dataset, **found.as_dict()})
+        answer = {"pipeline_id": project.pipeline_id, "dataset": dataset, **found.as_dict()}
+        print_json({**answer, "late_rows": left_out})
         return 0
     rows = [
         (f"{share:.1%}", age(found.by_share[share]), delay, kind_of_delay(delay))
@@ -30,4 +34,6 @@ def show_lateness(
     columns = ("rows", "came within", "watermark", "")
     print_table(f"{dataset}: {found.rows:,} rows, {found.ahead:,} before their event", columns, rows)
     print(f'.withWatermark("{event_time}", "{found.advice()}") waits for 99% of the rows.')
+    for flow, rows_left_out in left_out.items():
+        print(f"{flow} has left out {rows_left_out:,} rows as late.")
     return 0

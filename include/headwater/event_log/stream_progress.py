@@ -26,7 +26,7 @@ def stream_metrics(progress: Mapping[str, Any]) -> dict[str, int | float | None]
 
     Returns:
         ``input_rows_per_second`` (rows that came in while the batch before it ran), ``processed_rows_per_second``,
-        ``batch_duration_ms``, ``state_rows``, ``state_bytes`` (in memory), ``watermark_lag_seconds`` (how far the
+        ``batch_duration_ms``, ``state_rows``, ``state_bytes`` (in memory), ``late_rows`` (that the watermark left out), ``watermark_lag_seconds`` (how far the
         watermark was behind the clock as the batch began).
 
     """
@@ -37,6 +37,7 @@ def stream_metrics(progress: Mapping[str, Any]) -> dict[str, int | float | None]
         "batch_duration_ms": _whole(progress.get("batchDuration")),
         "state_rows": sum(int(s.get("numRowsTotal") or 0) for s in states) if states else None,
         "state_bytes": sum(int(s.get("memoryUsedBytes") or 0) for s in states) if states else None,
+        "late_rows": sum(int(s.get("numRowsDroppedByWatermark") or 0) for s in states) if states else None,
         "watermark_lag_seconds": _watermark_lag(progress),
     }
 

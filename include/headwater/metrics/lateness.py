@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import UsageError
+from headwater.event_log.reader import events
 
 _SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -80,6 +81,20 @@ def table_lateness(table: Path, event_time: str, arrival: str) -> Lateness:
     if not rows:
         raise UsageError(f"No row of {table.name!r} has both {event_time} and {arrival}.")
     return Lateness(rows, ahead, max(0.0, longest), dict(zip(_SHARES, found, strict=True)))
+
+
+def late_rows(state_folder: Path) -> dict[str, int]:
+    """By flow, how many rows its watermark has left out so far, from the event log; flows that left out none are missing.
+
+    As Spark counts them: of an aggregation after its first, partial step, so not more than rows were late.
+    """
+    found: dict[str, int] = {}
+    for record in events(state_folder, event_type="flow_progress", level="METRICS", containing='"late_rows"'):
+        rows = record["details"].get("flow_progress", {}).get("metrics", {}).get("late_rows") or 0
+        if rows:
+            flow = record["origin"]["flow_name"]
+            found[flow] = found.get(flow, 0) + int(rows)
+    return found
 
 
 def _check_column(source: Any, name: str) -> None:

@@ -18,10 +18,12 @@ from headwater_spark.facade.given_reads import SourceRequest
 from headwater_spark.testing.typed_rows import (
     KAFKA,
     KAFKA_WITH_HEADERS,
+    KINESIS,
     arrow_table,
     inferred_schema,
     json_text,
     kafka_row,
+    kinesis_row,
 )
 
 Write = Callable[[Path, Sequence[Any], int], None]
@@ -86,6 +88,15 @@ class GivenInput:
             _parquet(schema, self.key)(path, messages, first)
 
         return self._form(f"messages-{headers}", write), schema
+
+    def as_records(self, stream: str) -> tuple[Path, StructType]:
+        """A folder of Parquet files with the rows as records of a Kinesis stream."""
+
+        def write(path: Path, rows: Sequence[Any], first: int) -> None:
+            records = [kinesis_row(row, stream, first + number) for number, row in enumerate(rows)]
+            _parquet(KINESIS, self.key)(path, records, first)
+
+        return self._form("records", write), KINESIS
 
     def as_files(self, form: str, request: SourceRequest, schema: StructType | None) -> Path:
         """A folder of files in a format of their own: ``json``, ``csv``, ``text`` or ``parquet``."""

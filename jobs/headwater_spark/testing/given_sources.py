@@ -119,6 +119,8 @@ class RowsInPlace:
             headers = request.options.get("includeheaders", "false").lower() == "true"
             found = given.as_messages(identity, headers=headers)
             return self._frame(given, *found, session, streaming=request.streaming)
+        if request.format == "kinesis":
+            return self._frame(given, *given.as_records(identity), session, streaming=request.streaming)
         schema = plain_schema(request.schema, None)
         if form in _AS_FILES:
             folder = given.as_files(form, request, schema)

@@ -36,6 +36,12 @@ KAFKA = StructType([
 ])  # fmt: skip
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 KAFKA_WITH_HEADERS = StructType([*KAFKA.fields, StructField("headers", ArrayType(_HEADER))])
+# The columns of format("kinesis").
+KINESIS = StructType([
+    StructField("partitionKey", StringType()), StructField("data", BinaryType()), StructField("stream", StringType()),
+    StructField("shardId", StringType()), StructField("sequenceNumber", StringType()),
+    StructField("approximateArrivalTimestamp", TimestampType()),
+])  # fmt: skip
 _FIRST_MESSAGE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -96,6 +102,18 @@ def kafka_row(row: Any, topic: str, offset: int) -> dict[str, Any]:
     default = {
         "topic": topic, "partition": 0, "offset": offset, "timestampType": 0,
         "timestamp": datetime.fromtimestamp(_FIRST_MESSAGE.timestamp() + offset, UTC),
+    }  # fmt: skip
+    return {**default, **given}
+
+
+def kinesis_row(row: Any, stream: str, number: int) -> dict[str, Any]:
+    """A record as the Kinesis source gives it. A text, bytes, or a dict without the key ``data`` is the data alone."""
+    names = {field.name for field in KINESIS.fields}
+    given = dict(row) if isinstance(row, Mapping) and "data" in row and set(row) <= names else {"data": row}
+    given["data"] = _bytes(given["data"])
+    default = {
+        "partitionKey": str(number), "stream": stream, "shardId": "shardId-000000000000", "sequenceNumber": str(number),
+        "approximateArrivalTimestamp": datetime.fromtimestamp(_FIRST_MESSAGE.timestamp() + number, UTC),
     }  # fmt: skip
     return {**default, **given}
 

@@ -81,11 +81,16 @@ def test_lateness(done, capsys):
     rows = {"at": [noon] * 100, "came": [noon + timedelta(seconds=number) for number in range(100)]}
     gold = str(done.project.warehouse / "shop" / "gold")
     write_deltalake(gold, pa.table(rows), mode="overwrite", schema_mode="overwrite")
+    with EventLogWriter(done.project.state_folder, "orders", "orders", "u1") as log:
+        for late in (2, 0, 3):
+            body = details.flow_progress(details.FlowStatus.RUNNING, metrics={"late_rows": late})
+            log.emit("flow_progress", "A batch.", level="METRICS", flow="gold", dataset="gold", details=body)
     columns = ("gold", "--event-time=at", "--arrival=came")
     shown = call(done, capsys, "lateness", *columns)
     assert '.withWatermark("at", "2 minutes")' in shown
+    assert "gold has left out 5 rows as late." in shown
     found = json.loads(call(done, capsys, "lateness", *columns, "--json").splitlines()[-1])
-    assert (found["rows"], found["delays"]["0.5"]) == (100, "1 minute")
+    assert (found["rows"], found["delays"]["0.5"], found["late_rows"]) == (100, "1 minute", {"gold": 5})
     roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
     assert main(["lateness", str(done.project.folder), "nowhere", *roots]) == 2
     assert "bronze" in capsys.readouterr().err

@@ -24,7 +24,7 @@ PROGRESS = {
     "eventTime": {"watermark": "2026-01-01T10:00:30.500Z"},
     "stateOperators": [
         {"numRowsTotal": 7, "memoryUsedBytes": 1000, "customMetrics": {"a": 1}},
-        {"numRowsTotal": 2, "memoryUsedBytes": 24},
+        {"numRowsTotal": 2, "memoryUsedBytes": 24, "numRowsDroppedByWatermark": 3},
     ],
     "sources": [
         {
@@ -50,6 +50,7 @@ def test_the_five_measures():
         "batch_duration_ms": 1200,
         "state_rows": 9,
         "state_bytes": 1024,
+        "late_rows": 3,
         "watermark_lag_seconds": 569.5,
     }
 
