@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from headwater.metrics.lateness import late_rows
+
 WINDOWS = """
 def events(folder="events"):
     rows = spark.readStream.schema("id INT, at TIMESTAMP, category STRING, amount INT").option("maxFilesPerTrigger", 1)
@@ -111,6 +113,13 @@ def test_ten_minutes_behind(pipeline):
     assert case.rows("plain") == [(n,) for n in range(1, 9)], "without state nothing is late"
     # A time of its own is late at the watermark already: 10:20:00 was a window's row in time, and is none here.
     assert case.rows("distinct_rows") == [(1,), (2,), (3,), (4,), (7,), (8,)]
+    left_out = late_rows(case.project().state_folder)
+    assert {name: left_out.get(name, 0) for name in ("plain", "tumbling", "lagging", "distinct_rows")} == {
+        "plain": 0,
+        "tumbling": 1,
+        "lagging": 1,
+        "distinct_rows": 2,
+    }
 
 
 def test_sessions(pipeline):
