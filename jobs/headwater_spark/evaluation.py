@@ -6,31 +6,24 @@ hands out a stand-in with its schema, so one pass resolves a graph in any order 
 
 from __future__ import annotations
 
-import difflib
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
-from headwater.definitions.source_location import SourceLocation
 from headwater.errors import (
     DatasetCycle,
-    DatasetReadAtImport,
     FlowWithoutTarget,
-    InvalidName,
     InvalidSourceOption,
     NotADataFrame,
     StreamingReadOfMaterializedView,
-    UnknownDataset,
 )
 from headwater.graph.registry import Registry, registering
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
@@ -41,7 +34,7 @@ from headwater_spark.expectations import apply_expectations, check_expectations
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
-from headwater_spark.loader.source_errors import line_being_run
+from headwater_spark.known_names import KnownNames, read_at_import
 from headwater_spark.output_mode import OutputMode, check_alone, output_mode
 from headwater_spark.replaced_slice import in_slice
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
@@ -75,7 +68,7 @@ class Evaluation:
         self._lock = threading.RLock()
         self._stack: list[str] = []
         self._reads: list[list[str]] = []
-        self._read_at_import: list[tuple[str, SourceLocation | None]] = []
+        self.names = KnownNames(registry, warehouse)
         self._flows: list[Flow] = []
         self.state_folder = state_folder
         self.cloud = CloudFiles(session, state_folder)
@@ -85,7 +78,7 @@ class Evaluation:
         self.frames: dict[str, DataFrame] = {}
         self.output_modes: dict[str, OutputMode] = {}
         self.changes: dict[str, ChangeColumns] = {}
-        self._sql = SqlText(session, configuration, EventLogText(session, state_folder, self._dataset))
+        self._sql = SqlText(session, configuration, EventLogText(session, state_folder, self.names.dataset))
         session.resolution = self
         registry.reader = self
 
@@ -93,9 +86,9 @@ class Evaluation:
 
     def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
         """The rows of ``name`` as they stand."""
-        dataset = self._dataset(name)
+        dataset = self.names.dataset(name)
         if dataset is None:
-            return self._external(name, reader.frame_at, reader.catalog_table)
+            return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
         refuse_sink(dataset)
         self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
@@ -117,9 +110,9 @@ class Evaluation:
 
     def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
         """The rows of ``name`` as they come."""
-        dataset = self._dataset(name)
+        dataset = self.names.dataset(name)
         if dataset is None:
-            return self._external(name, reader.frame_at, reader.catalog_table)
+            return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
         refuse_sink(dataset)
         self._record(dataset, name)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
@@ -304,10 +297,10 @@ class Evaluation:
 
     def find_table(self, name: str) -> Path | None:
         """The folder of a table by its name: of the pipeline's datasets, or else of the warehouse; None for any other."""
-        dataset = self._dataset(name)
+        dataset = self.names.dataset(name)
         if dataset is not None and dataset.table_location(self.pipeline_id) is not None:
             return self.table_path(dataset)
-        return self._in_warehouse(name)
+        return self.names.in_warehouse(name)
 
     def forget(self) -> None:
         """Forget what was learned: the registry has changed."""
@@ -327,59 +320,12 @@ class Evaluation:
         given = self.session.given
         if given is not None and given.has_table(name):
             return True
-        return self._dataset(name) is not None or self._in_warehouse(name) is not None
-
-    def _dataset(self, name: str) -> Dataset | None:
-        try:
-            canonical = self._registry.canonical(name)
-        except InvalidName:
-            return None
-        return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
-
-    def _in_warehouse(self, name: str) -> Path | None:
-        with suppress(InvalidName):
-            path = self._warehouse / self._registry.dataset_name(name).location
-            return path if table_exists(path) else None
-        return None
-
-    def _external(
-        self, name: str, at_path: Callable[[str], DataFrame], in_catalog: Callable[[str], DataFrame]
-    ) -> DataFrame:
-        if not self._reads:
-            self._read_at_import.append((name, line_being_run()))
-        path = self._in_warehouse(name)
-        if path is not None:
-            return at_path(str(path))
-        try:
-            return in_catalog(name)
-        except AnalysisException as error:
-            if error.getCondition() not in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
-                raise
-            raise self._unknown(name) from None
-
-    def _unknown(self, name: str) -> UnknownDataset:
-        known = [dataset.name for dataset in self._registry.datasets()]
-        short = name.removeprefix("LIVE.").removeprefix("live.")
-        near = difflib.get_close_matches(short, known, n=1, cutoff=0.5)
-        remedy = (
-            f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known) or 'none yet'}."
-        )
-        if not self._reads:
-            remedy += " Datasets of the pipeline are read inside functions, where it is known what they are."
-        return UnknownDataset(
-            f"{name!r} is neither a dataset of this pipeline nor an existing table.", remedy=remedy
-        )
+        return self.names.dataset(name) is not None or self.names.in_warehouse(name) is not None
 
     def _record(self, dataset: Dataset, name: str) -> None:
         if not self._reads:
-            raise _read_at_import(name, None)
+            raise read_at_import(name, None)
         self._reads[-1].append(dataset.name)
-
-    def check_reads_at_import(self) -> None:
-        """Raise DatasetReadAtImport where a table that was read at a source's top turned out to be a dataset."""
-        for name, where in self._read_at_import:
-            if self._dataset(name) is not None:
-                raise _read_at_import(name, where)
 
     def _stub(self, kind: str, dataset: Dataset) -> str:
         folder = self.stubs / kind / dataset.name
@@ -408,11 +354,3 @@ class Evaluation:
             yield
         finally:
             self._stack.pop()
-
-
-def _read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImport:
-    return DatasetReadAtImport(
-        f"{name!r} is a dataset of this pipeline, and is read at the top of a source, outside a function.",
-        where=where,
-        remedy=f'Read it inside the function that needs it: dp.read("{name}") or dp.read_stream("{name}").',
-    )

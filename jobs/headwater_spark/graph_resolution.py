@@ -93,7 +93,7 @@ def _resolve(
     project: PipelineProject, registry: Registry, evaluation: Evaluation, stubs: Path, views: frozenset[str]
 ) -> Manifest:
     _check_targets(registry)
-    evaluation.check_reads_at_import()
+    evaluation.names.check_reads_at_import()
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)

@@ -32,9 +32,9 @@ class BatchEvaluation(Evaluation):
 
     def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
         """The rows of a dataset, from its own functions."""
-        dataset = self._dataset(name)
+        dataset = self.names.dataset(name)
         if dataset is None:
-            return self._external(name, reader.frame_at, reader.catalog_table)
+            return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=False)
         self._record(dataset, name)
         return self.frame_of(dataset)
 
