@@ -3,6 +3,7 @@
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
 │   ├── JavaNotFound, JarChecksumMismatch, JarsUnavailable, PortTaken, PipelineNotFound, ManifestNotFound
+│   └── UnknownQuarantinedRow
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
@@ -21,6 +22,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
     │   ├── ExpectationViolated
     │   ├── SourceSchemaChanged, SourceNotFound, SourceAccessDenied
     │   └── NullSequence, NullKey, DuplicateKey, SnapshotOutOfOrder
+    ├── RowsNotConserved             rows of a batch are not accounted for
     ├── FlowInterrupted              transient: a retry may help
     ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
@@ -104,6 +106,12 @@ class ManifestNotFound(UsageError):
     """The pipeline's graph has not been resolved yet, and the verb does not resolve it."""
 
     condition = "NO_MANIFEST"
+
+
+class UnknownQuarantinedRow(UsageError):
+    """No quarantined row is what the command asks for."""
+
+    condition = "NO_SUCH_QUARANTINED_ROW"
 
 
 class InvalidPipeline(HeadwaterError):
@@ -360,6 +368,12 @@ class SnapshotOutOfOrder(FlowFailed):
     """A snapshot's version is not above the one that was applied last; nothing of it was written."""
 
     condition = "SNAPSHOT_OUT_OF_ORDER"
+
+
+class RowsNotConserved(UpdateFailed):
+    """What a batch brought is not the sum of what was written, dropped and quarantined."""
+
+    condition = "ROWS_NOT_CONSERVED"
 
 
 class FlowInterrupted(UpdateFailed):

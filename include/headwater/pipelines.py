@@ -31,8 +31,11 @@ from headwater.declarations.expectations import (
     expect_all,
     expect_all_or_drop,
     expect_all_or_fail,
+    expect_all_or_quarantine,
     expect_or_drop,
     expect_or_fail,
+    expect_or_quarantine,
+    expect_unique,
 )
 from headwater.declarations.flows import append_flow, replace_flow, update_flow
 from headwater.declarations.hooks import on_event_hook
@@ -60,8 +63,11 @@ __all__ = [
     "expect_all",
     "expect_all_or_drop",
     "expect_all_or_fail",
+    "expect_all_or_quarantine",
     "expect_or_drop",
     "expect_or_fail",
+    "expect_or_quarantine",
+    "expect_unique",
     "foreach_batch_sink",
     "materialized_view",
     "on_event_hook",

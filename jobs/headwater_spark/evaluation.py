@@ -36,6 +36,7 @@ from headwater_spark.facade.pipeline_session import PipelineBatchReader, Pipelin
 from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.known_names import KnownNames, read_at_import
 from headwater_spark.output_mode import OutputMode, check_alone, output_mode
+from headwater_spark.quarantine.judgement import check_judged
 from headwater_spark.replaced_slice import in_slice
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.sinks import check_sink_rows
@@ -255,15 +256,14 @@ class Evaluation:
                 if frame.isStreaming and dataset.written:
                     mode = self.output_modes[flow.name] = output_mode(frame, flow, dataset)
                     check_alone(flow, mode, dataset, len(frames))
+                check_judged(dataset, self._kinds[dataset.name], flow, self.output_modes.get(flow.name))
                 if dataset.sink is not None:
                     check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
             given = plain_schema(dataset.schema, dataset.location)
-            schema = merged_schema(
-                dataset, [(flow, self._written(flow, frame)) for flow, frame in frames], given
-            )
-        self._schemas[dataset.name] = schema
-        return schema
+            written = [(flow, self._written(flow, frame)) for flow, frame in frames]
+            self._schemas[dataset.name] = merged_schema(dataset, written, given)
+        return self._schemas[dataset.name]
 
     def _written(self, flow: Flow, frame: DataFrame) -> StructType:
         """The columns that a flow gives to its target."""

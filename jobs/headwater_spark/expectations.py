@@ -7,6 +7,7 @@ A rule is broken where it is false; NULL passes, as in a SQL CHECK.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,15 +17,20 @@ from typing import Any
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, DataType, MapType, VariantType
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
-from headwater_spark.facade.plan_walk import class_name, expression_nodes
+from headwater_spark.facade.plan_walk import class_name, expression_nodes, items
 from headwater_spark.loader.source_errors import describe
+from headwater_spark.quarantine.source_records import SOURCE, without_source
 
 _VIOLATION = "HEADWATER_EXPECTATION_VIOLATION"
-_REACHING_OUT = {"reflect", "java_method", "try_reflect", "input_file_name", "read_files", "http_request"}
+_REACHING_OUT = {
+    "reflect", "java_method", "try_reflect", "input_file_name", "input_file_block_start", "input_file_block_length",
+    "monotonically_increasing_id", "spark_partition_id", "read_files", "http_request",
+}  # fmt: skip
+_PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF"}
 
 
 @dataclass(frozen=True)
@@ -38,16 +44,25 @@ class RuleCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """What the rules of a dataset saw in one batch: ``rows`` came in, ``dropped`` were kept out."""
+    """What the rules of a dataset saw in one batch: ``rows`` came in, ``dropped`` and ``quarantined`` were kept out."""
 
     rows: int
     dropped: int
     rules: tuple[RuleCounts, ...]
+    quarantined: int = 0
+
+    @property
+    def kept(self) -> int:
+        """How many rows are to be written."""
+        return self.rows - self.dropped - self.quarantined
 
 
 def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: str) -> None:
     """Raise InvalidExpectation for the first rule that is not a plain SQL boolean over the frame's columns."""
     for rule in rules:
+        if rule.unique is not None:
+            _check_key(frame, rule, dataset)
+            continue
         try:
             parser = frame.sparkSession._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
             expression = parser.parseExpression(rule.constraint)
@@ -57,6 +72,7 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
             raise _invalid(rule, dataset, "does not parse", error) from None
         except AnalysisException as error:
             raise _invalid(rule, dataset, "does not fit the rows", error) from None
+        _check_functions(result, rule)
         if not isinstance(result.schema[0].dataType, BooleanType):
             kind = result.schema[0].dataType.simpleString()
             raise InvalidExpectation(
@@ -90,6 +106,43 @@ def _check_reach(expression: Any, rule: Expectation) -> None:
             )
 
 
+def _check_functions(result: DataFrame, rule: Expectation) -> None:
+    """A function in Python is a process beside the engine: it reaches outside the row, and hangs under an observation."""
+    plan = result._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
+    parts = [part for root in items(plan.expressions().toSeq()) for part in expression_nodes(root)]
+    if any(class_name(part).rpartition(".")[2] in _PYTHON for part in parts):
+        raise InvalidExpectation(
+            f"The expectation {rule.name!r} calls a Python function: {rule.constraint}",
+            where=rule.location,
+            remedy="Call it in the query, and write the rule over the column that it gives.",
+        )
+
+
+def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
+    assert rule.unique is not None
+    types = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    for column in rule.unique.columns:
+        found = types.get(column.lower())
+        if found is None or not comparable(found):
+            how = (
+                "does not have"
+                if found is None
+                else f"has as {found.simpleString()}, which can't be compared"
+            )
+            raise InvalidExpectation(
+                f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {how}.",
+                where=rule.location,
+                remedy=f"It returns: {', '.join(frame.columns)}.",
+            )
+
+
+def comparable(kind: DataType) -> bool:
+    """Whether values of a type can be grouped and ordered."""
+    inner = getattr(kind, "elementType", None)
+    fields = [inner] if inner is not None else [f.dataType for f in getattr(kind, "fields", ())]
+    return not isinstance(kind, MapType | VariantType) and all(comparable(part) for part in fields)
+
+
 def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> InvalidExpectation:
     reason = describe(error).partition(": ")[2]
     return InvalidExpectation(
@@ -102,41 +155,59 @@ def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> Inv
 def apply_expectations(
     frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
 ) -> DataFrame:
-    """The frame with its rules applied.
+    """The frame with its rules applied. Rows that a quarantine takes are left out with those that are dropped.
 
     Args:
+        frame: may carry the source's records (``with_source``), for the message of a rule that fails; they end here.
         observation: where the counts are kept (a name, for a stream).
         count: count a stream's rows though it has no rules.
     """
     if not rules and isinstance(observation, str) and not count:
         return frame
-    failing = [rule for rule in rules if rule.action is ViolationAction.FAIL]
-    dropping = [rule for rule in rules if rule.action is ViolationAction.DROP]
-    if failing:
-        frame = frame.where(_or_raise(failing))
+    keeping_out = (ViolationAction.DROP, ViolationAction.QUARANTINE)
+    dropping = [rule for rule in rules if rule.action in keeping_out]
+    frame = fail_filter(frame, rules)
     counts = [F.count(F.lit(1)).alias("rows"), F.count_if(~_all_hold(dropping)).alias("dropped")]
-    counts += [F.count_if(~_holds(rule)).alias(f"rule_{index}") for index, rule in enumerate(rules)]
-    frame = frame.observe(observation, *counts)
+    counts += [F.count_if(~holds(rule)).alias(f"rule_{index}") for index, rule in enumerate(rules)]
+    frame = without_source(frame.observe(observation, *counts))
     return frame.where(_all_hold(dropping)) if dropping else frame
 
 
-def _holds(rule: Expectation) -> Column:
+def fail_filter(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """The frame, raising at the first row that breaks a condition of kind fail."""
+    failing = [rule for rule in rules if rule.action is ViolationAction.FAIL and rule.unique is None]
+    return frame.where(_or_raise(failing, frame.columns)) if failing else frame
+
+
+def holds(rule: Expectation) -> Column:
+    """Whether a row passes a condition."""
     return F.coalesce(F.expr(rule.constraint), F.lit(True))
 
 
 def _all_hold(rules: Sequence[Expectation]) -> Column:
     result = F.lit(True)
     for rule in rules:
-        result = result & _holds(rule)
+        result = result & holds(rule)
     return result
 
 
-def _or_raise(rules: Sequence[Expectation]) -> Column:
-    broken = F.array_compact(F.array(*[F.when(~_holds(rule), F.lit(rule.name)) for rule in rules]))
-    message = F.concat(
-        F.lit(_VIOLATION), F.to_json(F.struct(broken.alias("rules"), F.struct("*").alias("record")))
+def _or_raise(rules: Sequence[Expectation], columns: Sequence[str]) -> Column:
+    broken = F.array_compact(F.array(*[F.when(~holds(rule), F.lit(rule.name)) for rule in rules]))
+    return F.when(_all_hold(rules), F.lit(True)).otherwise(
+        F.raise_error(violation_text(broken, columns)).cast("boolean")
     )
-    return F.when(_all_hold(rules), F.lit(True)).otherwise(F.raise_error(message).cast("boolean"))
+
+
+def violation_text(broken: Column, columns: Sequence[str]) -> Column:
+    """What ``find_violation`` reads: the names of the broken rules, the row, and its record at the source where known."""
+    record = F.struct(*[F.col(_quoted(name)) for name in columns if name != SOURCE])
+    parts = [broken.alias("rules"), record.alias("record")]
+    parts += [F.col(SOURCE).alias("input")] if SOURCE in columns else []
+    return F.concat(F.lit(_VIOLATION), F.to_json(F.struct(*parts), {"ignoreNullFields": "false"}))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Quality:
@@ -151,10 +222,14 @@ def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Qu
 
 @dataclass(frozen=True)
 class Violation:
-    """What an ``expect_or_fail`` reported: the rules that the row broke, and the row."""
+    """What an ``expect_or_fail`` reported: the rules that the row broke, the row, and what it was made of.
+
+    ``input``: the record at the source, None where it is not known.
+    """
 
     rules: tuple[str, ...]
     record: str
+    input: str | None = None
 
 
 def find_violation(message: str) -> Violation | None:
@@ -163,4 +238,20 @@ def find_violation(message: str) -> Violation | None:
     if match is None:
         return None
     data, _ = json.JSONDecoder().raw_decode(match[1])
-    return Violation(tuple(data["rules"]), json.dumps(data.get("record", {}), ensure_ascii=False))
+    source = data.get("input")
+    return Violation(
+        tuple(data["rules"]),
+        json.dumps(data.get("record", {}), ensure_ascii=False),
+        None if source is None else json.dumps(_readable(source), ensure_ascii=False),
+    )
+
+
+def _readable(source: dict[str, Any]) -> dict[str, Any]:
+    """A source's record with what a message says as text: Kafka's keys and values are bytes, which JSON spells in base64."""
+    record = {**source["record"]}
+    if source.get("topic") is not None:
+        for name in ("key", "value"):
+            text = record.get(name)
+            record[name] = None if text is None else base64.b64decode(text).decode("utf-8", "replace")
+        record.pop("headers", None)
+    return {**record, **({"file": source["file"]} if source.get("file") else {})}

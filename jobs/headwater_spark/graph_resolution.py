@@ -132,6 +132,15 @@ def _locations(project: PipelineProject, datasets: list[Dataset]) -> dict[str, s
                 where=f"{dataset.location}, and before at {taken.location}",
                 remedy="Give one of them another path or name; several flows may write to one table or sink.",
             )
+    for dataset in datasets:
+        kept_out = dataset.quarantine_location(project.pipeline_id)
+        taken_by = found.get(str(project.warehouse / kept_out)) if kept_out else None
+        if taken_by is not None:
+            raise DuplicateDataset(
+                f"{taken_by.name!r} would lie where the rows lie that the rules of {dataset.name!r} keep out.",
+                where=f"{taken_by.location}, and the rules at {dataset.location}",
+                remedy="Give it another name or path: <table>_quarantine is taken.",
+            )
     return {
         str(dataset.table_location(project.pipeline_id)): dataset.name
         for dataset in found.values()
@@ -170,6 +179,7 @@ def _dataset_entry(dataset: Dataset, evaluation: Evaluation, folder: Path) -> Da
         name=dataset.name,
         kind=evaluation.kind_of(dataset),
         location=dataset.table_location(evaluation.pipeline_id),
+        quarantine=dataset.quarantine_location(evaluation.pipeline_id),
         comment=dataset.comment,
         columns=tuple(
             ColumnEntry(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable)

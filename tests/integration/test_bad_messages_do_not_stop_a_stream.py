@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.pipeline_case import PipelineCase
 
 from headwater.errors import SourceUnreachable
 from headwater.local_stack.kafka_broker import KafkaBroker
 
 SOURCE = """
-@dp.table
-@dp.expect_or_drop("well_formed", "id IS NOT NULL")
-def orders():
-    messages = (
+def messages():
+    return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", "{servers}")
         .option("subscribe", "orders")
@@ -25,8 +24,18 @@ def orders():
         .option("fetchOffset.numRetries", "1")
         .load()
     )
+
+@dp.table
+@dp.expect_or_drop("well_formed", "id IS NOT NULL")
+def orders():
     order = F.from_json(F.col("value").cast("string"), "id INT, amount DOUBLE")
-    return messages.select(order.alias("o"), "partition").select("o.*", "partition")
+    return messages().select(order.alias("o"), "partition").select("o.*", "partition")
+
+@dp.table
+@dp.expect_or_quarantine("well_formed", "id IS NOT NULL")
+def kept():
+    order = F.from_json(F.col("value").cast("string"), "id INT, amount DOUBLE")
+    return messages().select(order.alias("o")).select("o.*")
 
 @dp.materialized_view
 def total():
@@ -60,6 +69,19 @@ def good(*numbers: int) -> list[bytes]:
     return [b'{"id": %d, "amount": 1.5}' % number for number in numbers]
 
 
+def check_quarantine(case: PipelineCase, values: list[bytes | None]) -> None:
+    """Each message is kept as it came, under its place in the topic, though the query selected it away."""
+    held = case.rows(
+        "kept_quarantine",
+        "_topic, _partition, _offset, _source_value, error_reason",
+        "_offset * 2 + _partition",
+    )
+    assert [row[3] for row in held] == values
+    assert {(row[0], row[4]) for row in held} == {("orders", "well_formed")}
+    # The first message was a good one.
+    assert [row[1:3] for row in held[:3]] == [(1, 0), (0, 1), (1, 1)]
+
+
 @pytest.mark.timeout(200)
 def test_malformed_messages_and_a_broker_that_goes_away(pipeline, broker: KafkaBroker):
     """Malformed messages are dropped and counted; without a broker other branches are done; then it goes on exactly."""
@@ -70,13 +92,19 @@ def test_malformed_messages_and_a_broker_that_goes_away(pipeline, broker: KafkaB
     assert report.state == "COMPLETED"
     assert (report["orders"].input_rows, report["orders"].dropped_rows) == (2 + len(BAD), len(BAD))
     assert case.rows("orders", "id, amount") == [(1, 1.5), (2, 1.5)]
+    check_quarantine(case, BAD)
 
     send(broker, *good(3), b"}", *good(4))
     broker.stop()
     case.land([{"id": 2}])
     report = case.update()
     error = report["orders"].error
-    assert report.statuses == {"orders": "FAILED", "total": "SKIPPED", "files": "COMPLETED"}
+    assert report.statuses == {
+        "orders": "FAILED",
+        "kept": "FAILED",
+        "total": "SKIPPED",
+        "files": "COMPLETED",
+    }
     assert isinstance(error, SourceUnreachable), error
     assert error.transient
     assert case.rows("orders", "id") == [(1,), (2,)]
@@ -87,4 +115,6 @@ def test_malformed_messages_and_a_broker_that_goes_away(pipeline, broker: KafkaB
     assert (report.state, report["orders"].input_rows, report["orders"].dropped_rows) == ("COMPLETED", 3, 1)
     assert case.rows("orders", "id") == [(1,), (2,), (3,), (4,)]
     assert case.rows("total") == [(4, 6.0)]
+    assert case.rows("kept", "id") == [(1,), (2,), (3,), (4,)]
+    check_quarantine(case, [*BAD, b"}"])
     assert case.update()["orders"].batches == 0

@@ -50,6 +50,11 @@ def last_committed_batch(checkpoint: Path) -> int | None:
     return max(committed_batches(checkpoint), default=None)
 
 
+def last_planned_batch(checkpoint: Path) -> int | None:
+    """The last batch that was begun, done or not, or None."""
+    return max(_numbers(checkpoint / "offsets"), default=None)
+
+
 def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
     """The offset log's entry of a batch; raises CheckpointUnreadable where it is missing or damaged."""
     file = checkpoint / "offsets" / str(batch_id)

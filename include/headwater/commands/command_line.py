@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from headwater import __version__
 from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
 from headwater.commands.failure_report import run_and_report
+from headwater.commands.quarantine_arguments import add_quarantine_arguments
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
 
@@ -21,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(argv: Sequence[str]) -> int:
     parsed = _parser().parse_args(argv)
+    parsed.argv = list(argv)
     code: int = parsed.answer(parsed)
     return code
 
@@ -80,6 +82,9 @@ def _parser() -> Parser:
     _add_lateness(
         verb("lateness", "How late the rows of a table came, and how long a watermark should wait.")
     )
+    kept_out = verb("quarantine", "Rows that rules kept out: list, show, replay, discard.")
+    add_quarantine_arguments(kept_out)
+    kept_out.set_defaults(answer=_quarantine)
     return parser
 
 
@@ -223,6 +228,12 @@ def _lateness(parsed: argparse.Namespace) -> int:
 
     columns = (parsed.event_time, parsed.arrival)
     return show_lateness(_project(parsed), parsed.table, *columns, as_json=parsed.as_json)
+
+
+def _quarantine(parsed: argparse.Namespace) -> int:
+    from headwater.commands.quarantine import quarantine
+
+    return quarantine(_project(parsed), parsed, parsed.argv[2:])
 
 
 def _project(parsed: argparse.Namespace) -> PipelineProject:

@@ -39,6 +39,8 @@ def mermaid(manifest: Manifest) -> str:
     for entry in manifest.datasets:
         opening, closing = _SHAPES[entry.kind]
         lines.append(f"    {ids[entry.name]}{opening}{_label(entry.name)}{closing}")
+    kept_out = {entry.name: f"q{ids[entry.name]}" for entry in manifest.datasets if entry.quarantine}
+    lines += [f'    {key}[("{_label(name)}_quarantine")]' for name, key in kept_out.items()]
     outside: dict[str, str] = {}
     edges: dict[str, None] = {}
     for flow in manifest.flows:
@@ -51,6 +53,7 @@ def mermaid(manifest: Manifest) -> str:
             start = ids.get(name) or outside.setdefault(name, f"s{len(outside)}")
             edges[_edge(start, target, streaming=_streams(flow, name))] = None
     lines += [f'    {key}[/"{_label(label)}"/]' for label, key in outside.items()]
+    lines += [f"    {ids[name]} -. kept out .-> {key}" for name, key in kept_out.items()]
     return "\n".join([*lines, *edges])
 
 

@@ -13,6 +13,7 @@ from headwater.event_log.stream_measures import StreamMeasures, stream_measures
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.freshness import pipeline_freshness
+from headwater.quarantine.table import held_rows
 
 
 def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = False) -> int:
@@ -25,6 +26,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     manifest = _manifest(project)
     fresh = pipeline_freshness(project, manifest) if manifest else []
     measured = stream_measures(project.state_folder) if metrics else []
+    held = _held(project, manifest) if manifest else {}
     if as_json:
         print_json(
             {
@@ -33,6 +35,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
                 "flows": [flow.as_dict() for flow in flows],
                 "datasets": [entry.as_dict() for entry in fresh],
                 **({"streams": [entry.as_dict() for entry in measured]} if metrics else {}),
+                "held_rows": held,
             }
         )
         return 0
@@ -70,8 +73,8 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     ]
     if merged:
         print_table("Changes merged", ("dataset", "flow", *CHANGE_COUNTS.values()), merged)
-    rows = [(entry.dataset, entry.version, age(entry.seconds)) for entry in fresh]
-    print_table("Newest data", ("dataset", "version", "age"), rows)
+    rows = [(entry.dataset, entry.version, age(entry.seconds), held.get(entry.dataset)) for entry in fresh]
+    print_table("Newest data", ("dataset", "version", "age", "held in quarantine"), rows)
     if metrics:
         _show_measures(measured)
     return 0
@@ -100,6 +103,12 @@ def _show_measures(measured: list[StreamMeasures]) -> None:
         for entry in measured
     ]
     print_table("The newest batch of each stream", columns, rows)
+
+
+def _held(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
+    """How many rows each quarantine holds."""
+    paths = {e.name: manifest.quarantine_path(project.warehouse, e.name) for e in manifest.tables}
+    return {name: held_rows(path) for name, path in paths.items() if path is not None}
 
 
 def _manifest(project: PipelineProject) -> Manifest | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import check_format, check_properties, columns, refuse, text_map
-from headwater.declarations.expectations import expectations_from
+from headwater.declarations.expectations import check_names, expectations_from
 from headwater.declarations.flows import replacement
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import ViolationAction
@@ -242,6 +242,7 @@ def create_streaming_table(
     schema: Any = None,
     expect_all: Mapping[str, str] | None = None,
     expect_all_or_drop: Mapping[str, str] | None = None,
+    expect_all_or_quarantine: Mapping[str, str] | None = None,
     expect_all_or_fail: Mapping[str, str] | None = None,
     row_filter: str | None = None,
     format: str | None = None,  # noqa: A002 - the name is Spark's
@@ -264,10 +265,18 @@ def create_streaming_table(
     rules = (
         *expectations_from(expect_all, ViolationAction.WARN, where),
         *expectations_from(expect_all_or_drop, ViolationAction.DROP, where),
+        *expectations_from(expect_all_or_quarantine, ViolationAction.QUARANTINE, where),
         *expectations_from(expect_all_or_fail, ViolationAction.FAIL, where),
     )
     canonical = registry.canonical(name, where)
     qualified = registry.dataset_name(name, where)
     registry.add_dataset(
-        Dataset(canonical, qualified, DatasetKind.STREAMING_TABLE, where, expectations=rules, **stored)
+        Dataset(
+            canonical,
+            qualified,
+            DatasetKind.STREAMING_TABLE,
+            where,
+            expectations=check_names(rules),
+            **stored,
+        )
     )

@@ -1,11 +1,15 @@
-"""Rules on rows: ``expect`` (count), ``expect_or_drop``, ``expect_or_fail``, and their ``_all`` forms."""
+"""Rules on rows: ``expect`` (count), ``expect_or_drop``, ``expect_or_quarantine``, ``expect_or_fail``, their ``_all`` forms,
+and ``expect_unique``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.declarations.arguments import columns
+from headwater.definitions.expectation import Expectation, UniqueKey, UniqueWithin, ViolationAction
 from headwater.definitions.source_location import SourceLocation, caller_location
 from headwater.errors import InvalidExpectation
 from headwater.graph.registry import active_registry
@@ -36,10 +40,26 @@ def expectations_from(
     return tuple(Expectation(name, constraint, action, where) for name, constraint in rules.items())
 
 
-def _expecting(rules: Mapping[str, str], action: ViolationAction) -> Decorator[Any]:
-    where = caller_location()
-    checked = expectations_from(rules, action, where)
+def check_names(rules: Iterable[Expectation]) -> tuple[Expectation, ...]:
+    """The rules as they are; raises InvalidExpectation where two have one name."""
+    seen: set[str] = set()
+    checked = tuple(rules)
+    for rule in checked:
+        if rule.name in seen:
+            raise InvalidExpectation(
+                f"The expectation {rule.name!r} is given twice on one dataset.",
+                where=rule.location,
+                remedy="Give each rule its own name: its counts are kept under it.",
+            )
+        seen.add(rule.name)
+    return checked
 
+
+def _expecting(rules: Mapping[str, str], action: ViolationAction) -> Decorator[Any]:
+    return _standing(expectations_from(rules, action, caller_location()))
+
+
+def _standing(checked: tuple[Expectation, ...]) -> Decorator[Any]:
     def decorate(function: Function) -> Function:
         registry = active_registry()
         if registry is not None:
@@ -63,6 +83,15 @@ def expect_or_drop(name: str, constraint: str) -> Decorator[Any]:
     return _expecting({name: constraint}, ViolationAction.DROP)
 
 
+def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
+    """As :func:`expect`; rows that break the rule go, whole, to the table ``<table>_quarantine`` in place of the table.
+
+    There they stay with the names of all rules that they broke, their source position and record, until
+    ``headwater quarantine replay`` or ``discard``. On streaming tables and materialized views.
+    """
+    return _expecting({name: constraint}, ViolationAction.QUARANTINE)
+
+
 def expect_or_fail(name: str, constraint: str) -> Decorator[Any]:
     """As :func:`expect`; a row that breaks the rule fails the flow, and nothing of its batch is written."""
     return _expecting({name: constraint}, ViolationAction.FAIL)
@@ -78,6 +107,50 @@ def expect_all_or_drop(expectations: Mapping[str, str]) -> Decorator[Any]:
     return _expecting(expectations, ViolationAction.DROP)
 
 
+def expect_all_or_quarantine(expectations: Mapping[str, str]) -> Decorator[Any]:
+    """Several :func:`expect_or_quarantine` at once; a row that breaks several is there once, with all their names."""
+    return _expecting(expectations, ViolationAction.QUARANTINE)
+
+
 def expect_all_or_fail(expectations: Mapping[str, str]) -> Decorator[Any]:
     """Several :func:`expect_or_fail` at once."""
     return _expecting(expectations, ViolationAction.FAIL)
+
+
+def expect_unique(
+    keys: str | Iterable[str], *, name: str | None = None, within: str = "batch", action: str = "warn"
+) -> Decorator[Any]:
+    """Expect a key to be there once. Of several rows with one key the first passes and the others break the rule.
+
+    First is the one that stands first in its source where that is known (Kafka), else the least row, column by column.
+    A key with a NULL in it passes, as in a SQL UNIQUE.
+
+    Args:
+        keys: the columns of the key.
+        name: the rule's name, else ``unique_`` and the columns.
+        within: ``batch``: among the rows of a batch; ``table``: a key that the table has already is broken, too. That
+            reads the table's keys with each batch.
+        action: what happens to the others: ``warn``, ``drop``, ``quarantine`` or ``fail``.
+
+    On streaming tables and materialized views. Raises InvalidExpectation.
+    """
+    where = caller_location()
+    named = columns(keys, "keys", where)
+    if not named or len({key.lower() for key in named}) < len(named):
+        raise InvalidExpectation(
+            "dp.expect_unique takes the columns of a key, each once.",
+            where=where,
+            remedy='Write keys=["id"].',
+        )
+    for argument, value, known in (("within", within, UniqueWithin), ("action", action, ViolationAction)):
+        if value not in list(known):
+            raise InvalidExpectation(
+                f"dp.expect_unique: {argument}={value!r} is unknown.",
+                where=where,
+                remedy=f"Use one of: {', '.join(known)}.",
+            )
+    label = "unique_" + "_".join(named) if name is None else name
+    checked = expectations_from(
+        {label: f"unique({', '.join(named)}) within {within}"}, ViolationAction(action), where
+    )
+    return _standing((replace(checked[0], unique=UniqueKey(named, UniqueWithin(within))),))

@@ -7,9 +7,14 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.definitions.dataset_name import DatasetName
-from headwater.definitions.expectation import Expectation
+from headwater.definitions.expectation import Expectation, quarantines
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.definitions.source_location import SourceLocation
+
+
+def quarantine_folder(table: str) -> str:
+    """The folder of the table for rows that the rules of the table in this folder kept out."""
+    return f"{table.rstrip('/')}_quarantine"
 
 
 class DatasetKind(StrEnum):
@@ -71,6 +76,13 @@ class Dataset:
             if self.private
             else self.qualified_name.location
         )
+
+    def quarantine_location(self, pipeline_id: str) -> str | None:
+        """The folder of the table for rows that its rules kept out, beside its own; None where no rule quarantines."""
+        location = (
+            self.table_location(pipeline_id) if self.stored and quarantines(self.expectations) else None
+        )
+        return None if location is None else quarantine_folder(location)
 
     def _sink_location(self, sink: Sink) -> str | None:
         if sink.kind is not SinkKind.DELTA:

@@ -46,12 +46,14 @@ class ExpectationEntry(_Entry):
 class DatasetEntry(_Entry):
     """A dataset. ``location`` is the table's folder below the warehouse (or an absolute one), None where it has none.
 
+    ``quarantine``: the folder of the table for rows that its rules kept out, None where no rule quarantines.
     ``sink_format`` and ``sink_options`` (those that say where to, no secrets) are for sinks.
     """
 
     name: str
     kind: DatasetKind
     location: str | None = None
+    quarantine: str | None = None
     comment: str | None = None
     columns: tuple[ColumnEntry, ...] = ()
     expectations: tuple[ExpectationEntry, ...] = ()
@@ -146,6 +148,11 @@ class Manifest(_Entry):
         if location is None:
             raise KeyError(dataset)
         return warehouse / location
+
+    def quarantine_path(self, warehouse: Path, dataset: str) -> Path | None:
+        """The folder of a dataset's quarantine table, None where it has none."""
+        location = self.dataset(dataset).quarantine
+        return None if location is None else warehouse / location
 
     def to_json(self) -> str:
         """The text of the file: stable, one line a field, so that a change reads well in a review."""

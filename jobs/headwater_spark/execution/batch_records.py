@@ -11,6 +11,7 @@ from typing import Any
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
+from headwater.errors import RowsNotConserved
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater.event_log.stream_progress import (
     added_listing,
@@ -23,8 +24,10 @@ from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits
+from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality, read_quality
+from headwater_spark.output_mode import OutputMode
 
 # The name of the observation in a flow's query.
 OBSERVATION = "headwater"
@@ -50,15 +53,21 @@ class BatchRecords:
         self._commits: SinkCommits | None = None
         self._executors = ExecutorTime(context.spark)
         self._listing_ms: int | None = None
+        self._stream: StartedStream | None = None
+        self._unaccounted: list[str] = []
+        mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+        # Of a merge or an aggregation that is written whole, rows of the batch and rows of the table are two things.
+        self._appends = mode.name == "append" and dataset.sink is None
 
-    def started(self, application: str) -> None:
+    def started(self, stream: StartedStream) -> None:
         """The id of the query's commits is known: they can be found, first those of batches whose driver died before
         it told them.
 
         They come before this run's own: the log is read as if it had all batches up to the last.
         """
         table = delta_table(self._context, self._dataset)
-        self._commits = SinkCommits(table, application) if table is not None else None
+        self._stream = stream
+        self._commits = SinkCommits(table, *stream.applications) if table is not None else None
         self._record_untold(self._first - 1)
         self._started.set()
 
@@ -72,10 +81,14 @@ class BatchRecords:
         self._started.wait(60)
         observed = progress.observedMetrics.get(OBSERVATION)
         rules = self._dataset.expectations
-        quality = read_quality(observed.asDict(), rules) if observed is not None else None
+        quality = read_quality(observed.asDict(), rules) if observed is not None else self._judged(batch_id)
         end_offsets = [str(source.endOffset) for source in progress.sources]
         told = json.loads(progress.json)
-        measures = {**stream_metrics(told), **progress_backlog(told)}
+        measures: dict[str, Any] = {**stream_metrics(told), **progress_backlog(told)}
+        late = sum(
+            int(state.get("numRowsDroppedByWatermark") or 0) for state in told.get("stateOperators") or ()
+        )
+        measures["num_rows_dropped_by_watermark"] = late or None
         measures["executor_time_ms"] = self._executors.take(str(progress.runId))
         self._listing_ms = added_listing(self._listing_ms, told)
         self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures)
@@ -89,6 +102,30 @@ class BatchRecords:
             details=stream_progress(told),
             maturity="EVOLVING",
         )
+
+    def _judged(self, batch_id: int) -> Quality | None:
+        judged = self._stream.judged if self._stream is not None else None
+        return judged.qualities.pop(batch_id, None) if judged is not None else None
+
+    def check_conservation(self) -> None:
+        """Raise RowsNotConserved where a batch of this run wrote more or fewer rows than its rules let through."""
+        if self._unaccounted:
+            raise RowsNotConserved(
+                f"Flow '{self._flow.name}': rows are not accounted for. {' '.join(self._unaccounted)}",
+                where=self._flow.location,
+                remedy="The table has what was written. Compare it with its source, fill it anew with --full-refresh, and "
+                "report this: it should not happen.",
+            )
+
+    def _check(self, batch_id: int, commit: SinkCommit | None, quality: Quality | None) -> None:
+        if quality is None or not self._appends or (commit is not None and not commit.counted):
+            return
+        written = commit.rows if commit else 0
+        if written != quality.kept:
+            self._unaccounted.append(
+                f"Batch {batch_id}: {quality.rows} rows came, {written} were written, {quality.dropped} dropped, "
+                f"{quality.quarantined} quarantined."
+            )
 
     def record_missed(self) -> None:
         """Record batches of this run that Spark's listener never told of, and how long folders were listed."""
@@ -120,12 +157,19 @@ class BatchRecords:
         measures: Mapping[str, Any],
     ) -> None:
         commit = self._commits.find(batch_id) if self._commits else None
+        # A batch that a killed driver had written is left out when it comes again, and nothing is observed: where it was
+        # judged, the table's commit has what it came to.
+        if commit is not None and (quality is None or (quality.rows == 0 and commit.rows)):
+            quality = commit.quality
+        self._check(batch_id, commit, quality)
         dropped = quality.dropped if quality else 0
+        quarantined = quality.quarantined if quality else 0
         output = self._output_rows(commit, quality)
         version = commit.version if commit else None
         if batch_id >= self._first or input_rows is not None:
             self._outcome.add_batch(
-                input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped, version=version
+                input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped,
+                version=version, quarantined_rows=quarantined,
             )  # fmt: skip
         rules = [
             {
@@ -136,12 +180,13 @@ class BatchRecords:
             }
             for r in (quality.rules if quality else ())
         ]
+        kept = f", {quarantined} quarantined" if quarantined else ""
         told = (
             "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
         )
         self._context.events.emit(
             "flow_progress",
-            f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{told}.",
+            f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{kept}{told}.",
             level="METRICS",
             flow=self._flow.name,
             dataset=self._dataset.name,
@@ -158,6 +203,7 @@ class BatchRecords:
                     **change_metrics(commit),
                 },
                 dropped=dropped,
+                quarantined=quarantined,
                 expectations=rules,
                 version=version,
                 end_offsets=end_offsets,
@@ -168,7 +214,7 @@ class BatchRecords:
         if self._commits is not None:
             return commit.rows if commit else 0
         # A sink that can't be asked: what it was handed.
-        return quality.rows - quality.dropped if quality else 0
+        return quality.kept if quality else 0
 
     def _last_committed(self) -> int:
         folder = self._folder / "commits"

@@ -42,9 +42,9 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
     if violation is not None:
         rules = ", ".join(f"'{rule}'" for rule in violation.rules)
         return ExpectationViolated(
-            f"Flow '{flow.name}' failed to meet the expectation. Violated expectations: {rules}. "
-            f"Input data: '{redact_text(violation.record)}'. Output record: '{redact_text(violation.record)}'. "
-            "Missing input data: false",
+            f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow.name}' failed to meet the expectation. Violated expectations: {rules}. "
+            f"Input data: '{redact_text(violation.input or '')}'. Output record: '{redact_text(violation.record)}'. "
+            f"Missing input data: {str(violation.input is None).lower()}",
             where=line,
             remedy="Correct the row at its source, or drop such rows with expect_or_drop. Nothing of its batch was written.",
         )

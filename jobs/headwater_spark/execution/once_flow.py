@@ -11,6 +11,7 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
 from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
 from headwater_spark.auto_cdc.change_metrics import change_metrics
@@ -18,12 +19,15 @@ from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
-from headwater_spark.execution.stream_start import change_target
+from headwater_spark.execution.stream_start import change_target, quarantine_table
 from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.judged import Judged
 from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.expectations import apply_expectations, read_quality
+from headwater_spark.expectations import Quality, apply_expectations, read_quality
 from headwater_spark.facade.tables_by_name import FindTable
+from headwater_spark.quarantine.judgement import mark_rows
+from headwater_spark.quarantine.source_records import with_source
 
 
 def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
@@ -64,23 +68,28 @@ def _append(
     application = application_id(pipeline, flow.name, state.epoch)
     if table is not None and has_transaction(table, application, 0):  # its driver died before it could say so
         return
-    observation = Observation()
-    frame = apply_expectations(context.pipeline.evaluation.evaluate(flow), dataset.expectations, observation)
+    frame = context.pipeline.evaluation.evaluate(flow)
     metadata = json.dumps({"pipeline": pipeline, "flow": flow.name, "epoch": state.epoch})
     transaction = BatchTransaction(application, 0, metadata)
-    if flow.changes is not None:
-        change_target(context, dataset, flow).write(apart(frame), transaction)
+    if needs_judgement(dataset.expectations):
+        quality = _write_judged(context, dataset, flow, state, frame, transaction)
     else:
-        _write(dataset, frame, table, transaction, context.pipeline.evaluation.find_table)
-    quality = read_quality(observation.get, dataset.expectations)
+        observation = Observation()
+        frame = apply_expectations(frame, dataset.expectations, observation)
+        if flow.changes is not None:
+            change_target(context, dataset, flow).write(apart(frame), transaction)
+        else:
+            _write(dataset, frame, table, transaction, context.pipeline.evaluation.find_table)
+        quality = read_quality(observation.get, dataset.expectations)
     commit = (
         SinkCommits(table, application).find(0) if flow.changes is not None and table is not None else None
     )
-    written = commit.rows if commit is not None else quality.rows - quality.dropped
+    written = commit.rows if commit is not None else quality.kept
     outcome.add_batch(
         input_rows=quality.rows,
         output_rows=written,
         dropped_rows=quality.dropped,
+        quarantined_rows=quality.quarantined,
         version=latest_version(table) if table is not None else None,
     )
     context.flow_event(
@@ -95,8 +104,28 @@ def _append(
             **change_metrics(commit),
         },
         dropped=quality.dropped,
+        quarantined=quality.quarantined,
         version=outcome.version,
     )
+
+
+def _write_judged(
+    context: UpdateContext,
+    dataset: Dataset,
+    flow: Flow,
+    state: FlowState,
+    frame: DataFrame,
+    transaction: BatchTransaction,
+) -> Quality:
+    path = context.table_path(dataset)
+    changes = flow.changes is not None
+    target = (
+        change_target(context, dataset, flow) if changes else DeltaAppend(path, dataset.partition_columns)
+    )
+    quarantine = quarantine_table(context, dataset, flow, state.epoch)
+    judged = Judged(target, dataset.expectations, path, quarantine)
+    judged.write(apart(mark_rows(with_source(frame), dataset.expectations)), transaction)
+    return judged.qualities[transaction.batch_id]
 
 
 def _write(

@@ -24,10 +24,19 @@ class FlowOutcome:
     error: HeadwaterError | None = None
     failed_rules: dict[str, int] = field(default_factory=dict)
 
-    def add_batch(self, *, input_rows: int, output_rows: int, dropped_rows: int, version: int | None) -> None:
+    def add_batch(
+        self,
+        *,
+        input_rows: int,
+        output_rows: int,
+        dropped_rows: int,
+        version: int | None,
+        quarantined_rows: int = 0,
+    ) -> None:
         """Add the numbers of one batch."""
         self.batches += 1
         self.input_rows += input_rows
         self.output_rows += output_rows
         self.dropped_rows += dropped_rows
+        self.quarantined_rows += quarantined_rows
         self.version = version if version is not None else self.version

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 
+from headwater.checkpoints.table_history import table_exists
+from headwater.definitions.dataset import Dataset, quarantine_folder
 from headwater.graph.update_plan import ResetStage, UpdatePlan
 from headwater_spark.execution.tables import empty_table
 from headwater_spark.execution.update_context import UpdateContext
@@ -60,6 +62,7 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
         }
         schema = context.pipeline.evaluation.table_schema(dataset)
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
+        _empty_quarantine(context, dataset, json.dumps(metadata))
         # Sequences and tombstones of rows that are no more.
         shutil.rmtree(context.change_memory(dataset.name), ignore_errors=True)
     for checkpoint in checkpoints:
@@ -83,3 +86,13 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
             "user_action": {"action": "RESET", "flows": list(stage.flows), "empty_table": stage.empty_table}
         },
     )
+
+
+def _empty_quarantine(context: UpdateContext, dataset: Dataset, metadata: str) -> None:
+    """Its rows are read again with all others, and judged by the rules of now. Also where no rule quarantines any more."""
+    location = dataset.table_location(context.pipeline.project.pipeline_id)
+    path = context.pipeline.project.warehouse / quarantine_folder(str(location))
+    if table_exists(path):
+        session = context.spark.newSession()  # the metadata of the commit is a setting
+        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
+        session.sql(f"DELETE FROM delta.`{path}`")  # noqa: S608 - a folder of the pipeline's own

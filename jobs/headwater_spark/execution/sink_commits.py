@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.table_history import table_exists
+from headwater_spark.expectations import Quality, RuleCounts
+
 
 @dataclass(frozen=True)
 class SinkCommit:
     """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` went.
 
-    ``told``: the metadata that its writer gave it.
+    ``told``: the metadata that its writer gave it. ``counted``: whether Delta told how many rows.
     """
 
     version: int
@@ -22,20 +25,26 @@ class SinkCommit:
     upserted: int | None = None
     deleted: int | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
+    counted: bool = True
+
+    @property
+    def quality(self) -> Quality | None:
+        """What the batch came to, where it was judged before it was written."""
+        return _quality(self.told.get("quality"))
 
 
 class SinkCommits:
     """The commits of one flow, found by transaction id and batch number.
 
-    The id is the query's own where the Delta sink wrote, and ``<pipeline>.<flow>@<epoch>`` where foreachBatch did.
+    An id is the query's own where the Delta sink wrote, and ``<pipeline>.<flow>@<epoch>`` where foreachBatch did.
     """
 
     # A batch that a killed driver committed lies at most this far back when the flow starts again.
     _LOOK_BACK = 100
 
-    def __init__(self, table: Path, application: str) -> None:
+    def __init__(self, table: Path, *applications: str) -> None:
         self._log = table / "_delta_log"
-        self._application = application
+        self._applications = applications
         self._next = max(0, latest_version(table) - self._LOOK_BACK)
         self._found: dict[int, SinkCommit] = {}
 
@@ -67,7 +76,7 @@ class SinkCommits:
                     info = json.loads(line)["commitInfo"]
                 elif line.startswith('{"txn"'):
                     action = json.loads(line)["txn"]
-                    if action["appId"] == self._application:
+                    if action["appId"] in self._applications:
                         batch_id = int(action["version"])
         if batch_id is not None:
             self._found[batch_id] = _commit(int(path.stem), info)
@@ -80,7 +89,9 @@ def _commit(version: int, info: dict[str, Any]) -> SinkCommit:
     timestamp = int(info.get("timestamp", 0))
     told = _told(info.get("userMetadata"))
     if info.get("operation") != "MERGE":
-        return SinkCommit(version, metrics.get("numOutputRows", 0), timestamp, told=told)
+        return SinkCommit(
+            version, metrics.get("numOutputRows", 0), timestamp, told=told, counted="numOutputRows" in metrics
+        )
     # Rows that a merge only copied from one file to another are in its numOutputRows too.
     upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
     return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0), told)
@@ -92,6 +103,25 @@ def _told(user_metadata: str | None) -> Mapping[str, Any]:
     except json.JSONDecodeError:
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def as_metadata(quality: Quality) -> dict[str, Any]:
+    """What a batch came to, as it is kept with the table's commit: known also where the driver dies before it tells."""
+    failed = {rule.name: rule.failed for rule in quality.rules}
+    return {
+        "rows": quality.rows,
+        "dropped": quality.dropped,
+        "quarantined": quality.quarantined,
+        "failed": failed,
+    }
+
+
+def _quality(told: Any) -> Quality | None:
+    if not isinstance(told, Mapping):
+        return None
+    rows = int(told["rows"])
+    rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in told["failed"].items())
+    return Quality(rows, int(told["dropped"]), rules, int(told["quarantined"]))
 
 
 def latest_version(table: Path) -> int:
@@ -108,7 +138,7 @@ def has_transaction(table: Path, application: str, batch_id: int) -> bool:
     """Whether a Delta table has a batch, or a later one, of this transaction id."""
     from deltalake import DeltaTable
 
-    if not (table / "_delta_log").is_dir():
+    if not table_exists(table):
         return False
     version = DeltaTable(str(table)).transaction_version(application)
     return version is not None and version >= batch_id

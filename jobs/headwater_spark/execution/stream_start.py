@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -11,27 +12,37 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.definitions.sink import SinkKind
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchWriter, application_id
+from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
+from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.delta_merge import DeltaMerge
 from headwater_spark.execution.targets.delta_replace import DeltaReplace
+from headwater_spark.execution.targets.judged import Judged
 from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.output_mode import OutputMode
+from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
 
 @dataclass(frozen=True)
 class StartedStream:
-    """A running query. ``application``: the id under which its commits are found in a Delta log."""
+    """A running query. ``applications``: the ids under which its commits are found in a Delta log.
+
+    There are two where a flow came to be judged, or ceased to be, and wrote in another way before.
+    """
 
     query: StreamingQuery
-    application: str
+    applications: tuple[str, ...]
     writer: BatchWriter | None = None
+    judged: Judged | None = None
 
 
 def start_stream(
@@ -51,13 +62,46 @@ def start_stream(
         .option("checkpointLocation", str(folder))
         .trigger(availableNow=True)
     )
+    application = application_id(metadata["pipeline"], flow.name, state.epoch)
     target = batch_target(context, dataset, flow, mode)
+    judged = None
+    if needs_judgement(dataset.expectations):
+        judged = _judged(context, dataset, flow, state, target)
+        target = judged
+    elif target is None and _written_as_batch(context, dataset, folder, application):
+        target = DeltaAppend(context.table_path(dataset), dataset.partition_columns)
     if target is None:
         query = _start_native(context, dataset, stream, metadata)
-        return StartedStream(query, str(query.id))
-    application = application_id(metadata["pipeline"], flow.name, state.epoch)
+        return StartedStream(query, (str(query.id), application))
     writer = BatchWriter(target, application, folder, metadata, stateful=bool(state.state_settings))
-    return StartedStream(stream.foreachBatch(writer).start(), application, writer)
+    query = stream.foreachBatch(writer).start()
+    return StartedStream(query, (application, str(query.id)), writer, judged)
+
+
+def _judged(
+    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, target: BatchTarget | None
+) -> Judged:
+    table = context.table_path(dataset)
+    folder = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
+    # The Delta sink may have written a batch before the first rule that judges came.
+    target = target or DeltaAppend(table, dataset.partition_columns, query_id=query_id(folder))
+    return Judged(target, dataset.expectations, table, quarantine_table(context, dataset, flow, state.epoch))
+
+
+def quarantine_table(
+    context: UpdateContext, dataset: Dataset, flow: Flow, epoch: int
+) -> QuarantineTable | None:
+    """The quarantine table of a dataset as a flow writes to it; None where no rule quarantines."""
+    path = context.quarantine_path(dataset)
+    return None if path is None else QuarantineTable(path, flow.name, epoch, context.update_id)
+
+
+def _written_as_batch(context: UpdateContext, dataset: Dataset, folder: Path, application: str) -> bool:
+    """Whether the planned batch is in the table under the id of foreachBatch, by which the Delta sink would not know it."""
+    planned, done = last_planned_batch(folder), last_committed_batch(folder)
+    if dataset.sink is not None or planned is None or planned == done:
+        return False
+    return has_transaction(context.table_path(dataset), application, planned)
 
 
 def batch_target(

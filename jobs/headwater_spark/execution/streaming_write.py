@@ -12,6 +12,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.preflight import FlowStart, check_start
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
@@ -21,10 +22,10 @@ from headwater_spark.execution.stream_start import StartedStream, start_stream
 from headwater_spark.execution.tables import create_table
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
 from headwater_spark.expectations import apply_expectations
+from headwater_spark.quarantine.judgement import mark_rows
+from headwater_spark.quarantine.source_records import with_source
 from headwater_spark.schemas import stored_schema
 from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
-
-_OBSERVATION = "headwater"
 from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
 
 
@@ -52,13 +53,14 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
         schemas = _checked_schemas(context, flow, frame, state)
         checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
-        frame = apply_expectations(frame, dataset.expectations, OBSERVATION, count=table is None)
+        frame = _checked(frame, dataset, count=table is None)
         started = start_stream(context, dataset, flow, state, frame)
-    batches.started(started.application)
+    batches.started(started)
     _await(context, started, ended, lambda: _note_destination(context, dataset, checkpoint))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
         create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
     batches.record_missed()
+    batches.check_conservation()
     stopped = context.stop_requested.is_set()
     checkpoint.update_state(
         sink_id=destination_id(context, dataset),
@@ -66,6 +68,16 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         definition_hash=context.pipeline.manifest.source_hash,
     )
     outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
+
+
+def _checked(frame: DataFrame, dataset: Dataset, *, count: bool) -> DataFrame:
+    """The frame with its rules, or with what judging its batches needs."""
+    rules = dataset.expectations
+    if needs_judgement(rules):
+        return mark_rows(with_source(frame), rules)
+    if any(rule.action is ViolationAction.FAIL for rule in rules):
+        frame = with_source(frame, cheap=True)  # for the message
+    return apply_expectations(frame, rules, OBSERVATION, count=count)
 
 
 def _checked_schemas(context: UpdateContext, flow: Flow, frame: DataFrame, state: FlowState) -> StreamSchemas:

@@ -44,6 +44,12 @@ class UpdateContext:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
 
+    def quarantine_path(self, dataset: Dataset) -> Path | None:
+        """The folder of a table's quarantine; None where no rule of it quarantines."""
+        project = self.pipeline.project
+        location = dataset.quarantine_location(project.pipeline_id)
+        return None if location is None else project.warehouse / location
+
     def change_memory(self, dataset: str) -> Path:
         """The folder for what AUTO CDC remembers beside a table."""
         return change_memory(self.pipeline.project.state_folder, dataset)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus, flow_progress, planning_information
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
+from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import latest_version
+from headwater_spark.execution.stream_start import quarantine_table
 from headwater_spark.execution.table_upkeep import keep_clustering
 from headwater_spark.execution.tables import table_id
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality, apply_expectations, read_quality
+from headwater_spark.quarantine.judgement import is_kept, judged_batch, mark_rows, own_columns
+from headwater_spark.quarantine.source_records import with_source
 from headwater_spark.replaced_slice import slice_condition
 from headwater_spark.schemas import stored_schema
 
@@ -59,8 +64,9 @@ def refresh_view(
     keep_clustering(context.spark, dataset, path)
     outcome.add_batch(
         input_rows=quality.rows,
-        output_rows=quality.rows - quality.dropped,
+        output_rows=quality.kept,
         dropped_rows=quality.dropped,
+        quarantined_rows=quality.quarantined,
         version=latest_version(path),
     )
     _record(context, dataset, flow, outcome, quality)
@@ -82,28 +88,51 @@ def _plan(context: UpdateContext, flow: Flow, technique: str, reason: str) -> No
 
 
 def _write(context: UpdateContext, dataset: Dataset, flow: Flow, *, whole: bool) -> Quality:
-    observation = Observation()
-    path = context.table_path(dataset)
     frame = context.pipeline.evaluation.evaluate(flow, whole=whole)
     for field, plain in zip(frame.schema.fields, stored_schema(frame.schema).fields, strict=True):
         if field.metadata != plain.metadata:
             frame = frame.withMetadata(field.name, plain.metadata)
-    checked = apply_expectations(frame, dataset.expectations, observation)
     metadata = {
         "pipeline": context.pipeline.project.pipeline_id,
         "flow": flow.name,
         "update": context.update_id,
     }
-    writer = checked.write.format("delta").mode("overwrite").option("userMetadata", json.dumps(metadata))
+    told = json.dumps(metadata)
+    if needs_judgement(dataset.expectations):
+        return _write_judged(context, dataset, flow, frame, told, whole=whole)
+    observation = Observation()
+    checked = apply_expectations(frame, dataset.expectations, observation)
+    _overwrite(context, dataset, flow, checked, told, whole=whole)
+    return read_quality(observation.get, dataset.expectations)
+
+
+def _write_judged(
+    context: UpdateContext, dataset: Dataset, flow: Flow, frame: DataFrame, metadata: str, *, whole: bool
+) -> Quality:
+    """The rows that are kept out first: a view that is new has its quarantine, and a crash between the two is redone."""
+    rules, path = dataset.expectations, context.table_path(dataset)
+    with judged_batch(mark_rows(with_source(frame), rules), rules) as (judged, quality):
+        quarantine = quarantine_table(context, dataset, flow, 0)
+        if quarantine is not None and (quality.quarantined or table_exists(quarantine.path)):
+            quarantine.replace_all(judged, rules, BatchTransaction(str(path), 0, metadata))
+        kept = judged.where(is_kept(rules)).select(*[f"`{name}`" for name in own_columns(judged)])
+        _overwrite(context, dataset, flow, kept, metadata, whole=whole)
+        return quality
+
+
+def _overwrite(
+    context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame, metadata: str, *, whole: bool
+) -> None:
+    path = context.table_path(dataset)
+    writer = rows.write.format("delta").mode("overwrite").option("userMetadata", metadata)
     if flow.replace_where is not None and not whole and table_exists(path):
         # The other rows keep their columns: new ones are added, none is changed.
-        writer = writer.option("replaceWhere", slice_condition(frame, flow)).option("mergeSchema", "true")
+        writer = writer.option("replaceWhere", slice_condition(rows, flow)).option("mergeSchema", "true")
     elif dataset.schema is None:
         writer = writer.option("overwriteSchema", "true")
     if dataset.partition_columns:
         writer = writer.partitionBy(*dataset.partition_columns)
     writer.save(str(path))
-    return read_quality(observation.get, dataset.expectations)
 
 
 def fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | None:
@@ -130,6 +159,7 @@ def _record(
             FlowStatus.RUNNING,
             metrics={"num_input_rows": outcome.input_rows, "num_output_rows": outcome.output_rows},
             dropped=outcome.dropped_rows,
+            quarantined=outcome.quarantined_rows,
             expectations=[
                 {
                     "name": r.name,

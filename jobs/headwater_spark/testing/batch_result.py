@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import needs_judgement
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater_spark.evaluation import Evaluation
@@ -20,6 +21,7 @@ from headwater_spark.facade.given_reads import giving
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.graph_resolution import session_of_sources
 from headwater_spark.loader.loader import loaded_sources
+from headwater_spark.quarantine.judgement import compare_rows, is_kept, mark_rows, own_columns
 from headwater_spark.testing.bounded_frames import bounded_deduplication
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import local_session
@@ -51,6 +53,12 @@ class BatchEvaluation(Evaluation):
         with self._entered(dataset):
             frames = [self.evaluate(flow) for flow in self.flows_of(dataset)]
         frame = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+        if needs_judgement(dataset.expectations):
+            rules = dataset.expectations
+            judged = compare_rows(mark_rows(frame, rules), rules)
+            return judged.where(is_kept(dataset.expectations)).select(
+                *[f"`{name}`" for name in own_columns(judged)]
+            )
         return apply_expectations(frame, dataset.expectations, f"batch_{next(self._numbers)}")
 
 

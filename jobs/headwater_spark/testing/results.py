@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.table_history import table_exists
+from headwater.definitions.dataset import quarantine_folder
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.testing.rows import assert_same_rows, difference
 from headwater_spark.expectations import RuleCounts
@@ -79,6 +81,17 @@ class DatasetRun:
     def quarantined(self) -> int:
         """How many rows went to the quarantine table, over all batches."""
         return sum(record.quarantined for record in self._records)
+
+    @property
+    def quarantine(self) -> list[dict[str, Any]]:
+        """The rows of the quarantine table, with the columns that say why and from where; empty where there is none."""
+        path = Path(quarantine_folder(str(self._table)))
+        if not table_exists(path):
+            return []
+        rows: list[dict[str, Any]] = (
+            local_session().read.format("delta").load(str(path)).toArrow().to_pylist()
+        )
+        return rows
 
     @property
     def expectations(self) -> dict[str, RuleCounts]:

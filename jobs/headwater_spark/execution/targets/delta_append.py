@@ -13,15 +13,20 @@ from headwater_spark.execution.sink_commits import has_transaction
 
 @dataclass(frozen=True)
 class DeltaAppend:
-    """Appends to the table at ``table``, once for each transaction."""
+    """Appends to the table at ``table``, once for each transaction.
+
+    ``query_id``: of the streaming query, under which the Delta sink itself may have written a batch before.
+    """
 
     table: Path
     partition_columns: tuple[str, ...] = ()
     passes: int = 1
+    query_id: str | None = None
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the transaction."""
-        return has_transaction(self.table, transaction.application, transaction.batch_id)
+        ids = (transaction.application, self.query_id)
+        return any(id_ and has_transaction(self.table, id_, transaction.batch_id) for id_ in ids)
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Append the rows in one commit; nothing happens where the table has the transaction already."""

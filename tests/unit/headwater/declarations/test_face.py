@@ -18,13 +18,16 @@ FACE = {
     "track_history_except_column_list name once snapshot_and_version flow_name",
     "create_sink": "name format options",
     "create_streaming_table": "name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
-    "schema expect_all expect_all_or_drop expect_all_or_fail row_filter format",
+    "schema expect_all expect_all_or_drop expect_all_or_quarantine expect_all_or_fail row_filter format",
     "expect": "name constraint",
     "expect_all": "expectations",
     "expect_all_or_drop": "expectations",
     "expect_all_or_fail": "expectations",
+    "expect_all_or_quarantine": "expectations",
     "expect_or_drop": "name constraint",
     "expect_or_fail": "name constraint",
+    "expect_or_quarantine": "name constraint",
+    "expect_unique": "keys name within action",
     "foreach_batch_sink": "batch_handler name",
     "materialized_view": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto "
     "cluster_by schema row_filter private replace_where refresh_policy format",

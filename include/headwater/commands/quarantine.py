@@ -1,0 +1,146 @@
+"""``quarantine``: rows that rules kept out. Everything but a replay is answered without a JVM."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.lease import update_lease
+from headwater.commands.printing import print_json, print_table
+from headwater.commands.quarantine_arguments import row_filter
+from headwater.commands.run import become_program
+from headwater.commands.stored_manifest import stored_manifest
+from headwater.errors import UnknownQuarantinedRow, UsageError
+from headwater.event_log.details import user_action
+from headwater.event_log.redaction import redact_text
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.quarantine import columns as c
+from headwater.quarantine.columns import RowStatus
+from headwater.quarantine.table import RowFilter, discard, rows, summaries
+
+_SHOWN = 160
+
+
+def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Answer one action of the verb; ``argv``: what stands behind ``quarantine replay`` on the command line."""
+    if parsed.action == "list":
+        return _list(project, as_json=parsed.as_json)
+    if parsed.action == "show":
+        return _show(project, parsed)
+    if parsed.action == "discard":
+        return _discard(project, parsed)
+    become_program("replay_quarantine.py", list(argv))
+    return 1
+
+
+def quarantine_of(project: PipelineProject, table: str) -> Path:
+    """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
+    manifest = stored_manifest(project)
+    entry = next((entry for entry in manifest.tables if entry.name.lower() == table.lower()), None)
+    path = manifest.quarantine_path(project.warehouse, entry.name) if entry is not None else None
+    if path is None:
+        known = [entry.name for entry in manifest.tables if entry.quarantine]
+        raise UnknownQuarantinedRow(
+            f"{table!r} is no table with a rule that quarantines.",
+            where=project.folder,
+            remedy=f"Those with one: {', '.join(known) or 'none; use dp.expect_or_quarantine'}.",
+        )
+    return path
+
+
+def _list(project: PipelineProject, *, as_json: bool) -> int:
+    manifest = stored_manifest(project)
+    found: list[dict[str, Any]] = []
+    for entry in manifest.tables:
+        path = manifest.quarantine_path(project.warehouse, entry.name)
+        found += [{"table": entry.name, **vars(summary)} for summary in summaries(path)] if path else []
+    if as_json:
+        print_json({"pipeline_id": project.pipeline_id, "quarantine": found})
+        return 0
+    names = ("table", "reason", "flow", "status", "rows", "first", "last")
+    print_table(
+        f"{project.pipeline_id}: quarantined rows",
+        names,
+        [tuple(_shown(row[name]) for name in names) for row in found],
+    )
+    return 0
+
+
+def _show(project: PipelineProject, parsed: argparse.Namespace) -> int:
+    chosen = row_filter(parsed)
+    status = RowStatus(parsed.status) if parsed.status else None
+    path = quarantine_of(project, parsed.table)
+    found = rows(path, RowFilter(chosen.ids, chosen.flow, chosen.rule, status), parsed.limit)
+    if parsed.as_json:
+        told = {"pipeline_id": project.pipeline_id, "table": parsed.table}
+        print_json({**told, "rows": [_as_json(row) for row in found]})
+        return 0
+    columns = ("id", "status", "broken rules", "flow", "batch", "source", "row")
+    shown = [
+        (
+            *(row[c.ID][:8], row[c.STATUS], row[c.REASON], row[c.FLOW], row[c.BATCH], _position(row)),
+            redact_text(row[c.ROW] or "")[:_SHOWN],
+        )
+        for row in found
+    ]
+    print_table(f"{parsed.table}: quarantined rows", columns, shown)
+    return 0
+
+
+def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
+    path = quarantine_of(project, parsed.table)
+    chosen = row_filter(parsed)
+    if chosen == RowFilter() and not parsed.everything:
+        raise UsageError("Say which rows.", remedy="Give --id, --rule or --flow, or --all for all held rows.")
+    action_id = str(uuid.uuid4())
+    # An update that runs might put rows anew that are marked here.
+    with update_lease(project.state_folder, action_id):
+        count = discard(path, chosen, parsed.reason)
+        with EventLogWriter(
+            project.state_folder, project.pipeline_id, project.spec.name, action_id
+        ) as events:
+            told = {"rows": count, "reason": parsed.reason, "where": chosen.where}
+            events.emit(
+                "user_action",
+                f"{count} quarantined rows of {parsed.table} were discarded: {parsed.reason}",
+                dataset=parsed.table,
+                details=user_action("DISCARD_QUARANTINE", _user(), **told),
+            )
+    if parsed.as_json:
+        print_json({"pipeline_id": project.pipeline_id, "table": parsed.table, "discarded": count})
+    else:
+        print(f"{count} rows of {parsed.table} are marked as discarded.")
+    return 0
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number that has no name
+        return "unknown"
+
+
+def _as_json(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as JSON values: what JSON texts hold as such, bytes as text."""
+    found = {name.removeprefix("_"): value for name, value in row.items()}
+    for name in ("row", "source_record"):
+        found[name] = json.loads(found[name]) if found[name] is not None else None
+    value = found["source_value"]
+    return {**found, "source_value": value.decode("utf-8", "replace") if value is not None else None}
+
+
+def _position(row: dict[str, Any]) -> str:
+    if row[c.TOPIC] is not None:
+        return f"{row[c.TOPIC]}[{row[c.PARTITION]}] {row[c.OFFSET]}"
+    return (row[c.FILE] or "").rpartition("/")[2]
+
+
+def _shown(value: Any) -> Any:
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else value

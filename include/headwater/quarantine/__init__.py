@@ -1,0 +1,1 @@
+"""Quarantine tables, as they are read and marked without Spark."""

@@ -1,0 +1,114 @@
+"""Questions to a quarantine table, and marks on its rows, by delta-rs: no JVM. Semantics: docs/expectations.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.table_history import table_exists
+from headwater.errors import UnknownQuarantinedRow
+from headwater.quarantine import columns as c
+from headwater.quarantine.columns import RowStatus
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """Which rows: by ``ids`` (or their beginnings), ``flow``, ``rule`` or ``status``; all of them where nothing is said."""
+
+    ids: tuple[str, ...] = ()
+    flow: str | None = None
+    rule: str | None = None
+    status: RowStatus | None = None
+
+    @property
+    def where(self) -> str:
+        """The condition in SQL, as delta-rs and Spark both read it."""
+        parts = [f"{c.STATUS} = {literal(self.status)}"] if self.status else []
+        parts += [f"{c.FLOW} = {literal(self.flow)}"] if self.flow else []
+        parts += [f"array_contains({c.RULES}, {literal(self.rule)})"] if self.rule else []
+        if self.ids:
+            beginnings = " OR ".join(f"substr({c.ID}, 1, {len(text)}) = {literal(text)}" for text in self.ids)
+            parts.append(f"({beginnings})")
+        return " AND ".join(parts) or "true"
+
+
+@dataclass(frozen=True)
+class RuleSummary:
+    """How many rows a quarantine table has for one combination of broken rules. Times are UTC."""
+
+    reason: str
+    flow: str
+    status: str
+    rows: int
+    first: datetime | None
+    last: datetime | None
+
+
+def summaries(table: Path) -> list[RuleSummary]:
+    """Counts by reason, flow and status; empty where there is no table yet."""
+    found = _query(
+        table,
+        f"select {c.REASON} as reason, {c.FLOW} as flow, {c.STATUS} as status, count(*) as rows, "  # noqa: S608 - our names
+        f"min({c.QUARANTINED_AT}) as first, max({c.QUARANTINED_AT}) as last from q group by 1, 2, 3 order by 4 desc, 1",
+    )
+    return [RuleSummary(**row) for row in found]
+
+
+def held_rows(table: Path) -> int:
+    """How many rows wait for a replay or a discard."""
+    found = _query(table, f"select count(*) as n from q where {c.STATUS} = {literal(RowStatus.HELD)}")  # noqa: S608
+    return int(found[0]["n"]) if found else 0
+
+
+def rows(table: Path, chosen: RowFilter, limit: int | None = None) -> list[dict[str, Any]]:
+    """The newest rows that match, newest last, with the managed columns only."""
+    tail = f"limit {int(limit)}" if limit is not None else ""
+    named = ", ".join(c.MANAGED)
+    order = f"order by {c.QUARANTINED_AT} desc, {c.OFFSET} desc, {c.ID} {tail}"
+    return _query(table, f"select {named} from q where {chosen.where} {order}")[::-1]  # noqa: S608 - literals are quoted
+
+
+def discard(table: Path, chosen: RowFilter, reason: str) -> int:
+    """Mark held rows as discarded, in one commit; returns how many.
+
+    Raises:
+        UnknownQuarantinedRow: where no held row matches.
+    """
+    from deltalake import DeltaTable
+
+    held = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
+    found = _query(table, f"select {c.ID} as id from q where {held.where}")  # noqa: S608 - literals are quoted
+    if not found:
+        raise UnknownQuarantinedRow(
+            "No held row matches.",
+            where=table,
+            remedy="`headwater quarantine list` and `show` say what is there.",
+        )
+    # delta-rs writes the condition into its log, and can't spell functions there.
+    which = ", ".join(literal(row["id"]) for row in found)
+    updates = {
+        c.STATUS: literal(RowStatus.DISCARDED),
+        c.STATUS_AT: f"to_timestamp({literal(datetime.now(UTC).isoformat())})",
+        c.STATUS_REASON: literal(reason),
+    }
+    return int(
+        DeltaTable(str(table)).update(predicate=f"{c.ID} IN ({which})", updates=updates)["num_updated_rows"]
+    )
+
+
+def literal(value: str) -> str:
+    """A text as a SQL literal."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _query(table: Path, sql: str) -> list[dict[str, Any]]:
+    if not table_exists(table):
+        return []
+    import pyarrow as pa
+    from deltalake import DeltaTable, QueryBuilder
+
+    answer = QueryBuilder().register("q", DeltaTable(str(table))).execute(sql).read_all()
+    found: list[dict[str, Any]] = pa.table(answer).to_pylist()
+    return found

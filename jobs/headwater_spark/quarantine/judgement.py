@@ -1,0 +1,199 @@
+"""Judging a batch that may go to two tables, or whose rows are compared with each other.
+
+The batch is read once: the filter that fails, then a column for each rule, kept in memory; one aggregation over these
+columns counts all rules and every row's fate, and both tables are written from what is kept. What is kept is a barrier
+to the optimiser as the observation of the plain path is: no later filter reaches the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from operator import or_
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from headwater.checkpoints.table_history import table_exists
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.expectation import (
+    Expectation,
+    UniqueWithin,
+    ViolationAction,
+    needs_judgement,
+    quarantines,
+)
+from headwater.definitions.flow import Flow
+from headwater.errors import InvalidExpectation
+from headwater_spark.expectations import Quality, RuleCounts, comparable, fail_filter, holds, violation_text
+from headwater_spark.output_mode import OutputMode
+from headwater_spark.quarantine.source_records import SOURCE
+
+_MARK = "__headwater_"
+_PRESENT = f"{_MARK}present"
+
+
+def broken(index: int) -> Column:
+    """Whether a judged row breaks the rule of this number."""
+    return F.col(f"{_MARK}rule_{index}")
+
+
+def any_broken(rules: Sequence[Expectation], action: ViolationAction) -> Column:
+    """Whether a judged row breaks a rule of this kind."""
+    mine = [broken(index) for index, rule in enumerate(rules) if rule.action is action]
+    return reduce(or_, mine, F.lit(False))
+
+
+def is_kept(rules: Sequence[Expectation]) -> Column:
+    """Whether a judged row goes to the table."""
+    return ~any_broken(rules, ViolationAction.QUARANTINE) & ~any_broken(rules, ViolationAction.DROP)
+
+
+def broken_names(rules: Sequence[Expectation]) -> Column:
+    """The names of the rules that a judged row breaks, of whatever kind."""
+    names = [F.when(broken(index), F.lit(rule.name)) for index, rule in enumerate(rules)]
+    return F.array_compact(F.array(*names))
+
+
+def own_columns(judged: DataFrame) -> list[str]:
+    """The columns of the row itself."""
+    return [name for name in judged.columns if not name.startswith(_MARK)]
+
+
+def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """The frame with a column for each condition that says whether a row breaks it; a row that breaks a fail rule raises.
+
+    Nothing may filter it before it is kept or written: see the module. Records of the source stay with those rows alone
+    that may need them.
+    """
+    frame = fail_filter(frame, rules)
+    for index, rule in enumerate(rules):
+        if rule.unique is None:
+            frame = frame.withColumn(f"{_MARK}rule_{index}", ~holds(rule))
+    if SOURCE in frame.columns and all(rule.unique is None for rule in rules):
+        held = any_broken(rules, ViolationAction.QUARANTINE)
+        frame = frame.withColumn(SOURCE, F.when(held, F.col(SOURCE)))
+    return frame
+
+
+def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None) -> DataFrame:
+    """The marked rows of a batch with a column for each key that is to be there once.
+
+    Args:
+        table: where keys that are to be unique within the table are looked up.
+    """
+    for index, rule in enumerate(rules):
+        if rule.unique is not None:
+            marked = _mark_repeated(marked, f"{_MARK}rule_{index}", rule, table)
+    return marked
+
+
+@contextmanager
+def judged_batch(
+    marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None
+) -> Iterator[tuple[DataFrame, Quality]]:
+    """A batch of marked rows, judged, counted, and kept in memory for as long as the block runs.
+
+    Raises:
+        What Spark throws where a row breaks a rule of kind fail; ``find_violation`` reads it.
+    """
+    judged = compare_rows(marked, rules, table).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        quality = _count(judged, rules)
+        _check_unique_fail(judged, rules, quality)
+        yield judged, quality
+    finally:
+        judged.unpersist()
+
+
+def _count(judged: DataFrame, rules: Sequence[Expectation]) -> Quality:
+    quarantined = any_broken(rules, ViolationAction.QUARANTINE)
+    counts = [
+        F.count(F.lit(1)),
+        F.count_if(~quarantined & any_broken(rules, ViolationAction.DROP)),
+        F.count_if(quarantined),
+        *[F.count_if(broken(index)) for index in range(len(rules))],
+    ]
+    rows, dropped, held, *failed = (int(value or 0) for value in judged.agg(*counts).collect()[0])
+    named = tuple(RuleCounts(rule.name, rows - bad, bad) for rule, bad in zip(rules, failed, strict=True))
+    return Quality(rows, dropped, named, held)
+
+
+def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality: Quality) -> None:
+    failing = [
+        index
+        for index, rule in enumerate(rules)
+        if rule.unique is not None and rule.action is ViolationAction.FAIL and quality.rules[index].failed
+    ]
+    if failing:
+        names = F.array_compact(F.array(*[F.when(broken(i), F.lit(rules[i].name)) for i in failing]))
+        columns = [*own_columns(judged), *([SOURCE] if SOURCE in judged.columns else [])]
+        bad = judged.where(reduce(or_, [broken(i) for i in failing])).limit(1)
+        bad.select(F.raise_error(violation_text(names, columns))).collect()
+
+
+def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | None) -> DataFrame:
+    """Mark each row whose key came before it. First is the first in its source, else the least row: replays agree."""
+    assert rule.unique is not None
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    by_name = {name.lower(): name for name in types}
+    keys = [_column(by_name[key.lower()]) for key in rule.unique.columns]
+    order = (
+        [F.col(f"{SOURCE}.{part}") for part in ("topic", "partition", "offset")] if SOURCE in types else []
+    )
+    order += [_column(name) for name in own_columns(rows) if comparable(types[name])]
+    whole = reduce(lambda one, key: one & key.isNotNull(), keys, F.lit(True))
+    before = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1
+    if rule.unique.within is not UniqueWithin.TABLE or table is None or not table_exists(table):
+        return rows.withColumn(mark, whole & before)
+    names = [f"{_MARK}key_{number}" for number in range(len(keys))]
+    stored = rows.sparkSession.read.format("delta").load(str(table)).select(
+        *[_column(key).alias(name) for key, name in zip(rule.unique.columns, names, strict=True)]
+    )  # fmt: skip
+    stored = stored.distinct().withColumn(_PRESENT, F.lit(True))
+    same = reduce(
+        lambda one, pair: one & (pair[0] == F.col(pair[1])), zip(keys, names, strict=True), F.lit(True)
+    )
+    found = rows.withColumn(mark, before).join(stored, same, "left")
+    return found.withColumn(mark, whole & (F.col(mark) | F.col(_PRESENT).isNotNull())).drop(_PRESENT, *names)
+
+
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMode | None) -> None:
+    """Raise InvalidExpectation where rows can't be quarantined or compared: in views, and in running aggregations.
+
+    Args:
+        kind: what the dataset turned out to be.
+        mode: how the flow's stream is written; None for a batch.
+    """
+    rules = [rule for rule in dataset.expectations if needs_judgement([rule])]
+    if not rules:
+        return
+    what = "quarantines rows" if quarantines(rules[:1]) else "compares rows"
+    if kind is DatasetKind.TEMPORARY_VIEW:
+        raise InvalidExpectation(
+            f"The expectation {rules[0].name!r} {what}, and {dataset.name!r} is a view: its rows are made anew in "
+            "each table that reads it.",
+            where=rules[0].location,
+            remedy="Put the rule on the table that reads the view, or use expect, expect_or_drop or expect_or_fail.",
+        )
+    if flow.replace_where is not None and quarantines(rules):
+        raise InvalidExpectation(
+            f"The expectation {rules[0].name!r} quarantines rows, and {flow.name!r} replaces a part of its table: what "
+            "the other parts had kept out would be lost.",
+            where=rules[0].location,
+            remedy="Use expect_or_drop, or leave replace_where out.",
+        )
+    if mode is not None and mode.name in ("update", "complete"):
+        raise InvalidExpectation(
+            f"The expectation {rules[0].name!r} {what}, and {flow.name!r} is a running aggregation: the same row comes again, "
+            "changed, with each batch.",
+            where=rules[0].location,
+            remedy="Put the rule on the table that the aggregation reads, or declare a materialized view.",
+        )

@@ -1,0 +1,175 @@
+"""Writing the rows of a batch that a quarantine takes, whole, with what is known of where they came from."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, DataFrameWriter
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    NullType,
+    StructType,
+    TimestampNTZType,
+    VariantType,
+)
+
+from headwater.checkpoints.table_history import table_exists
+from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.quarantine import columns as c
+from headwater.quarantine.columns import RowStatus
+from headwater.quarantine.table import literal
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.sink_commits import has_transaction
+from headwater_spark.quarantine.judgement import any_broken, broken_names, own_columns
+from headwater_spark.quarantine.source_records import SOURCE
+from headwater_spark.schemas import needs_column_mapping
+
+# Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
+JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+# Several flows may fill one quarantine, side by side: its columns grow one batch at a time.
+_WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+
+
+@dataclass(frozen=True)
+class QuarantineTable:
+    """The quarantine table at ``path`` as one flow writes to it."""
+
+    path: Path
+    flow: str
+    epoch: int
+    update_id: str
+
+    def has(self, transaction: BatchTransaction) -> bool:
+        """Whether the rows of a batch are there."""
+        return has_transaction(self.path, transaction.application, transaction.batch_id)
+
+    def hold(self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction) -> None:
+        """Append the rows that break a quarantine rule, under the batch's transaction."""
+        with _WRITING[self.path]:
+            self._writer(judged, rules, transaction).mode("append").option(
+                "txnAppId", transaction.application
+            ).option("txnVersion", str(transaction.batch_id)).save(str(self.path))
+
+    def replace(self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction) -> None:
+        """Put the rows of a batch in the place of those that a killed driver left of it, in one commit.
+
+        The rules, or the rows of a query that is not repeatable, may be others now; the table does not have the batch yet.
+        """
+        batch = f"{c.FLOW} = {literal(self.flow)} AND {c.EPOCH} = {self.epoch} AND {c.BATCH} = {transaction.batch_id}"
+        with _WRITING[self.path]:
+            self._writer(judged, rules, transaction).mode("overwrite").option("replaceWhere", batch).save(
+                str(self.path)
+            )
+
+    def replace_all(
+        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
+    ) -> None:
+        """Put the rows in the place of all, as a materialized view is recomputed."""
+        with _WRITING[self.path]:
+            self._writer(judged, rules, transaction).mode("overwrite").save(str(self.path))
+
+    def _writer(
+        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
+    ) -> DataFrameWriter:
+        broken = judged.where(any_broken(rules, ViolationAction.QUARANTINE))
+        columns = [*self._own(judged), *self._managed(judged, rules, transaction)]
+        rows = broken.select(F.array_join(broken_names(rules), ", ").alias(c.REASON), *columns)
+        writer = rows.write.format("delta")
+        return writer.option("mergeSchema", "true").option("userMetadata", transaction.user_metadata)
+
+    def _written_by(self, transaction: BatchTransaction) -> dict[str, Column]:
+        ends = json.loads(transaction.user_metadata).get("end_offsets")
+        return {
+            c.ID: F.uuid(),
+            c.FLOW: F.lit(self.flow),
+            c.EPOCH: F.lit(self.epoch),
+            c.BATCH: F.lit(transaction.batch_id).cast("bigint"),
+            c.UPDATE_ID: F.lit(self.update_id),
+            c.SOURCE_OFFSETS: F.lit(None if ends is None else json.dumps(ends)).cast("string"),
+        }
+
+    def _own(self, judged: DataFrame) -> list[Column]:
+        """The row's columns that fit the table as it is; what does not fit is in the JSON alone."""
+        held = _held_types(self.path)
+        taken = {name.lower() for name in c.MANAGED}
+        fields = [judged.schema[name] for name in own_columns(judged)]
+        return [
+            F.col(f"`{field.name}`")
+            for field in fields
+            if field.name.lower() not in taken
+            and "`" not in field.name
+            and not needs_column_mapping(StructType([field]))
+            and _plain(field.dataType)
+            and held.get(field.name.lower(), field.dataType) == field.dataType
+        ]
+
+    def _managed(
+        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
+    ) -> list[Column]:
+        row = F.to_json(F.struct(*[F.col(_quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
+        values = {
+            c.RULES: broken_names(rules),
+            **self._written_by(transaction),
+            **_origin(judged),
+            c.ROW: row,
+            c.QUARANTINED_AT: F.current_timestamp(),
+            c.STATUS: F.lit(str(RowStatus.HELD)),
+            c.STATUS_AT: F.lit(None).cast("timestamp"),
+            c.STATUS_REASON: F.lit(None).cast("string"),
+            c.REPLAY_ID: F.lit(None).cast("string"),
+        }
+        return [value.alias(name) for name, value in values.items()]
+
+
+def _origin(judged: DataFrame) -> dict[str, Column]:
+    kinds = {c.TOPIC: "string", c.PARTITION: "int", c.OFFSET: "bigint", c.FILE: "string"}
+    if SOURCE not in judged.columns:
+        kinds |= {c.SOURCE_RECORD: "string", c.SOURCE_VALUE: "binary"}
+        return {name: F.lit(None).cast(kind) for name, kind in kinds.items()}
+    source = judged.schema[SOURCE].dataType
+    assert isinstance(source, StructType)
+    record = source["record"].dataType
+    assert isinstance(record, StructType)
+    value = "value" in record.names and isinstance(record["value"].dataType, BinaryType)
+    return {
+        **{name: F.col(f"{SOURCE}.{name[1:]}") for name in kinds},
+        c.SOURCE_RECORD: F.to_json(F.col(f"{SOURCE}.record"), JSON_OPTIONS),
+        c.SOURCE_VALUE: F.col(f"{SOURCE}.record.value") if value else F.lit(None).cast("binary"),
+    }
+
+
+def _held_types(path: Path) -> dict[str, DataType]:
+    if not table_exists(path):
+        return {}
+    from deltalake import DeltaTable
+
+    stored = StructType.fromJson(json.loads(DeltaTable(str(path)).schema().to_json()))
+    return {field.name.lower(): field.dataType for field in stored.fields}
+
+
+def _plain(kind: DataType) -> bool:
+    """Whether a type needs no feature of Delta's that a reader without Spark may not have."""
+    if isinstance(kind, NullType | VariantType | TimestampNTZType) or "interval" in kind.simpleString():
+        return False
+    if isinstance(kind, ArrayType):
+        return _plain(kind.elementType)
+    if isinstance(kind, MapType):
+        return _plain(kind.keyType) and _plain(kind.valueType)
+    return all(_plain(field.dataType) for field in kind.fields) if isinstance(kind, StructType) else True
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,99 @@
+"""The source's record beside each row of a query, where a row comes of just one record: for quarantine and messages.
+
+The query's plan is taken as the user wrote it, and one column is carried from the stream's leaf up through every operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headwater_spark.facade.plan_walk import class_name
+
+# Of each row: where its record lies, and the record. A struct of topic, partition, offset, file, record.
+SOURCE = "__headwater_source"
+LEAVES = {
+    "StreamingRelation",
+    "StreamingRelationV2",
+    "LogicalRelation",
+    "DataSourceV2Relation",
+    "LogicalRDD",
+}
+# Operators that give at most one row for each of their input, and pass its columns on.
+PASSING = {
+    "Filter", "SubqueryAlias", "EventTimeWatermark", "CollectMetrics", "Deduplicate", "DeduplicateWithinWatermark",
+    "Repartition", "RepartitionByExpression", "ResolvedHint",
+}  # fmt: skip
+_COLUMNAR = ("delta", "parquet", "orc")
+
+
+def with_source(frame: DataFrame, *, cheap: bool = False) -> DataFrame:
+    """The frame with the column ``SOURCE``, or as it is where a row may come of several records, or a record give several.
+
+    Args:
+        cheap: only where that reads no more of the source than the query does by itself (not of columnar files).
+    """
+    session = frame.sparkSession
+    plan = _carried(frame._jdf.queryExecution().analyzed(), session, cheap=cheap)  # noqa: SLF001 - no public face
+    return frame if plan is None else frame_of(plan, session)
+
+
+def without_source(frame: DataFrame) -> DataFrame:
+    """The frame without the column."""
+    return frame.drop(SOURCE) if SOURCE in frame.columns else frame
+
+
+def row_by_row(frame: DataFrame) -> bool:
+    """Whether each row of a query comes of one record, and each record gives one row at most."""
+    return with_source(frame) is not frame
+
+
+def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
+    kind = class_name(node).rpartition(".")[2]
+    if kind in LEAVES:
+        return None if cheap and _is_columnar(node) else _leaf(node, session)
+    if kind != "Project" and kind not in PASSING:
+        return None
+    child = _carried(node.child(), session, cheap=cheap)
+    if child is None:
+        return None
+    if kind == "Project":
+        return node.copy(node.projectList().appended(child.output().last()), child)
+    return node.withNewChildren(node.children().updated(0, child))
+
+
+def _leaf(node: Any, session: SparkSession) -> Any:
+    frame = frame_of(node, session)
+    record = F.struct(*[F.col("`" + name.replace("`", "``") + "`") for name in frame.columns])
+    none = F.lit(None)
+    if {"topic", "partition", "offset", "timestampType"} <= set(frame.columns):
+        place = [F.col("topic"), F.col("partition"), F.col("offset"), none.cast("string").alias("file")]
+    else:
+        file = F.nullif(F.input_file_name(), F.lit(""))
+        place = [
+            _null("topic", "string"),
+            _null("partition", "int"),
+            _null("offset", "bigint"),
+            file.alias("file"),
+        ]
+    carried = frame.select("*", F.struct(*place, record.alias("record")).alias(SOURCE))
+    return carried._jdf.queryExecution().analyzed()  # noqa: SLF001
+
+
+def _null(name: str, kind: str) -> Column:
+    return F.lit(None).cast(kind).alias(name)
+
+
+def frame_of(plan: Any, session: SparkSession) -> DataFrame:
+    """A plan of the JVM's as a frame."""
+    dataset = getattr(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
+    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001
+
+
+def _is_columnar(leaf: Any) -> bool:
+    if class_name(leaf).endswith(".StreamingRelation"):
+        source = str(leaf.dataSource().className()).lower()
+        return any(name in source for name in _COLUMNAR)
+    return not class_name(leaf).endswith(".StreamingRelationV2")

@@ -1,0 +1,331 @@
+"""Rows that break a quarantine rule are kept whole beside their table, once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headwater.errors import ExpectationViolated, InvalidExpectation, RowsNotConserved
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.targets.delta_append import DeltaAppend
+
+SCHEMA = "id INT, amount INT, age INT"
+RULES = """
+@dp.expect("adult", "age >= 18")
+@dp.expect_or_drop("valid_id", "id IS NOT NULL")
+@dp.expect_all_or_quarantine({"pos": "amount > 0", "small": "amount < 100"})
+"""
+STREAM = f"""
+@dp.table{RULES}def people():
+    rows = spark.readStream.schema("{SCHEMA}").option("maxFilesPerTrigger", 1).json(LANDING)
+    return rows.where("true").select("id", "amount", "age")
+"""
+TABLE = f"""
+dp.create_streaming_table("people", expect_all={{"adult": "age >= 18"}}, expect_all_or_drop={{"valid_id": "id IS NOT NULL"}},
+    expect_all_or_quarantine={{"pos": "amount > 0", "small": "amount < 100"}})
+
+@dp.append_flow(target="people", name="first")
+def first():
+    return spark.readStream.schema("{SCHEMA}").json(LANDING)
+
+@dp.append_flow(target="people", name="once", once=True)
+def once():
+    return spark.read.schema("{SCHEMA}").json(LANDING)
+"""
+VIEW = STREAM.replace("@dp.table", "@dp.materialized_view").replace("readStream", "read")
+SIX = [(1, 10, 30), (None, 10, 30), (3, -1, 30), (None, -1, 10), (5, None, 10), (6, 500, 17)]
+KEPT = [(1, 10, 30), (5, None, 10)]
+HELD = [(None, -1, 10, "adult, valid_id, pos"), (3, -1, 30, "pos"), (6, 500, 17, "adult, small")]
+
+
+def people(*rows: tuple[int | None, int | None, int]) -> list[dict[str, Any]]:
+    """Rows of the source."""
+    return [dict(zip(("id", "amount", "age"), row, strict=True)) for row in rows]
+
+
+def held(case: Any, name: str = "people") -> list[tuple[Any, ...]]:
+    """What the quarantine has of each row, and why."""
+    return sorted(case.rows(f"{name}_quarantine", "id, amount, age, error_reason"), key=str)
+
+
+def counts(case: Any, flow: str) -> list[tuple[int, int, int, dict[str, int]]]:
+    """Rows written, dropped and quarantined, and failures by rule, of each batch that the event log tells of."""
+    bodies = [r["details"]["flow_progress"] for r in case.events(flow=flow, level="METRICS")]
+    return [
+        (
+            body["metrics"]["num_output_rows"],
+            body["data_quality"]["dropped_records"],
+            body["data_quality"]["quarantined_records"],
+            {rule["name"]: rule["failed_records"] for rule in body["data_quality"]["expectations"]},
+        )
+        for body in bodies
+    ]
+
+
+@pytest.mark.parametrize("source", [STREAM, VIEW], ids=["stream", "view"])
+def test_the_worked_example(pipeline, source: str):
+    """A row that breaks a drop and a quarantine rule is quarantined, once, with all names; every rule counts all rows."""
+    case = pipeline(source)
+    case.land(people(*SIX))
+    flow = case.update()["people"]
+    assert (flow.input_rows, flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (6, 2, 1, 3)
+    assert case.rows("people") == KEPT
+    assert held(case) == sorted(HELD, key=str)
+    assert counts(case, "people") == [(2, 1, 3, {"adult": 3, "valid_id": 2, "pos": 2, "small": 1})]
+
+
+def test_what_is_kept_of_a_row(pipeline):
+    """The row and its record whole, the file, the flow, the batch, the time; the second batch stands beside the first."""
+    case = pipeline(
+        STREAM.replace('.select("id", "amount", "age")', '.select("id", "amount", F.lit(20).alias("age"))')
+    )
+    case.land(people(SIX[2]))
+    case.land(people(SIX[5], SIX[0]))
+    assert case.update()["people"].batches == 2
+    columns = "_row, _source_record, _file, _flow, _epoch, _batch, _status, _update_id, _source_offsets"
+    first, second = case.rows("people_quarantine", columns, "_batch")
+    assert json.loads(first[0]) == {"id": 3, "amount": -1, "age": 20}
+    assert json.loads(first[1]) == {"id": 3, "amount": -1, "age": 30}
+    assert first[2].endswith("00001.json")
+    assert (first[3:7], second[3:7]) == (("people", 0, 0, "held"), ("people", 0, 1, "held"))
+    assert first[7]
+    assert json.loads(first[8]) == [{"logOffset": 0}]
+    assert case.rows("people_quarantine", "count(distinct _id), count(_quarantined_at)") == [(2, 2)]
+    entry = case.manifest().dataset("people")
+    assert entry.quarantine == f"{entry.location}_quarantine"
+
+
+def test_flows_into_one_table_and_one_that_runs_once(pipeline):
+    """Each flow judges its own rows; all that is kept out stands in one quarantine, under the flow's name."""
+    case = pipeline(TABLE)
+    case.land(people(*SIX))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert [report[flow].quarantined_rows for flow in ("first", "once")] == [3, 3]
+    assert case.rows("people") == sorted(2 * KEPT)
+    assert sorted(row[0] for row in case.rows("people_quarantine", "_flow")) == ["first"] * 3 + ["once"] * 3
+    assert case.update()["once"].quarantined_rows == 0
+    assert len(case.rows("people_quarantine", "_id")) == 6
+
+
+@pytest.mark.parametrize("moment", ["before the table", "after the table"])
+def test_a_crash_between_the_commits(pipeline, monkeypatch, moment: str):
+    """The batch comes again: nothing is doubled or missing, and its counts are in the log once."""
+    case = pipeline(STREAM)
+    case.land(people(*SIX))
+    write = DeltaAppend.write
+
+    def dying(self: DeltaAppend, rows: Any, transaction: BatchTransaction) -> None:
+        if moment == "after the table":
+            write(self, rows, transaction)
+        raise RuntimeError(moment)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaAppend, "write", dying)
+        assert case.update().state == "FAILED"
+    assert len(held(case)) == 3
+    assert case.table("people").exists() == (moment == "after the table")
+    flow = case.update()["people"]
+    assert (flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (2, 1, 3)
+    assert case.rows("people") == KEPT
+    assert held(case) == sorted(HELD, key=str)
+    assert counts(case, "people") == [(2, 1, 3, {"adult": 3, "valid_id": 2, "pos": 2, "small": 1})]
+
+
+def test_rules_that_change_between_crash_and_return(pipeline, monkeypatch):
+    """Rows that a killed driver quarantined by the old rules are judged anew: each row is in just one of the tables."""
+    case = pipeline(STREAM)
+    case.land(people(*SIX))
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaAppend, "write", lambda *_: 1 / 0)
+        assert case.update().state == "FAILED"
+    assert len(held(case)) == 3
+    case.rewrite(STREAM.replace("amount > 0", "amount < 0").replace("amount < 100", "true"))
+    assert case.update().state == "COMPLETED"
+    assert case.rows("people") == [(3, -1, 30), (5, None, 10)]
+    assert [row[0] for row in held(case)] == [1, 6, None]
+
+
+def test_a_rule_that_comes_and_goes(pipeline, monkeypatch):
+    """A batch that the Delta sink wrote and nobody marked is known when the flow is judged now, and the other way round."""
+    plain = STREAM.replace("expect_all_or_quarantine", "expect_all_or_drop")
+    case = pipeline(plain)
+    for source, quarantined in ((plain, 0), (STREAM, 1), (plain, 1), (STREAM, 2)):
+        case.rewrite(source)
+        case.land(people(SIX[0], SIX[2]))
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+        last = max((case.checkpoint("people").epoch_folder(0) / "commits").glob("[0-9]*"))
+        last.unlink()  # as if the driver had been killed before it marked the batch
+        last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+        expected = quarantined
+    case.rewrite(plain)
+    assert case.update().state == "COMPLETED"
+    assert case.rows("people") == 4 * [SIX[0]]
+    assert len(held(case)) == expected == 2
+
+
+def test_fail_before_anything_is_written(pipeline):
+    """A row that breaks a rule of kind fail leaves neither table nor quarantine, and the message has both records."""
+    case = pipeline(
+        STREAM.replace('@dp.expect("adult"', '@dp.expect_or_fail("adult"').replace(
+            '"id", "amount", "age"', '"id", "amount", (F.col("age") - 1).alias("age")'
+        )
+    )
+    case.land([{"id": 7, "amount": -1, "age": 18, "password": "hunter2"}, *people(SIX[0])])
+    error = case.update().error
+    assert isinstance(error, ExpectationViolated)
+    assert "[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow 'people' failed to meet the expectation." in error.what
+    assert "Violated expectations: 'adult'." in error.what
+    assert """Input data: '{"id": 7, "amount": -1, "age": 18""" in error.what
+    assert """Output record: '{"id": 7, "amount": -1, "age": 17}'. Missing input data: false""" in error.what
+    assert not case.table("people").exists()
+    assert not case.table("people_quarantine").exists()
+
+
+def test_a_full_refresh_empties_both(pipeline):
+    """All rows are read again and judged by the rules of now: none is in the quarantine of before."""
+    case = pipeline(STREAM)
+    case.land(people(*SIX))
+    case.update()
+    case.rewrite(STREAM.replace("amount > 0", "amount > -5"))
+    case.update(full_refresh=("people",))
+    assert case.rows("people") == [(1, 10, 30), (3, -1, 30), (5, None, 10)]
+    assert held(case) == [(6, 500, 17, "adult, small")]
+
+
+def test_columns_that_come_and_change(pipeline):
+    """A new column joins the quarantine; one of another type stays in the JSON alone, and nothing breaks."""
+    case = pipeline(STREAM)
+    case.land(people(SIX[2]))
+    case.update()
+    wider = STREAM.replace(
+        '"id", "amount", "age"', '"id", "amount", "age", F.lit("x").alias("note"), F.lit(1).alias("_row")'
+    )
+    case.rewrite(wider)
+    case.land(people(SIX[2]))
+    assert case.update().state == "COMPLETED"
+    case.rewrite(
+        wider.replace('"id", "amount", "age"', '"id", F.col("amount").cast("string").alias("amount"), "age"')
+    )
+    case.land(people(SIX[2]))
+    report = case.update()
+    rows = case.rows("people_quarantine", "amount, note, _row", "_batch")
+    assert rows[0][:2] == (-1, None)
+    assert rows[1][:2] == (-1, "x")
+    assert json.loads(rows[1][2])["_row"] == 1
+    assert report.state in ("COMPLETED", "FAILED")
+    if report.state == "COMPLETED":
+        assert rows[2][:2] == (None, "x")
+        assert json.loads(rows[2][2])["amount"] == "-1"
+
+
+UNIQUE = f"""
+@dp.table
+@dp.expect_unique(["id"], within="batch", action="quarantine")
+@dp.expect_unique("amount", name="amount_once", within="table", action="drop")
+def people():
+    return spark.readStream.schema("{SCHEMA}").option("maxFilesPerTrigger", 1).json(LANDING)
+"""
+
+
+def test_keys_that_are_there_twice(pipeline):
+    """Within a batch the least row of a key stays; within the table a key of an earlier batch is broken; NULL passes."""
+    case = pipeline(UNIQUE)
+    case.land(people((1, 10, 30), (1, 11, 30), (2, 12, 30), (None, 13, 1), (None, None, 2), (3, 12, 1)))
+    case.land(people((1, 10, 31), (1, 14, 31), (4, None, 31)))
+    flow = case.update()["people"]
+    assert (flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (5, 2, 2)
+    kept = [row[:2] for row in case.rows("people", order="3, 1, 2")]
+    assert sorted(kept, key=str) == [(1, 10), (2, 12), (4, None), (None, 13), (None, None)]
+    assert [row[:2] for row in held(case)] == [(1, 11), (1, 14)]
+
+
+def test_a_key_twice_fails(pipeline):
+    """With action fail nothing of the batch is written, and the error names the rule and the row."""
+    case = pipeline(UNIQUE.replace('action="quarantine"', 'action="fail"'))
+    case.land(people((1, 10, 30), (1, 11, 30)))
+    error = case.update().error
+    assert isinstance(error, ExpectationViolated)
+    assert "'unique_id'" in error.what
+    assert '"amount": 11' in error.what
+    assert not case.table("people").exists()
+
+
+CHANGES = """
+dp.create_streaming_table("people", expect_all_or_quarantine={"whole": "age IS NOT NULL"})
+dp.create_auto_cdc_flow(target="people", source="changes", keys=["id"], sequence_by="amount")
+
+@dp.temporary_view
+def changes():
+    return spark.readStream.schema("id INT, amount INT, age INT").json(LANDING)
+"""
+
+
+def test_change_events_are_judged_before_they_are_merged(pipeline):
+    """A change that breaks a rule is kept out of the table's history, and kept; the key's last good row stands."""
+    case = pipeline(CHANGES)
+    case.land([*people((1, 1, 30), (1, 2, 31)), {"id": 1, "amount": 3}, {"id": 2, "amount": 1}])
+    flow = case.update()["people"]
+    assert flow.quarantined_rows == 2
+    assert case.rows("people", "id, amount, age") == [(1, 2, 31)]
+    assert [row[:2] for row in held(case)] == [(1, 3), (2, 1)]
+    assert case.rows("people_quarantine", "_source_record", "1")[0][0] is not None
+
+
+REFUSED = {
+    "on a view": (
+        '@dp.temporary_view\n@dp.expect_or_quarantine("r", "id > 0")\ndef v():\n    return spark.range(3)\n',
+        "is a view",
+    ),
+    "on an aggregation": (
+        f'@dp.table\n@dp.expect_or_quarantine("r", "count > 0")\ndef t():\n    return spark.readStream.schema("{SCHEMA}").json(LANDING).groupBy("id").count()\n',
+        "running aggregation",
+    ),
+    "a key that is no column": (
+        '@dp.materialized_view\n@dp.expect_unique("nope")\ndef v():\n    return spark.range(3)\n',
+        "'nope'",
+    ),
+    "a key that can't be compared": (
+        '@dp.materialized_view\n@dp.expect_unique("m")\ndef v():\n    return spark.range(3).select(F.create_map("id", "id").alias("m"))\n',
+        "can't be compared",
+    ),
+    "an action that is none": (
+        '@dp.materialized_view\n@dp.expect_unique("id", action="keep")\ndef v():\n    return spark.range(3)\n',
+        "action='keep'",
+    ),
+    "one name in two arguments": (
+        'dp.create_streaming_table("t", expect_all={"r": "true"}, expect_all_or_quarantine={"r": "true"})\n',
+        "given twice",
+    ),
+    "a function in Python": (
+        'spark.udf.register("odd", lambda x: True, "boolean")\n@dp.materialized_view\n@dp.expect_or_quarantine("r", "odd(id)")\ndef v():\n    return spark.range(3)\n',
+        "Python function",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_validate_refuses(pipeline, source: str, said: str):
+    """Each is refused before anything is written, with the line of the rule."""
+    case = pipeline(source)
+    with pytest.raises(InvalidExpectation) as caught:
+        case.manifest()
+    assert said in caught.value.what
+    assert caught.value.where == case.line_of(
+        "dp.expect_" if "@dp.expect_" in source else "dp.create_streaming_table"
+    )
+    assert case.nothing_written()
+
+
+def test_rows_that_are_lost_are_noticed(pipeline, monkeypatch):
+    """A writer that loses rows without a word fails the update, with the numbers."""
+    case = pipeline(STREAM)
+    case.land(people(*SIX))
+    write = DeltaAppend.write
+    monkeypatch.setattr(DeltaAppend, "write", lambda self, rows, tx: write(self, rows.where("id = 1"), tx))
+    error = case.update().error
+    assert isinstance(error, RowsNotConserved)
+    assert "6 rows came, 1 were written, 1 dropped, 3 quarantined" in error.what

@@ -1,0 +1,139 @@
+"""Held rows are looked at and discarded without a JVM, and replayed through the flow's code of today, once."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import replay_quarantine
+from headwater.commands.command_line import main
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.targets.delta_append import DeltaAppend
+
+SOURCE = """
+@dp.table
+@dp.expect_or_quarantine("whole", "id IS NOT NULL AND amount IS NOT NULL")
+@dp.expect_or_drop("not_huge", "amount < 1000")
+def orders():
+    lines = spark.readStream.schema("body STRING, day STRING").json(LANDING)
+    order = F.from_json("body", "id INT, amount INT")
+    return lines.select("day", order.alias("o")).where("day <> 'never'").select("day", "o.*")
+"""
+# The parser learns another name for a column; huge orders and a day are known now.
+MENDED = SOURCE.replace(
+    'F.from_json("body", "id INT, amount INT")',
+    'F.from_json(F.regexp_replace("body", "total", "amount"), "id INT, amount INT")',
+)
+LINES = [
+    '{"id": 1, "amount": 5}',
+    '{"id": 2, "total": 6}',
+    '{"id": 3, "total": 2000}',
+    "no json",
+    '{"id": null, "amount": 9}',
+]
+
+
+def ran(case: Any, action: str, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """What an action of the verb answers; a replay in this process, as its program would."""
+    roots = [str(case.folder), f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
+    shown, said = io.StringIO(), io.StringIO()
+    with redirect_stdout(shown), redirect_stderr(said):
+        given = [roots[0], *arguments, *roots[1:]]
+        code = replay_quarantine.main(given) if action == "replay" else main(["quarantine", action, *given])
+    lines = shown.getvalue().splitlines()
+    return code, json.loads(lines[-1]) if lines else {}
+
+
+def statuses(case: Any) -> dict[str, str]:
+    """What became of each held line."""
+    rows = case.rows("orders_quarantine", "_source_record, _status")
+    return {json.loads(record)["body"]: status for record, status in rows}
+
+
+def actions(case: Any, name: str) -> list[dict[str, Any]]:
+    """What the event log has of somebody's actions."""
+    told = [event["details"]["user_action"] for event in case.events(event_type="user_action")]
+    return [action for action in told if action["action"] == name]
+
+
+def landed(pipeline: Any) -> Any:
+    """A pipeline with one good line and four that are held."""
+    case = pipeline(SOURCE)
+    case.land([{"body": line, "day": "mon"} for line in LINES])
+    assert case.update()["orders"].quarantined_rows == 4
+    return case
+
+
+def test_list_show_and_discard(pipeline):
+    """Rows are counted by reason, shown with their record, and marked with the reason of who discards them."""
+    case = landed(pipeline)
+    code, answer = ran(case, "list")
+    assert (code, [(row["reason"], row["status"], row["rows"]) for row in answer["quarantine"]]) == (
+        0,
+        [("whole", "held", 4)],
+    )
+    code, answer = ran(case, "show", "orders", "--limit", "2")
+    assert len(answer["rows"]) == 2
+    bad = next(
+        row for row in ran(case, "show", "orders")[1]["rows"] if row["source_record"]["body"] == "no json"
+    )
+    assert bad["row"] == {"day": "mon", "id": None, "amount": None}
+    assert ran(case, "discard", "orders", "--reason", "all")[0] == 2
+    code, answer = ran(case, "discard", "orders", "--id", bad["id"][:13], "--reason", "not ours")
+    assert (code, answer["discarded"]) == (0, 1)
+    assert statuses(case)["no json"] == "discarded"
+    assert ran(case, "discard", "orders", "--id", bad["id"], "--reason", "again")[0] == 2
+    assert ran(case, "show", "nope")[0] == 2
+    (action,) = actions(case, "DISCARD_QUARANTINE")
+    assert (action["reason"], action["rows"]) == ("not ours", 1)
+
+
+def test_a_replay_runs_the_code_of_today(pipeline):
+    """Through the mended parser one row passes, one is dropped, two are held still; a second replay finds nothing new."""
+    case = landed(pipeline)
+    case.rewrite(MENDED)
+    code, answer = ran(case, "replay", "orders")
+    (flow,) = answer["flows"]
+    assert code == 0
+    assert flow == {
+        "flow": "orders",
+        "method": "source",
+        "replayed": 1,
+        "held": 2,
+        "dropped": 1,
+        "left_out": 0,
+    }
+    assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6)]
+    assert statuses(case) == {LINES[1]: "replayed", LINES[2]: "discarded", LINES[3]: "held", LINES[4]: "held"}
+    assert ran(case, "replay", "orders")[1]["flows"][0]["replayed"] == 0
+    case.land([{"body": LINES[1], "day": "tue"}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6), ("tue", 2, 6)]
+    case.rewrite(MENDED.replace("never", "mon"))
+    assert ran(case, "replay", "orders")[1]["flows"][0]["left_out"] == 2
+    assert [action["replayed"] for action in actions(case, "REPLAY_QUARANTINE")] == [1, 0, 0]
+
+
+def test_a_replay_that_is_killed(pipeline, monkeypatch):
+    """Before or after the table's commit: the next replay settles what was marked, and no row is there twice."""
+    case = landed(pipeline)
+    case.rewrite(MENDED)
+    write = DeltaAppend.write
+
+    def before(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    def after(self: DeltaAppend, rows: Any, transaction: BatchTransaction) -> None:
+        write(self, rows, transaction)
+        raise RuntimeError("killed")
+
+    for dying in (before, after):
+        with monkeypatch.context() as patched:
+            patched.setattr(DeltaAppend, "write", dying)
+            assert ran(case, "replay", "orders")[0] == 1
+        assert statuses(case)[LINES[1]] == "replaying"
+    assert ran(case, "replay", "orders")[1]["flows"][0]["replayed"] == 0
+    assert statuses(case)[LINES[1]] == "replayed"
+    assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6)]

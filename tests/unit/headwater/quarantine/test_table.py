@@ -1,0 +1,84 @@
+"""A quarantine table read and marked without Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from headwater.errors import UnknownQuarantinedRow
+from headwater.quarantine import columns as c
+from headwater.quarantine.columns import RowStatus
+from headwater.quarantine.table import RowFilter, discard, held_rows, rows, summaries
+
+TYPES: dict[str, pa.DataType] = {
+    c.RULES: pa.list_(pa.string()), c.EPOCH: pa.int32(), c.BATCH: pa.int64(), c.PARTITION: pa.int32(), c.OFFSET: pa.int64(),
+    c.SOURCE_VALUE: pa.binary(), c.QUARANTINED_AT: pa.timestamp("us", "UTC"), c.STATUS_AT: pa.timestamp("us", "UTC"),
+}  # fmt: skip
+
+
+def held(number: int, *rules: str, flow: str = "f", status: str = "held") -> dict[str, Any]:
+    """A row of the table."""
+    when = datetime(2026, 1, 1, 0, 0, number, tzinfo=UTC)
+    return {
+        c.REASON: ", ".join(rules), c.RULES: list(rules), c.ID: f"{number}-id", c.FLOW: flow, c.STATUS: status,
+        c.ROW: "{}", c.QUARANTINED_AT: when,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Four rows: three held, one replayed."""
+    found = [held(1, "a"), held(2, "a", "it's"), held(3, "b", flow="g"), held(4, "a", status="replayed")]
+    schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in c.MANAGED])
+    write_deltalake(str(tmp_path / "q"), pa.Table.from_pylist(found, schema=schema))
+    return tmp_path / "q"
+
+
+def test_no_table_yet(tmp_path: Path):
+    """Where nothing was kept out there is no table, and every question has an empty answer."""
+    assert (summaries(tmp_path / "q"), held_rows(tmp_path / "q"), rows(tmp_path / "q", RowFilter())) == (
+        [],
+        0,
+        [],
+    )
+
+
+def test_counts(table: Path):
+    """Rows by reason, flow and status, the most first."""
+    found = [(s.reason, s.flow, s.status, s.rows) for s in summaries(table)]
+    assert sorted(found) == [
+        ("a", "f", "held", 1), ("a", "f", "replayed", 1), ("a, it's", "f", "held", 1), ("b", "g", "held", 1),
+    ]  # fmt: skip
+    assert held_rows(table) == 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "ids"),
+    [
+        (RowFilter(), "1234"),
+        (RowFilter(ids=("1", "3-")), "13"),
+        (RowFilter(rule="it's"), "2"),
+        (RowFilter(flow="g"), "3"),
+        (RowFilter(status=RowStatus.HELD, rule="a"), "12"),
+    ],
+)
+def test_rows_by_filter(table: Path, chosen: RowFilter, ids: str):
+    """Every filter, newest last; a limit keeps the newest."""
+    assert "".join(row[c.ID][0] for row in rows(table, chosen)) == ids
+    assert "".join(row[c.ID][0] for row in rows(table, chosen, 1)) == ids[-1]
+
+
+def test_discard(table: Path):
+    """Only held rows are marked, with the reason and the time; with none of them it is an error."""
+    assert discard(table, RowFilter(rule="a"), "it's late") == 2
+    marked = rows(table, RowFilter(status=RowStatus.DISCARDED))
+    assert [row[c.STATUS_REASON] for row in marked] == ["it's late"] * 2
+    assert all(row[c.STATUS_AT] > row[c.QUARANTINED_AT] for row in marked)
+    assert held_rows(table) == 1
+    with pytest.raises(UnknownQuarantinedRow):
+        discard(table, RowFilter(rule="a"), "again")
