@@ -121,14 +121,22 @@ def both_current():
 
 @pytest.mark.timeout(180)
 def test_several_flows_fill_one_target(pipeline):
-    """Two streams and a batch that is read once come together as one set of events; nothing is told twice."""
+    """Two streams and a batch that is read once come together as one set of events; a column that they gain later is added."""
     case = pipeline(SEVERAL)
     land(case, FIRST)
     assert case.update().state == "COMPLETED"
+    case.rewrite(
+        SEVERAL.replace("op STRING", "op STRING, age INT")
+        .replace("'U' op union", "'U' op, cast(null as int) age union")
+        .replace("7, 'U'", "7, 'U', null")
+    )
     land(case, LATE)
-    assert case.update().state == "COMPLETED"
+    case.land([dict(zip((*NAMES, "age"), (7, "Gil", "z", 1, "U", 40), strict=True))])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
     archive = [(1, "Ann", "x", 0, "U"), (6, "Eve", "x", 7, "U")]
-    assert case.rows("both", order="id") == oracle(expected_scd1, *archive, *FIRST, *LATE)
+    before = [(*row, None) for row in oracle(expected_scd1, *archive, *FIRST, *LATE)]
+    assert case.rows("both", order="id") == [*before, (7, "Gil", "z", 1, "U", 40)]
     assert "both_current" in case.project().state_folder.joinpath("manifest.json").read_text()
 
 
