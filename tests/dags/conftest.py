@@ -71,11 +71,12 @@ def driver(roots, monkeypatch):
 def live_airflow(airflow_database, tmp_path_factory):
     """A running Airflow, for all tests that need one; takes about half a minute to start."""
     from tests.dags.live_airflow import LiveAirflow
+    from tests.dags.web_hook import WebHook
 
     from headwater.local_stack.processes import ProcessTable
 
     folder = tmp_path_factory.mktemp("live")
-    with ProcessTable(folder) as processes:
-        airflow = LiveAirflow(folder, processes)
+    with WebHook() as hook, ProcessTable(folder) as processes:
+        airflow = LiveAirflow(folder, processes, hook)
         airflow.start()
         yield airflow

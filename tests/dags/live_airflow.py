@@ -14,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from tests.dags import airflow_home
-from tests.dags.pipeline_folder import write_pipeline
+from tests.dags.observed_pipeline import write_observed_pipeline
+from tests.dags.web_hook import WebHook
 
 from headwater.local_stack.airflow_services import SERVICES, AirflowServices
 from headwater.local_stack.processes import ProcessTable
@@ -35,11 +36,12 @@ from airflow.sdk import DAG
 
 from headwater_airflow.changes import DeltaTableAsset, changes
 from headwater_airflow.dag import PipelineCheckDag, PipelineDag
+from headwater_airflow.notifications.webhook import WebhookNotifier
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.table_version import TableVersionSensor
 
 pipeline = PipelineDag("medallion")
-pipeline_checks = PipelineCheckDag("medallion")
+pipeline_checks = PipelineCheckDag("medallion", notifiers=[WebhookNotifier("hook")])
 
 
 def consumer(name, asset):
@@ -68,8 +70,9 @@ with DAG("waits", schedule=None, start_date=datetime(2025, 1, 1)) as waits:
 class LiveAirflow:
     """Airflow's services over one folder."""
 
-    def __init__(self, folder: Path, processes: ProcessTable) -> None:
+    def __init__(self, folder: Path, processes: ProcessTable, hook: WebHook) -> None:
         self.folder = folder
+        self.hook = hook
         self.notes_file = folder / "notes.jsonl"
         floors = [str(airflow_home.CHECKOUT / floor) for floor in ("include", "jobs", "plugins")]
         home = folder / "airflow"
@@ -77,9 +80,7 @@ class LiveAirflow:
         shutil.copy(airflow_home.HOME / "airflow.db", home / "airflow.db")
         (folder / "dags").mkdir()
         (folder / "dags" / "live.py").write_text(DAGS)
-        write_pipeline(
-            folder / "pipelines" / "medallion", airflow="{check_schedule: null, alerts: {lag_seconds: 60}}"
-        )
+        write_observed_pipeline(folder, airflow="{check_schedule: null, alerts: {freshness_minutes: 0}}")
         variables = {
             "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
@@ -95,6 +96,7 @@ class LiveAirflow:
             "HEADWATER_STORAGE": str(folder / "storage"),
             "HEADWATER_WAREHOUSE": str(folder / "warehouse"),
             "NOTES": str(self.notes_file),
+            "AIRFLOW_CONN_HOOK": hook.connection,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
             "PYTHONPATH": os.pathsep.join(floors),
         }

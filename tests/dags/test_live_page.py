@@ -5,7 +5,6 @@ from __future__ import annotations
 import httpx
 import pytest
 from tests.dags.live_airflow import PASSWORD, USERS
-from tests.dags.observed_pipeline import write_observed_pipeline
 
 from headwater_airflow.page.addresses import PREFIX
 from headwater_airflow.page.routes import make_app
@@ -19,7 +18,6 @@ ADDRESSES = [PREFIX + path.replace("{dag_id}", "medallion").replace("{flow}", "s
 @pytest.fixture(scope="module")
 def browsers(live_airflow):
     """A client for each user, logged in with a cookie as a browser is; `None` is somebody who is not."""
-    write_observed_pipeline(live_airflow.folder)
     address = live_airflow.services.address
     clients = {None: httpx.Client(base_url=address)}
     for user in USERS:

@@ -8,6 +8,7 @@ import time
 import pytest
 from deltalake import DeltaTable
 from tests.dags.live_airflow import wait_for
+from tests.dags.web_hook import SECRET
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -22,9 +23,10 @@ def airflow(live_airflow):
     for table in ("waited_for", "made_anew"):
         live_airflow.commit(table, 1)
     live_airflow.commit("orders", 1, 2)
-    for dag_id in ("waits", "every_change", "only_deletes"):
+    for dag_id in ("waits", "every_change", "only_deletes", "medallion_checks"):
         live_airflow.client.pause(dag_id, paused=False)
     live_airflow.client.trigger("waits", "run")
+    live_airflow.client.trigger("medallion_checks", "first")
     return live_airflow
 
 
@@ -89,3 +91,23 @@ def test_every_commit_wakes_its_reader_once_though_the_triggerer_is_killed(airfl
         for run in airflow.client.runs("every_change")
     ]
     assert sorted(states) in (["success"] * 4, ["skipped", *["success"] * 4])
+
+
+def test_a_broken_limit_is_red_and_told_once_and_the_hooks_secret_is_nowhere(airflow):
+    """Two runs of the check DAG send one alert; the path of the web hook is in no log and no answer of Airflow."""
+
+    def states(run):
+        return {task.task_id: task.state for task in airflow.client.tasks("medallion_checks", run)}
+
+    expected = {"lag": "success", "freshness": "failed", "checkpoints": "success"}
+    wait_for(lambda: states("first") == expected)
+    airflow.client.trigger("medallion_checks", "second")
+    wait_for(lambda: states("second") == expected)
+    ((path, alert),) = airflow.hook.requests
+    assert path == f"/{SECRET}"
+    assert (alert["check"], alert["state"], len(alert["lines"])) == ("freshness", "open", 3)
+    secret = SECRET.rpartition("/")[2]
+    logs = [file for file in airflow.services.home.rglob("*.log") if file.is_file()]
+    assert any("freshness" in str(file) for file in logs)
+    assert [file for file in logs if secret in file.read_text(errors="replace")] == []
+    assert secret not in (airflow.services.home / "airflow.db").read_bytes().decode(errors="replace")
