@@ -15,8 +15,11 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── DatasetReadAtImport
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
-│   ├── UpdateInProgress, CheckpointMismatch, CheckpointUnreadable, ResetNotAllowed
-│   ├── ChangeFeedBroken, ChangeFlowChanged, SourcePositionLost
+│   ├── UpdateInProgress, ResetNotAllowed, ChangeFeedBroken, ChangeFlowChanged, SourcePositionLost
+│   ├── CheckpointMismatch           position and table do not belong together (any more)
+│   ├── CheckpointUnreadable         a file of a checkpoint is missing or damaged
+│   └── SourceMismatch               a source is not what the checkpoint has read so far
+│                                    (each kind of damage below these: headwater.checkpoints.conditions)
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
     │   ├── ExpectationViolated
@@ -31,6 +34,9 @@ HeadwaterError                       what, where, what to do; a condition name; 
 from __future__ import annotations
 
 from typing import ClassVar
+
+# One section a condition.
+HELP_PAGE = "docs/what-to-do-when.md"
 
 
 class HeadwaterError(Exception):
@@ -52,7 +58,13 @@ class HeadwaterError(Exception):
             lines.append(f"  where: {self.where}")
         if self.remedy:
             lines.append(f"  what to do: {self.remedy}")
+        lines.append(f"  more: {self.help}")
         return "\n".join(lines)
+
+    @property
+    def help(self) -> str:
+        """Where the pages say more about the condition."""
+        return f"{HELP_PAGE}#{self.condition.lower()}"
 
     def as_dict(self) -> dict[str, object]:
         """The error as plain values, for ``--json`` and the event log."""
@@ -62,6 +74,7 @@ class HeadwaterError(Exception):
             "where": self.where,
             "remedy": self.remedy,
             "transient": self.transient,
+            "help": self.help,
         }
 
 
@@ -271,6 +284,12 @@ class CheckpointUnreadable(RefusedForSafety):
     """A file of a checkpoint is empty, cut off, or not of the form that Spark writes."""
 
     condition = "CHECKPOINT_UNREADABLE"
+
+
+class SourceMismatch(RefusedForSafety):
+    """A source is not what the checkpoint has read so far, or no longer has what it has not read yet."""
+
+    condition = "SOURCE_MISMATCH"
 
 
 class ChangeFlowChanged(RefusedForSafety):

@@ -9,9 +9,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from tests.prepared_pipeline import done, prepared
 from tests.spark_fixtures import pipeline, spark
 
-__all__ = ["pipeline", "spark"]
+__all__ = ["done", "pipeline", "prepared", "spark"]
 
 WHOLE = bool(os.environ.get("HEADWATER_WHOLE"))
 

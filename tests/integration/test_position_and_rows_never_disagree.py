@@ -65,17 +65,17 @@ def rows_of(case: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "condition"),
     [
-        lose_checkpoint,
-        lose_flow,
-        lose_newest_epoch,
-        drop_table,
-        drop_table_after_a_killed_first_update,
-        make_table_anew,
+        (lose_checkpoint, "CHECKPOINT_LOST"),
+        (lose_flow, "CHECKPOINT_LOST"),
+        (lose_newest_epoch, "CHECKPOINT_LOST"),
+        (drop_table, "TABLE_GONE"),
+        (drop_table_after_a_killed_first_update, "TABLE_GONE"),
+        (make_table_anew, "TABLE_REPLACED"),
     ],
 )
-def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None]):
+def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None], condition: str):
     """Exit code 3, the flow's table and position as they were, other branches done; the remedy that is told works."""
     case = pipeline(SOURCE)
     case.land([{"id": 1}])
@@ -87,7 +87,7 @@ def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None]):
         code, answer = case.run()
         flows = {flow["flow"]: flow for flow in answer["flows"]}
         assert (code, answer["state"]) == (3, "FAILED")
-        assert "CHECKPOINT_MISMATCH" in flows["bronze"]["error"]
+        assert f"[{condition}]" in flows["bronze"]["error"]
         assert {name: flow["state"] for name, flow in flows.items()} == {
             "bronze": "FAILED",
             "total": "SKIPPED",

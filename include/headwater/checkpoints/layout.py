@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.conditions import FlowStateDamaged
+
 
 @dataclass(frozen=True)
 class FlowState:
@@ -27,6 +29,13 @@ class FlowState:
     ``definition_hash``: the hash of the pipeline's sources at the last completed run.
     ``completed``: whether the last run ended well.
     ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was laid down with.
+    ``query_id``: Spark's id of the live epoch's query; the Delta sink commits under it.
+    ``sink_version``: the table's version after the last run.
+    ``sources``: which tables and topics a stream read at its last run, in the order of the offset log.
+    ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
+    ``first_batch``: batches before it were laid down by a repair and wrote nothing.
+    ``versions``: of Headwater, Spark and Delta at the last run.
+    ``others``: what another version of Headwater keeps here; written back as it was.
     """
 
     epoch: int = 0
@@ -38,6 +47,33 @@ class FlowState:
     definition_hash: str | None = None
     completed: bool = False
     state_settings: Mapping[str, str] = field(default_factory=dict)
+    query_id: str | None = None
+    sink_version: int | None = None
+    sources: tuple[Mapping[str, Any], ...] = ()
+    plan: tuple[str, ...] = ()
+    state_stores: tuple[str, ...] = ()
+    first_batch: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> FlowState:
+        """The state from its JSON form, of whichever version: what is not there has its default."""
+        own = set(cls.__dataclass_fields__) - {"others"}
+        known = {key: value for key, value in data.items() if key in own}
+        for name in ("sources", "plan", "state_stores"):
+            known[name] = tuple(known.get(name) or ())
+        return cls(**known, others={key: value for key, value in data.items() if key not in own})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        own = asdict(self)
+        others = own.pop("others")
+        return {**others, **own}
+
+    def opened(self, epoch: int) -> FlowState:
+        """The state with another live epoch: what belonged to the epoch before is left behind."""
+        return FlowState(epoch=epoch, definition_hash=self.definition_hash, others=self.others)
 
 
 @dataclass(frozen=True)
@@ -52,13 +88,24 @@ class FlowCheckpoint:
         return self.folder / "flow.json"
 
     def read_state(self) -> FlowState | None:
-        """The flow's state, or None where it never ran."""
+        """The flow's state, or None where it never ran; raises FlowStateDamaged where it can't be read."""
         try:
             data = json.loads(self.state_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        known = {key: value for key, value in data.items() if key in FlowState.__dataclass_fields__}
-        return FlowState(**known)
+        except (OSError, ValueError) as error:
+            raise FlowStateDamaged(
+                f"The file that says which epoch of {self.folder.name!r} is live can't be read: {error}.",
+                where=self.state_file,
+                remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
+            ) from None
+        if not isinstance(data, dict):
+            raise FlowStateDamaged(
+                f"The file that says which epoch of {self.folder.name!r} is live holds no object.",
+                where=self.state_file,
+                remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
+            )
+        return FlowState.of(data)
 
     def surviving_state(self) -> FlowState | None:
         """The flow's state; where it is lost and checkpoints are not, one that names the newest of them."""
@@ -67,7 +114,7 @@ class FlowCheckpoint:
 
     def write_state(self, state: FlowState) -> None:
         """Replace the state in one step, durable before it returns."""
-        write_atomically(self.state_file, json.dumps(asdict(state), indent=1, sort_keys=True) + "\n")
+        write_atomically(self.state_file, json.dumps(state.as_dict(), indent=1, sort_keys=True) + "\n")
 
     def update_state(self, **changes: Any) -> FlowState:
         """Change some fields of the state and write it."""
@@ -92,7 +139,8 @@ class FlowCheckpoint:
             return False
         commits = self.epoch_folder(state.epoch) / "commits"
         return state.sink_id is not None or (
-            commits.is_dir() and any(path.name.isdigit() for path in commits.iterdir())
+            commits.is_dir()
+            and any(path.name.isdigit() and int(path.name) >= state.first_batch for path in commits.iterdir())
         )
 
     def live_folder(self) -> Path:
@@ -124,6 +172,16 @@ def write_atomically(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
+        sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: a rename alone may be undone by a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -46,7 +46,10 @@ def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
     found: list[CheckpointEntry] = []
     for path in flows:
         checkpoint = FlowCheckpoint(path)
-        live = checkpoint.live_folder().name
+        try:
+            live = checkpoint.live_folder().name
+        except CheckpointUnreadable:
+            live = ""  # which epoch is live can't be told; the epochs are shown all the same
         found.extend(_entry(checkpoint, epoch, live=str(epoch) == live) for epoch in checkpoint.epochs())
     return found
 
@@ -70,14 +73,14 @@ def _entry(checkpoint: FlowCheckpoint, epoch: int, *, live: bool) -> CheckpointE
         live=live,
         last_batch=offsets.batch_id if offsets else None,
         age=age,
-        offsets=tuple(_summary(text) for text in offsets.sources) if offsets else (),
+        offsets=tuple(position_summary(text) for text in offsets.sources) if offsets else (),
         size=_size(folder),
         folder=str(folder),
         problem=problem,
     )
 
 
-def _summary(text: str | None) -> str:
+def position_summary(text: str | None) -> str:
     """A Delta offset as its version, others as they are, shortened."""
     if text is None:
         return "-"

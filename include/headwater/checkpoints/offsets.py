@@ -11,9 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from headwater.errors import CheckpointUnreadable
 
-_REMEDY = (
-    "Look at the file; `python -m headwater repair` can rebuild a position from the event log and the table."
-)
+_REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class SeenFile:
 
 def committed_batches(checkpoint: Path) -> list[int]:
     """The batches that are both planned and committed, ascending."""
-    return sorted(_numbers(checkpoint / "offsets") & _numbers(checkpoint / "commits"))
+    return sorted(numbered(checkpoint / "offsets") & numbered(checkpoint / "commits"))
 
 
 def last_committed_batch(checkpoint: Path) -> int | None:
@@ -128,6 +126,14 @@ def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -
     return list(found.values())
 
 
+def file_log_entries(checkpoint: Path, source: int) -> tuple[int, set[int]]:
+    """The newest compacted entry of a file source's log (-1 for none), and the plain entries."""
+    folder = checkpoint / "sources" / str(source)
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    compacts = [int(n[:-8]) for n in names if n.endswith(".compact") and n[:-8].isdigit()]
+    return max(compacts, default=-1), {int(name) for name in names if name.isdigit()}
+
+
 def entry_path(data: Any) -> str:
     """The path in a line of the file source's log."""
     return _decoded(str(data["path"]))
@@ -150,7 +156,8 @@ def _decoded(uri: str) -> str:
     return (unquote(url.path) if url.scheme in ("", "file") else unquote(uri)) + sign + mark
 
 
-def _numbers(folder: Path) -> set[int]:
+def numbered(folder: Path) -> set[int]:
+    """The numbers that are names of files in a folder of Spark's (batches), empty where there is no folder."""
     if not folder.is_dir():
         return set()
     return {int(path.name) for path in folder.iterdir() if path.name.isdigit()}

@@ -1,15 +1,35 @@
-"""``checkpoints``: what lies in storage."""
+"""``checkpoints``: what lies in storage, whether it is whole, and copies of it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from headwater.checkpoints.listing import list_checkpoints
+from headwater.commands.flow_cases import flow_cases
 from headwater.commands.printing import age, print_json, print_table, size
+from headwater.doctor.diagnosis import Diagnosis, diagnose
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.inspection import inspect_flow
+from headwater.doctor.surgery import snapshot_flow
+from headwater.errors import RefusedForSafety
 from headwater.graph.pipeline_project import PipelineProject
 
 
-def show_checkpoints(project: PipelineProject, *, as_json: bool) -> int:
-    """Print every epoch of every flow."""
-    found = list_checkpoints(project.state_folder)
+def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, *, as_json: bool) -> int:
+    """Answer ``checkpoints ACTION``: 0, or 3 where a flow would be refused."""
+    if action == "list":
+        return show_checkpoints(project, flow, as_json=as_json)
+    cases = flow_cases(project, flow, deep=action in ("verify", "diagnose"))
+    if action == "inspect":
+        return _inspect(project, cases, as_json=as_json)
+    if action == "snapshot":
+        return _snapshot(project, cases, as_json=as_json)
+    return _examine(project, cases, remedies=action == "diagnose", as_json=as_json)
+
+
+def show_checkpoints(project: PipelineProject, flow: str | None = None, *, as_json: bool) -> int:
+    """Print every epoch of every flow, or of one."""
+    found = [entry for entry in list_checkpoints(project.state_folder) if flow in (None, entry.flow)]
     if as_json:
         entries = [entry.as_dict() for entry in found]
         print_json({"pipeline_id": project.pipeline_id, "checkpoints": entries})
@@ -25,3 +45,112 @@ def show_checkpoints(project: PipelineProject, *, as_json: bool) -> int:
     styles = ["red" if entry.problem else "" for entry in found]
     print_table(f"{project.pipeline_id}: checkpoints", columns, rows, row_styles=styles)
     return 0
+
+
+def _inspect(project: PipelineProject, cases: list[FlowCase], *, as_json: bool) -> int:
+    found = [inspect_flow(case) for case in cases]
+    if as_json:
+        print_json({"pipeline_id": project.pipeline_id, "flows": found})
+        return 0
+    for flow in found:
+        rows = [
+            (key, _shown(value))
+            for key, value in flow.items()
+            if key not in ("sources", "epochs", "snapshots")
+        ]
+        rows += [
+            (f"source {s['index']}", f"{s['source']}: {s['position']}; {_behind(s['behind'])}")
+            for s in flow["sources"]
+        ]
+        rows += [
+            (
+                f"epoch {e['epoch']}",
+                f"{'live, ' if e['live'] else ''}batch {e['last_batch']}, {size(e['size'])}",
+            )
+            for e in flow["epochs"]
+        ]
+        rows += [("snapshot", f"{s['name']} ({s['reason']})") for s in flow["snapshots"]]
+        print_table(f"{flow['flow']} into {flow['dataset']}", ("", ""), rows)
+    return 0
+
+
+def _snapshot(project: PipelineProject, cases: list[FlowCase], *, as_json: bool) -> int:
+    taken = [snapshot for case in cases if (snapshot := snapshot_flow(case, reason="asked for")) is not None]
+    if as_json:
+        print_json(
+            {"pipeline_id": project.pipeline_id, "snapshots": [snapshot.as_dict() for snapshot in taken]}
+        )
+        return 0
+    rows = [(s.dataset, s.flow, s.name, s.last_batch, s.folder) for s in taken]
+    print_table(
+        f"{project.pipeline_id}: snapshots", ("dataset", "flow", "snapshot", "last batch", "folder"), rows
+    )
+    return 0
+
+
+def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool, as_json: bool) -> int:
+    found = [finding for case in cases for finding in diagnose(case)]
+    refused = any(finding.damage.blocks and not finding.damage.mends_itself for finding in found)
+    code = RefusedForSafety.exit_code if refused else 0
+    if as_json:
+        findings = [finding.as_dict() for finding in found]
+        print_json(
+            {
+                "pipeline_id": project.pipeline_id,
+                "flows": len(cases),
+                "refused": refused,
+                "findings": findings,
+            }
+        )
+        return code
+    if not found:
+        print(f"{len(cases)} flows, nothing wrong.")
+        return code
+    if not remedies:
+        rows = [(f.dataset, f.flow, f.damage.condition, f.damage.error.what, _next(f)) for f in found]
+        print_table(
+            f"{project.pipeline_id}: findings",
+            ("dataset", "flow", "condition", "finding", "next start"),
+            rows,
+        )
+        return code
+    for finding in found:
+        _explain(finding)
+    return code
+
+
+def _explain(finding: Diagnosis) -> None:
+    print(f"{finding.flow} (into {finding.dataset}): {finding.damage.error}")
+    for fact in finding.damage.evidence:
+        print(f"  evidence: {fact}")
+    print(f"  next start: {_next(finding)}")
+    for number, remedy in enumerate(finding.remedies, start=1):
+        print(f"  remedy {number}: {remedy.command}")
+        if remedy.possible:
+            print(f"      lost: {remedy.lost}\n      doubled: {remedy.doubled}")
+        else:
+            print(f"      not possible: {remedy.lost}")
+    print()
+
+
+def _next(finding: Diagnosis) -> str:
+    if finding.damage.mends_itself:
+        return "makes it good"
+    return "is refused" if finding.damage.blocks else "goes on"
+
+
+def _behind(backlog: dict[str, Any]) -> str:
+    if backlog["unknown"]:
+        return str(backlog["unknown"])
+    if backlog["moved"] is False:
+        return "up to date"
+    counts = [
+        f"{backlog[name]} {name}" for name in ("records", "files", "versions") if backlog[name] is not None
+    ]
+    return f"behind by {', '.join(counts) or 'an unknown amount'}"
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items())
+    return f"{value:.0f}" if isinstance(value, float) else value

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from headwater import __version__
 from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
+from headwater.commands.doctor_arguments import add_checkpoints_verb, add_repair_verb, doctored
 from headwater.commands.failure_report import run_and_report
 from headwater.commands.quarantine_arguments import add_quarantine_arguments
 from headwater.errors import UsageError
@@ -16,7 +17,7 @@ from headwater.graph.pipeline_project import PipelineProject, open_project
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return the exit code: 0 fine, 1 failed, 2 wrong use or invalid pipeline, 3 refused."""
-    given = list(sys.argv[1:] if argv is None else argv)
+    given = doctored(list(sys.argv[1:] if argv is None else argv))
     return run_and_report(lambda: _dispatch(given), as_json="--json" in given)
 
 
@@ -64,7 +65,6 @@ def _parser() -> Parser:
     for name, purpose, answer in (
         ("status", "The last update, flow by flow, and how fresh the tables are.", _status),
         ("lag", "How far each flow is behind its sources.", _lag),
-        ("checkpoints", "The checkpoints: epochs, batches, offsets, sizes.", _checkpoints),
     ):
         shown = verb(name, purpose)
         add_project_arguments(shown)
@@ -72,6 +72,10 @@ def _parser() -> Parser:
         if name == "status":
             measures = "also rates, state and watermark lag of each stream's newest batch"
             shown.add_argument("--metrics", action="store_true", help=measures)
+    add_checkpoints_verb(
+        verb("checkpoints", "The checkpoints: what they hold, whether they are whole, copies of them.")
+    )
+    add_repair_verb(verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out."))
     _add_events(verb("events", "What the event log says, newest last."))
     _add_quality(verb("quality", "How many rows kept and broke each rule, update by update."))
     files = verb("files", "Which files were taken in from folders, and when.")
@@ -162,12 +166,6 @@ def _lag(parsed: argparse.Namespace) -> int:
     from headwater.commands.lag import show_lag
 
     return show_lag(_project(parsed), as_json=parsed.as_json)
-
-
-def _checkpoints(parsed: argparse.Namespace) -> int:
-    from headwater.commands.checkpoints import show_checkpoints
-
-    return show_checkpoints(_project(parsed), as_json=parsed.as_json)
 
 
 def _events(parsed: argparse.Namespace) -> int:

@@ -14,15 +14,22 @@ from headwater.metrics.kafka_offsets import BrokerTopics
 
 def broker_connection(project: PipelineProject) -> Connect:
     """What opens a broker by its servers, with the login that ``brokers`` has for any of them."""
-    logins = {
-        address: login for servers, login in project.spec.brokers.items() for address in _addresses(servers)
-    }
 
     def connect(servers: str) -> BrokerTopics:
-        found = [logins[address] for address in _addresses(servers) if address in logins]
-        return BrokerTopics(servers, login=client_settings(found[0], servers) if found else {})
+        return BrokerTopics(servers, login=login_settings(project, servers))
 
     return connect
+
+
+def login_settings(project: PipelineProject, servers: str) -> dict[str, str]:
+    """The login that ``brokers`` has for any of the servers, as settings of the Kafka client; empty where it has none.
+
+    Raises:
+        SourceUnreachable: where an environment variable that should hold a secret is not set.
+    """
+    logins = {address: login for key, login in project.spec.brokers.items() for address in _addresses(key)}
+    found = [logins[address] for address in _addresses(servers) if address in logins]
+    return client_settings(found[0], servers) if found else {}
 
 
 def client_settings(

@@ -78,7 +78,7 @@ class LagBreach:
 def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | None = None) -> FlowLag:
     """The lag of one flow. ``connect``: opens a Kafka broker by its servers; by default as the spec says."""
     connect = connect or broker_connection(project)
-    flow = _with_configuration(flow, project.configuration)
+    flow = with_configuration(flow, project.configuration)
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     if flow.once:
         state = checkpoint.read_state()
@@ -93,7 +93,7 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
     return FlowLag(flow.name, flow.target, flow.streaming, total(part.backlog for part in parts), parts)
 
 
-def _with_configuration(flow: FlowEntry, configuration: Mapping[str, str]) -> FlowEntry:
+def with_configuration(flow: FlowEntry, configuration: Mapping[str, str]) -> FlowEntry:
     """The flow with ``${key}`` in its sources replaced: the committed manifest names values by their keys."""
 
     def value(match: re.Match[str]) -> str:

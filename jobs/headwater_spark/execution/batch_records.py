@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.offsets import read_offsets
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.errors import RowsNotConserved
+from headwater.errors import CheckpointUnreadable, RowsNotConserved
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater.event_log.stream_progress import (
     added_listing,
@@ -43,6 +44,7 @@ class BatchRecords:
         self._dataset = dataset
         self._flow = flow
         self._epoch = state.epoch
+        self._first_of_epoch = state.first_batch
         self._outcome = outcome
         self._folder: Path = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
         self._known = context.recorded_batches.result().get((flow.name, state.epoch))
@@ -82,7 +84,7 @@ class BatchRecords:
         observed = progress.observedMetrics.get(OBSERVATION)
         rules = self._dataset.expectations
         quality = read_quality(observed.asDict(), rules) if observed is not None else self._judged(batch_id)
-        end_offsets = [str(source.endOffset) for source in progress.sources]
+        end_offsets = self._end_offsets(batch_id) or [str(source.endOffset) for source in progress.sources]
         told = json.loads(progress.json)
         measures: dict[str, Any] = {**stream_metrics(told), **progress_backlog(told)}
         late = sum(
@@ -142,11 +144,18 @@ class BatchRecords:
             )
 
     def _record_untold(self, last: int) -> None:
-        first = self._known + 1 if self._known is not None else 0
+        first = self._known + 1 if self._known is not None else self._first_of_epoch
         for batch_id in range(max(first, self._first - 100), last + 1):
             if batch_id not in self._seen:
                 self._seen.add(batch_id)
-                self._record(batch_id, None, None, None, {})
+                self._record(batch_id, None, None, self._end_offsets(batch_id), {})
+
+    def _end_offsets(self, batch_id: int) -> list[str | None] | None:
+        """Where the batch ended, from the offset log: from these a lost checkpoint can be rebuilt."""
+        try:
+            return list(read_offsets(self._folder, batch_id).sources)
+        except CheckpointUnreadable:
+            return None
 
     def _record(
         self,

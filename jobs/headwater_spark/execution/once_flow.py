@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Observation
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
+from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS
 from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
@@ -19,6 +19,7 @@ from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.execution.start_checks import check_flow
 from headwater_spark.execution.stream_start import change_target, quarantine_table
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.judged import Judged
@@ -36,13 +37,7 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
     table = delta_table(context, dataset)
     pipeline = context.pipeline.project.pipeline_id
     known = checkpoint.read_state()
-    sink_id, is_sink = destination_id(context, dataset), dataset.sink is not None
-    check_start(
-        FlowStart(
-            pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), table, sink_id, is_sink
-        ),
-        CHECKS_OF_ONCE_FLOWS,
-    )
+    check_flow(context, dataset, flow, known or FlowState(), CHECKS_OF_ONCE_FLOWS)
     # Where its state is lost, the table's log knows under which epoch its rows are there.
     written = epochs_written(table, pipeline, flow.name) if table is not None else []
     state = known or checkpoint.update_state(epoch=max(written, default=0))

@@ -69,15 +69,7 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
         state = checkpoint.read_state()
         assert state is not None
         assert state.pending_epoch is not None
-        checkpoint.update_state(
-            epoch=state.pending_epoch,
-            pending_epoch=None,
-            pending_empties_table=False,
-            sink_id=None,
-            input_versions={},
-            source_schemas={},
-            state_settings={},
-        )
+        checkpoint.write_state(state.opened(state.pending_epoch))
     context.events.emit(
         "user_action",
         str(stage),

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
-from headwater.checkpoints.preflight import FlowStart, check_start
-from headwater.checkpoints.table_history import table_exists
+from headwater.checkpoints.offsets import query_id
+from headwater.checkpoints.state_checks import store_names
+from headwater.checkpoints.table_history import head_version, table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.definitions.flow import Flow
@@ -18,6 +19,7 @@ from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
 from headwater_spark.execution.tables import create_table
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
@@ -33,16 +35,14 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     """Run a flow's query until what was available has been written.
 
     Raises:
-        CheckpointMismatch: where position and table no longer belong together; nothing was read.
+        RefusedForSafety: where position, table and sources no longer belong together; nothing was read.
         Whatever Spark or a sink's function throws, for ``flow_error`` to name.
     """
     checkpoint = context.checkpoint(dataset.name, flow.name)
     known = checkpoint.surviving_state()
     table = delta_table(context, dataset)
-    pipeline = context.pipeline.project.pipeline_id
-    sink_id, is_sink = destination_id(context, dataset), dataset.sink is not None
     found = known or FlowState()
-    check_start(FlowStart(pipeline, flow.name, dataset.name, checkpoint, found, table, sink_id, is_sink))
+    start = check_flow(context, dataset, flow, found)
     epoch = known.epoch if known is not None else context.unused_epoch(dataset.name, flow.name)
     state_settings = _state_settings(context, flow, found)
     state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=state_settings)
@@ -64,8 +64,14 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     stopped = context.stop_requested.is_set()
     checkpoint.update_state(
         sink_id=destination_id(context, dataset),
+        sink_version=head_version(table) if table is not None else None,
         completed=not stopped,
         definition_hash=context.pipeline.manifest.source_hash,
+        query_id=query_id(checkpoint.epoch_folder(epoch)),
+        plan=plan_of(context, flow),
+        state_stores=store_names(checkpoint.epoch_folder(epoch)),
+        sources=source_identities(start, state),
+        versions=versions(context),
     )
     outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
 

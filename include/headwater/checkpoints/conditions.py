@@ -1,0 +1,161 @@
+"""What can be wrong between a checkpoint, its table and its sources: one class a condition."""
+
+from __future__ import annotations
+
+from headwater.errors import CheckpointMismatch, CheckpointUnreadable, SourceMismatch
+
+
+class TableGone(CheckpointMismatch):
+    """The checkpoint says that rows were written, and the table is not there."""
+
+    condition = "TABLE_GONE"
+
+
+class TableReplaced(CheckpointMismatch):
+    """The table is another one than the checkpoint wrote to."""
+
+    condition = "TABLE_REPLACED"
+
+
+class TableRolledBack(CheckpointMismatch):
+    """The table's log ends before the version that the flow last wrote: an older copy was put in its place."""
+
+    condition = "TABLE_ROLLED_BACK"
+
+
+class TableLogHole(CheckpointMismatch):
+    """A commit is missing in the middle of the table's log: neither readers nor writers can open it."""
+
+    condition = "TABLE_LOG_HOLE"
+
+
+class CheckpointLost(CheckpointMismatch):
+    """The table has rows of the flow, and the flow's checkpoint is gone."""
+
+    condition = "CHECKPOINT_LOST"
+
+
+class CheckpointRewound(CheckpointMismatch):
+    """The table has batches that the checkpoint does not know: new rows under their numbers would be left out."""
+
+    condition = "CHECKPOINT_REWOUND"
+
+
+class QueryIdChanged(CheckpointMismatch):
+    """The checkpoint's query id is not the one that the flow has written under."""
+
+    condition = "QUERY_ID_CHANGED"
+
+
+class PlanChanged(CheckpointMismatch):
+    """The query keeps its state by other operators or keys than those that the state was laid down with."""
+
+    condition = "PLAN_CHANGED"
+
+
+class FlowStateDamaged(CheckpointUnreadable):
+    """``flow.json``, which says which epoch is live, can't be read."""
+
+    condition = "FLOW_STATE_DAMAGED"
+
+
+class MetadataLost(CheckpointUnreadable):
+    """The checkpoint's file with the query id is gone or damaged, and the id can't be told from elsewhere."""
+
+    condition = "METADATA_LOST"
+
+
+class OffsetsLost(CheckpointUnreadable):
+    """Entries of the offset log that the next start needs are not there."""
+
+    condition = "OFFSETS_LOST"
+
+
+class OffsetsDamaged(CheckpointUnreadable):
+    """An entry of the offset log is empty, cut off or altered."""
+
+    condition = "OFFSETS_DAMAGED"
+
+
+class OffsetsTooNew(CheckpointUnreadable):
+    """The offset log was written by a newer Spark than this one."""
+
+    condition = "OFFSETS_TOO_NEW"
+
+
+class CommitsDamaged(CheckpointUnreadable):
+    """The mark of the last finished batch is empty, cut off or altered."""
+
+    condition = "COMMITS_DAMAGED"
+
+
+class StateLost(CheckpointUnreadable):
+    """Files of the state that the next batch builds on are not there."""
+
+    condition = "STATE_LOST"
+
+
+class StateDamaged(CheckpointUnreadable):
+    """A file of the state does not agree with its checksum."""
+
+    condition = "STATE_DAMAGED"
+
+
+class FileLogLost(CheckpointUnreadable):
+    """The list of files that a flow has read is gone: all of them would be read again."""
+
+    condition = "FILE_LOG_LOST"
+
+
+class SourceGone(SourceMismatch):
+    """A table that a stream reads is not there (any more)."""
+
+    condition = "SOURCE_GONE"
+
+
+class SourceReplaced(SourceMismatch):
+    """A table or topic of this name is there, and it is another one than the stream has read."""
+
+    condition = "SOURCE_REPLACED"
+
+
+class SourcesChanged(SourceMismatch):
+    """A stream reads more, fewer or other sources, or the same in another order: positions are kept by number."""
+
+    condition = "SOURCES_CHANGED"
+
+
+class SourceLogCut(SourceMismatch):
+    """Commits of a table that a stream has not read yet have left the table's log."""
+
+    condition = "SOURCE_LOG_CUT"
+
+
+class SourceLogHole(SourceMismatch):
+    """A commit is missing in the middle of a source table's log."""
+
+    condition = "SOURCE_LOG_HOLE"
+
+
+class SourceFilesGone(SourceMismatch):
+    """Files with rows that a stream has not read yet are gone: vacuumed, or deleted."""
+
+    condition = "SOURCE_FILES_GONE"
+
+
+class SourceRowsChanged(SourceMismatch):
+    """Rows of a table that a stream reads were changed or deleted, and the stream only takes new ones."""
+
+    condition = "SOURCE_ROWS_CHANGED"
+
+
+class ChangeFeedMissing(SourceMismatch):
+    """Commits that a stream shall read as changes were written while the table recorded none."""
+
+    condition = "CHANGE_FEED_MISSING"
+
+
+class SourceAgedOut(SourceMismatch):
+    """Messages that a stream has not read yet have left the topic."""
+
+    condition = "SOURCE_AGED_OUT"

@@ -1,0 +1,259 @@
+"""Streams from Delta tables: whether the table still has what was not read yet, and as the stream can take it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from headwater.checkpoints.conditions import (
+    ChangeFeedMissing,
+    SourceFilesGone,
+    SourceGone,
+    SourceLogCut,
+    SourceLogHole,
+    SourceReplaced,
+    SourceRowsChanged,
+)
+from headwater.checkpoints.damage import Damage, Repair
+from headwater.checkpoints.flow_start import FlowStart, StreamSource
+from headwater.checkpoints.source_checks import last_offsets
+from headwater.checkpoints.table_history import missing_versions, table_exists, table_id
+from headwater.errors import CheckpointUnreadable
+
+# Beyond so many files a look at each would hold up the start; the oldest are gone first.
+_MOST_FILES = 1000
+_MOST_COMMITS = 200
+_ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """What a stream has before it: the table's log, and the position in it."""
+
+    source: StreamSource
+    table: Path
+    offset: Mapping[str, Any]
+
+    @property
+    def version(self) -> int:
+        return int(self.offset["reservoirVersion"])
+
+    @property
+    def first_read(self) -> bool:
+        """Whether the first snapshot is still being read."""
+        return bool(self.offset.get("isStartingVersion"))
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [path.name for path in (self.table / "_delta_log").iterdir()]
+
+    @cached_property
+    def commits(self) -> list[int]:
+        return sorted(
+            int(n[:20]) for n in self.names if n[:20].isdigit() and n.endswith(".json") and len(n) == 25
+        )
+
+    @cached_property
+    def checkpoints(self) -> list[int]:
+        return sorted({int(n[:20]) for n in self.names if n[:20].isdigit() and ".checkpoint" in n})
+
+    def reads(self) -> list[int]:
+        """The versions that are to be read as commits, of those that are there."""
+        first = self.version + (1 if self.first_read else 0)
+        return [version for version in self.commits if version >= first][:_MOST_COMMITS]
+
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        path = self.table / "_delta_log" / f"{version:020d}.json"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+    @property
+    def skip(self) -> int:
+        """How many files of the first version were read."""
+        return max(0, int(self.offset.get("index", -1)) + 1)
+
+
+def table_is_gone(start: FlowStart) -> Iterator[Damage]:
+    """Spark says that the schema is not set; it means that there is no table."""
+    for source in start.sources or ():
+        if source.table is None or not start.committed or table_exists(source.table):
+            continue
+        yield Damage(
+            SourceGone(
+                f"The table {source.name or source.table.name!r} that {start.flow!r} reads is gone.",
+                where=source.table,
+                remedy="Put the table back. A new one under its name takes a new epoch: "
+                f"{start.command('new-epoch')} --from-start",
+            ),
+            ("the table has no log",),
+            _ANEW,
+        )
+
+
+def delta_sources(start: FlowStart) -> Iterator[Damage]:
+    """All that can be seen in the logs of the Delta tables that a stream reads."""
+    offsets = last_offsets(start)
+    for index, source in enumerate(start.sources or ()):
+        if source.table is None or offsets is None or not table_exists(source.table):
+            continue
+        try:
+            offset = offsets.source(index)
+        except CheckpointUnreadable:
+            continue
+        if isinstance(offset, dict) and "reservoirVersion" in offset:
+            yield from _of_table(start, _Unread(source, source.table, offset))
+
+
+def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+    broken = list(_log_is_broken(unread))
+    if broken:
+        yield from broken
+        return
+    known, now = unread.offset.get("reservoirId"), table_id(unread.table)
+    if known is not None and now is not None and known != now:
+        yield Damage(
+            SourceReplaced(
+                f"The table {_name(unread)!r} was made anew since {start.flow!r} last read it.",
+                where=unread.table,
+                remedy=f"Read the new table from its beginning, and keep the rows: {start.command('new-epoch')} --from-start; "
+                f"or fill the table anew: --full-refresh {start.dataset}",
+            ),
+            (f"table id before: {known}", f"table id now: {now}"),
+            _ANEW,
+        )
+        return
+    if unread.version > unread.commits[-1]:
+        return  # nothing is unread
+    yield from _log_is_cut(start, unread)
+    yield from _rows(start, unread)
+
+
+def _log_is_broken(unread: _Unread) -> Iterator[Damage]:
+    holes = missing_versions(unread.table)
+    if holes:
+        yield Damage(
+            SourceLogHole(
+                f"The log of the table {_name(unread)!r} has a hole: version {holes[0]} is missing, and later ones are there.",
+                where=unread.table / "_delta_log",
+                remedy="Restore the file from a backup. Nothing can write to the table until then.",
+            ),
+            (
+                f"missing versions: {holes[:10]}",
+                f"versions there: {unread.commits[0]} to {unread.commits[-1]}",
+            ),
+            _ANEW,
+        )
+
+
+def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+    first = unread.commits[0]
+    if unread.first_read:
+        base = max((v for v in unread.checkpoints if v <= unread.version), default=None)
+        fine = first == 0 or (base is not None and first <= base + 1)
+    else:
+        fine = first <= unread.version
+    if fine:
+        return
+    lost = f"versions {unread.version} to {first - 1}"
+    yield Damage(
+        SourceLogCut(
+            f"{start.flow!r} has not read {lost} of the table {_name(unread)!r}, and they have left its log.",
+            where=unread.table / "_delta_log",
+            remedy=f"Fill the table anew: --full-refresh {start.dataset}; or go on without them: "
+            f"{start.command('new-epoch')} --from-version {first}. failOnDataLoss does not help here.",
+        ),
+        (f"position: version {unread.version}", f"oldest version in the log: {first}"),
+        (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+    )
+
+
+def _rows(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+    changes = unread.source.on("readChangeFeed")
+    gone: list[str] = []
+    looked = 0
+    for version in unread.reads():
+        actions = unread.actions(version)
+        adds = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
+        removes = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
+        if changes:
+            if (adds or removes) and not _feed_is_on(unread, version):
+                yield _no_feed(start, unread, version)
+                return
+            continue
+        if removes and unread.source.on("skipChangeCommits"):
+            continue
+        if removes and _refused(unread.source, adds=bool(adds)):
+            yield _changed(start, unread, version, actions)
+            return
+        for add in adds[unread.skip if version == unread.version else 0 :]:
+            looked += 1
+            path = unread.table / unquote(str(add["path"]))
+            if looked <= _MOST_FILES and not path.exists():
+                gone.append(f"version {version}: {path.name}")
+    if gone:
+        yield Damage(
+            SourceFilesGone(
+                f"Files of the table {_name(unread)!r} with rows that {start.flow!r} has not read are gone: vacuumed, or deleted.",
+                where=unread.table,
+                remedy=f"Restore the files; or fill the table anew: --full-refresh {start.dataset}",
+            ),
+            tuple(gone[:10]),
+            (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+        )
+
+
+def _refused(source: StreamSource, *, adds: bool) -> bool:
+    if source.on("ignoreChanges"):
+        return False
+    return adds or not source.on("ignoreDeletes")
+
+
+def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict[str, Any]]) -> Damage:
+    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    return Damage(
+        SourceRowsChanged(
+            f"Version {version} of the table {_name(unread)!r} changed or deleted rows ({info.get('operation', 'unknown')}), "
+            f"and {start.flow!r} only takes new ones.",
+            where=unread.table,
+            remedy='Read the table\'s changes (.option("readChangeFeed", "true")), leave such commits out '
+            f'(.option("skipChangeCommits", "true")), or fill the table anew: --full-refresh {start.dataset}',
+        ),
+        (f"position: version {unread.version}", f"version {version}: {info.get('operation', 'unknown')}"),
+        (Repair.FULL_REFRESH,),
+    )
+
+
+def _feed_is_on(unread: _Unread, version: int) -> bool:
+    """Whether changes were recorded at a version: the newest setting at or before it, as far as the log reaches."""
+    for number in reversed([v for v in unread.commits if v <= version]):
+        for action in unread.actions(number):
+            if "metaData" in action:
+                setting = (
+                    action["metaData"].get("configuration", {}).get("delta.enableChangeDataFeed", "false")
+                )
+                return str(setting).lower() == "true"
+    return True  # it can't be known
+
+
+def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
+    return Damage(
+        ChangeFeedMissing(
+            f"{start.flow!r} reads the changes of the table {_name(unread)!r}, and version {version} recorded none.",
+            where=unread.table,
+            remedy="Set the table's property delta.enableChangeDataFeed to true, and fill the reader anew: "
+            f"--full-refresh {start.dataset}",
+        ),
+        (
+            f"position: version {unread.version}",
+            f"delta.enableChangeDataFeed was not true at version {version}",
+        ),
+        (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+    )
+
+
+def _name(unread: _Unread) -> str:
+    return unread.source.name or unread.table.name

@@ -1,0 +1,70 @@
+"""Streams from Kafka: whether the topics still have what was not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.checkpoints.conditions import SourceAgedOut, SourceReplaced
+from headwater.checkpoints.damage import Damage, Repair
+from headwater.checkpoints.flow_start import FlowStart, StreamSource
+from headwater.checkpoints.source_checks import last_offsets
+from headwater.definitions.source import SourceKind
+from headwater.errors import CheckpointUnreadable
+
+_ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
+
+
+def messages_are_gone(start: FlowStart) -> Iterator[Damage]:
+    """Offsets that are no longer there, or not there yet: the topic was cut by its retention, or made anew."""
+    offsets = last_offsets(start)
+    for index, source in enumerate(start.sources or ()):
+        if source.kind is not SourceKind.KAFKA or source.topics is None or offsets is None:
+            continue
+        try:
+            position = offsets.source(index)
+        except CheckpointUnreadable:
+            continue
+        if isinstance(position, dict):
+            yield from _of_topics(start, source, position)
+
+
+def _of_topics(start: FlowStart, source: StreamSource, position: dict[str, Any]) -> Iterator[Damage]:
+    assert source.topics is not None
+    places = [
+        (topic, int(number), int(at))
+        for topic, partitions in position.items()
+        if isinstance(partitions, dict)
+        for number, at in partitions.items()
+    ]
+    bounds = source.topics.bounds([(topic, number) for topic, number, _ in places])
+    lost, ahead = [], []
+    for topic, number, at in places:
+        if (topic, number) not in bounds or at < 0:
+            continue
+        low, high = bounds[topic, number]
+        if at < low:
+            lost.append((f"{topic}-{number}: position {at}, oldest kept {low}", low - at))
+        elif at > high:
+            ahead.append(f"{topic}-{number}: position {at}, end {high}")
+    if ahead:
+        yield Damage(
+            SourceReplaced(
+                f"{start.flow!r} stands behind the end of what it reads ({ahead[0]}): the topic was made anew, or cut.",
+                where=source.name,
+                remedy=f"Read the new topic from its beginning, and keep the rows: {start.command('new-epoch')} --from-start",
+            ),
+            tuple(ahead[:10]),
+            _ANEW,
+        )
+    if lost and source.options.get("failOnDataLoss", "true").lower() != "false":
+        count = sum(messages for _, messages in lost)
+        yield Damage(
+            SourceAgedOut(
+                f"Up to {count} messages that {start.flow!r} has not read have left the topic ({lost[0][0]}).",
+                where=source.name,
+                remedy=f"Go on without them: {start.command('new-epoch')} --from-start. They can't be had from the topic again.",
+            ),
+            tuple(text for text, _ in lost[:10]),
+            _ANEW,
+        )

@@ -1,0 +1,233 @@
+"""Spark's offset log, its log of finished batches, and the file with the query's id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.checkpoints.conditions import (
+    CommitsDamaged,
+    MetadataLost,
+    OffsetsDamaged,
+    OffsetsLost,
+    OffsetsTooNew,
+)
+from headwater.checkpoints.damage import Damage, Repair
+from headwater.checkpoints.flow_start import FlowStart
+from headwater.checkpoints.log_entries import EntryFault, fault_of, put_aside, put_back, rewrite_commit
+from headwater.checkpoints.offsets import query_id
+from headwater.checkpoints.sink_checks import remedy, write_metadata
+from headwater.checkpoints.table_history import flow_commits
+from headwater.errors import CheckpointUnreadable
+
+_REPAIRS = (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH)
+
+
+def metadata_was_lost(start: FlowStart) -> Iterator[Damage]:
+    """Without the query id Spark refuses to start; with a wrong one Delta would take a batch twice."""
+    if not start.planned:
+        return
+    try:
+        if query_id(start.folder) is not None:
+            return
+    except CheckpointUnreadable:
+        pass
+    file = start.folder / "metadata"
+    known = start.state.query_id
+    written = {
+        commit.transaction[0]
+        for commit in (flow_commits(start.table, start.pipeline_id, start.flow) if start.table else ())
+        if commit.epoch == start.state.epoch and commit.transaction is not None
+    } - {start.application}
+    candidates = written or ({known} if known else set())
+    agreed = (
+        next(iter(candidates)) if len(candidates) == 1 and (known is None or known in candidates) else None
+    )
+
+    def mend() -> str:
+        assert agreed is not None
+        write_metadata(start, agreed)
+        return f"the lost query id was written back: {agreed}"
+
+    yield Damage(
+        MetadataLost(
+            f"The file with the query id of {start.flow!r} is gone or damaged.",
+            where=file,
+            remedy=f"The next start writes it back: the id is {agreed}."
+            if agreed
+            else f"Restore a snapshot: {start.command('restore')}; or rebuild the position: {start.command('rebuild')}",
+        ),
+        (f"recorded with the flow: {known or 'none'}", f"in the table's log: {', '.join(written) or 'none'}"),
+        (Repair.MEND,) if agreed else _REPAIRS,
+        mend if agreed else None,
+    )
+
+
+def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
+    """Spark refuses to start over an empty or cut mark; the batch that it stood for can come again."""
+    batch = max(start.committed, default=None)
+    if batch is None or (fault := fault_of(start.folder / "commits" / str(batch))) is None:
+        return
+    file = start.folder / "commits" / str(batch)
+    later = batch < max(start.planned, default=-1)
+
+    def mend() -> str:
+        if later:
+            rewrite_commit(start.folder, batch)
+            return (
+                f"the damaged mark of batch {batch} was written anew from what batch {batch + 1} began with"
+            )
+        put_aside(file)
+        return f"the damaged mark of batch {batch} was put aside; the batch comes again, and the table has it already"
+
+    safe = later or (start.repeatable and batch in start.planned)
+    yield Damage(
+        CommitsDamaged(
+            f"The mark that batch {batch} of {start.flow!r} is done is damaged: {fault.told}.",
+            where=file,
+            remedy="The next start makes it good: the batch comes again and changes nothing."
+            if safe
+            else f"Let the batch come again: {start.command('mend')}. Its rows reach the sink a second time.",
+        ),
+        (fault.told, f"last planned batch: {max(start.planned, default=None)}"),
+        (Repair.MEND, Repair.RESTORE),
+        mend,
+        unasked=safe,
+    )
+
+
+def offsets_are_damaged(start: FlowStart) -> Iterator[Damage]:
+    """The two newest entries of the offset log are read at each start."""
+    for batch in start.planned[-2:][::-1]:
+        fault = fault_of(start.folder / "offsets" / str(batch))
+        if fault is None:
+            continue
+        if fault is EntryFault.NEWER:
+            yield _too_new(start, batch)
+        elif batch == start.planned[-1]:
+            yield from _last_entry(start, batch, fault)
+        else:
+            yield from _entry_before(start, batch, f"is damaged ({fault.told})", OffsetsDamaged)
+
+
+def offsets_are_missing(start: FlowStart) -> Iterator[Damage]:
+    """Entries that Spark needs, or that keep it from running a batch again which is done."""
+    planned, committed = start.planned, start.committed
+    if committed and committed[-1] > (planned[-1] if planned else -1):
+        yield from _end_is_missing(start)
+    elif planned and planned[-1] > 0 and planned[-1] - 1 not in planned:
+        yield from _entry_before(start, planned[-1] - 1, "is gone", OffsetsLost)
+
+
+def _too_new(start: FlowStart, batch: int) -> Damage:
+    file = start.folder / "offsets" / str(batch)
+    return Damage(
+        OffsetsTooNew(
+            f"The offset log of {start.flow!r} was written by a newer Spark than this one.",
+            where=file,
+            remedy="Run the update with that version of Spark, or newer. Do not edit the file.",
+        ),
+        (f"first line: {file.read_text(errors='replace').splitlines()[0][:20]}",),
+        (Repair.RESTORE, Repair.FULL_REFRESH),
+    )
+
+
+def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Damage]:
+    file = start.folder / "offsets" / str(batch)
+    in_table = start.written is not None and start.written >= batch
+    done = batch in start.committed
+    position = start.position(batch)
+
+    def mend() -> str:
+        if done or in_table:
+            assert position is not None
+            put_back(start.folder, batch, position)
+            return f"the position of batch {batch} was written back from what was recorded of it"
+        put_aside(file)
+        return f"the damaged plan of batch {batch} was put aside; nothing of it had been written"
+
+    safe = position is not None if done or in_table else start.repeatable
+    yield Damage(
+        OffsetsDamaged(
+            f"The position of batch {batch} of {start.flow!r} is damaged: {fault.told}.",
+            where=file,
+            remedy="The next start makes it good." if safe else _otherwise(start),
+        ),
+        (
+            fault.told,
+            f"batch {batch} is {'' if done else 'not '}marked as done, and {'in' if in_table else 'not in'} the table",
+            f"its position is {'' if position else 'not '}known from elsewhere",
+        ),
+        (Repair.MEND,) if safe else _REPAIRS,
+        mend if safe else None,
+    )
+
+
+def _entry_before(
+    start: FlowStart, batch: int, what: str, condition: type[CheckpointUnreadable]
+) -> Iterator[Damage]:
+    """The entry before the last: where the last batch begins."""
+    following = batch + 1
+    done = following in start.committed and fault_of(start.folder / "offsets" / str(following)) is None
+    position = start.position(batch)
+
+    def mend() -> str:
+        put_back(start.folder, batch, position)
+        told = "from what was recorded of it" if position else f"as that of batch {following}, which is done"
+        return f"the position of batch {batch} was written back, {told}"
+
+    # What is done is not read again: then it does not matter where it began.
+    safe = position is not None or done
+    yield Damage(
+        condition(
+            f"The position of batch {batch} of {start.flow!r} {what}; Spark needs the two newest.",
+            where=start.folder / "offsets" / str(batch),
+            remedy="The next start makes it good." if safe else _otherwise(start),
+        ),
+        (
+            f"batch {following} is {'' if done else 'not '}done",
+            f"known from elsewhere: {position is not None}",
+        ),
+        (Repair.MEND,) if safe else _REPAIRS,
+        mend if safe else None,
+    )
+
+
+def _end_is_missing(start: FlowStart) -> Iterator[Damage]:
+    last = start.planned[-1] if start.planned else -1
+    lost = range(last + 1, start.committed[-1] + 1)
+    positions = {batch: start.position(batch) for batch in lost}
+    needed = [batch for batch in lost if batch >= lost[-1] - 1]
+    known = all(positions[batch] is not None for batch in needed)
+    unwritten = start.repeatable and (start.written is None or start.written <= last) and last >= 0
+
+    def mend() -> str:
+        if known:
+            for batch in needed:
+                put_back(start.folder, batch, positions[batch])
+            return f"the position of batch {lost[-1]} was written back from what was recorded of it"
+        for batch in lost:
+            put_aside(start.folder / "commits" / str(batch))
+        return f"the marks of batches without a position were put aside; nothing of them is in the table: {list(lost)}"
+
+    safe = known or unwritten
+    shown = f"batch {lost[0]}" if len(lost) == 1 else f"batches {lost[0]} to {lost[-1]}"
+    yield Damage(
+        OffsetsLost(
+            f"The position of {shown} of {start.flow!r} is gone, and marked as done: Spark would run an earlier batch "
+            "again, and then fail.",
+            where=start.folder / "offsets",
+            remedy="The next start makes it good." if safe else _otherwise(start),
+        ),
+        (
+            f"last position: {last if last >= 0 else 'none'}, last mark: {start.committed[-1]}, in the table: {start.written}",
+            f"known from elsewhere: {known}",
+        ),
+        (Repair.MEND,) if safe else _REPAIRS,
+        mend if safe else None,
+    )
+
+
+def _otherwise(start: FlowStart) -> str:
+    return (
+        f"Rebuild the position: {start.command('rebuild')}; or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
+    )

@@ -1,0 +1,107 @@
+"""Single entries of Spark's two logs: what is wrong with one, putting one aside, writing one back."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.checksums import agrees, checksum_file
+from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.offsets import numbered
+
+# Spark 4.2 reads up to this version of its logs.
+_NEWEST_FORMAT = 2
+
+
+class EntryFault(Enum):
+    """What is wrong with an entry. Spark tells all but one of these apart by errors that name no remedy."""
+
+    EMPTY = "the file is empty"
+    CUT = "the file is cut off, or not JSON"
+    HEADER = "the file does not begin with its version"
+    NEWER = "the file has the form of a newer Spark"
+    ALTERED = "the file is not what its checksum says"
+
+    @property
+    def told(self) -> str:
+        """The fault in words."""
+        return self.value
+
+
+def fault_of(file: Path) -> EntryFault | None:
+    """What keeps Spark from reading an entry, None where nothing does. The file must be there."""
+    lines = file.read_bytes().decode("utf-8", errors="replace").splitlines()
+    if not any(line.strip() for line in lines):
+        return EntryFault.EMPTY
+    version = lines[0].removeprefix("v") if lines[0].startswith("v") else ""
+    if not version.isdigit() or int(version) < 1:
+        return EntryFault.HEADER
+    if int(version) > _NEWEST_FORMAT:
+        return EntryFault.NEWER
+    if not agrees(file):
+        return EntryFault.ALTERED
+    # An offset entry has a line for each source behind the first two; a mark has one line.
+    least = 3 if file.parent.name == "offsets" else 2
+    return None if len(lines) >= least and all(map(_reads, lines[1:])) else EntryFault.CUT
+
+
+def _reads(line: str) -> bool:
+    try:
+        json.loads(line if line.strip() not in ("", "-") else "{}")
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+def put_aside(file: Path) -> Path | None:
+    """Take an entry out of Spark's sight; it stays beside, under a name that Spark does not read."""
+    if not file.exists():
+        return None
+    number = 0
+    while (target := file.with_name(f".{file.name}.aside{number or ''}")).exists():
+        number += 1
+    checksum_file(file).unlink(missing_ok=True)
+    file.rename(target)
+    return target
+
+
+def put_back(folder: Path, batch: int, position: tuple[str | None, ...] | None) -> None:
+    """Write an offset entry of a checkpoint; ``position`` None: as the entry that follows it.
+
+    A damaged one is put aside first. The settings of its second line are those of its nearest neighbour.
+    """
+    file = folder / "offsets" / str(batch)
+    others = sorted(numbered(folder / "offsets") - {batch}, key=lambda number: abs(number - batch))
+    lines = next(
+        (
+            entry.read_text(encoding="utf-8").splitlines()
+            for number in others
+            if fault_of(entry := folder / "offsets" / str(number)) is None
+        ),
+        ["v1", "{}"],
+    )
+    put_aside(file)
+    ends = lines[2:] if position is None else ["-" if text is None else text for text in position]
+    metadata = (
+        lines[1]
+        if lines[1] != "{}"
+        else json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
+    )
+    write_entry(file, "\n".join([lines[0], metadata, *ends]))
+
+
+def rewrite_commit(folder: Path, batch: int) -> None:
+    """Write the mark of a batch from what the batch after it began with."""
+    following = (folder / "offsets" / str(batch + 1)).read_text(encoding="utf-8").splitlines()
+    metadata: dict[str, Any] = json.loads(following[1])
+    put_aside(folder / "commits" / str(batch))
+    mark = {"nextBatchWatermarkMs": int(metadata.get("batchWatermarkMs", 0))}
+    write_entry(folder / "commits" / str(batch), f"v1\n{json.dumps(mark)}")
+
+
+def write_entry(file: Path, text: str) -> None:
+    """Write an entry durably; a checksum of what was there before would make Spark refuse it."""
+    checksum_file(file).unlink(missing_ok=True)
+    write_atomically(file, text)

@@ -1,0 +1,149 @@
+"""What ``checkpoints`` and ``repair`` take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from headwater.checkpoints.damage import Repair
+from headwater.commands.arguments import Parser, add_project_arguments
+from headwater.graph.pipeline_project import PipelineProject, open_project
+
+ACTIONS = ("list", "inspect", "verify", "diagnose", "snapshot", "restore")
+
+
+def doctored(argv: Sequence[str]) -> list[str]:
+    """The command line with ``list`` put behind ``checkpoints`` where no action is named."""
+    given = list(argv)
+    if given[:1] == ["checkpoints"] and (len(given) < 2 or given[1] not in ACTIONS):
+        given.insert(1, "list")
+    return given
+
+
+def add_checkpoints_verb(parser: Parser) -> None:
+    """``checkpoints [ACTION] PIPELINE_DIR [FLOW]``."""
+    parser.add_argument(
+        "action",
+        choices=ACTIONS,
+        metavar="ACTION",
+        help="list (default): every epoch of every flow; inspect: batches, offsets, heads, state; verify: all checks of a "
+        "start, and checksums; diagnose: findings with remedies and their cost; snapshot: copy the live epoch; "
+        "restore: go on from a copy",
+    )
+    add_project_arguments(parser)
+    parser.add_argument("flow", metavar="FLOW", nargs="?", help="only this flow; needed by restore")
+    parser.add_argument("--snapshot", metavar="NAME", help="restore: which one (else the newest)")
+    parser.add_argument("--yes", action="store_true", help="restore: carry it out")
+    parser.set_defaults(answer=_checkpoints)
+
+
+def add_repair_verb(parser: Parser) -> None:
+    """``repair PIPELINE_DIR FLOW --action ...``."""
+    add_project_arguments(parser)
+    parser.add_argument("flow", metavar="FLOW")
+    parser.add_argument("--action", required=True, choices=[str(action) for action in Repair])
+    parser.add_argument(
+        "--batch", type=int, metavar="N", help="rewind: the last batch to keep (else the newest whole one)"
+    )
+    parser.add_argument("--snapshot", metavar="NAME", help="restore: which one (else the newest)")
+    parser.add_argument(
+        "--from-start", action="store_true", help="new-epoch: read everything again; the table keeps its rows"
+    )
+    parser.add_argument(
+        "--from-version",
+        type=int,
+        metavar="V",
+        help="new-epoch: the first version of the Delta source to read",
+    )
+    parser.add_argument(
+        "--from-offsets", type=_offsets, metavar="JSON", help="new-epoch: one offset a source, as a JSON list"
+    )
+    parser.add_argument(
+        "--from-time", type=_millis, metavar="TIME", help="new-epoch: ISO 8601, UTC where no zone is given; older files, commits "
+        "and messages count as read",
+    )  # fmt: skip
+    parser.add_argument(
+        "--yes", action="store_true", help="carry the plan out; without it nothing is changed"
+    )
+    parser.set_defaults(answer=_repair)
+
+
+def _checkpoints(parsed: argparse.Namespace) -> int:
+    from headwater.commands.checkpoints import answer_checkpoints
+    from headwater.commands.repair import RepairRequest, repair
+    from headwater.doctor.repair_plan import RepairOptions
+    from headwater.errors import UsageError
+
+    unused = [
+        f"--{name}" for name in ("snapshot", "yes") if getattr(parsed, name) and parsed.action != "restore"
+    ]
+    if unused:
+        raise UsageError(f"{' and '.join(unused)} belong to `checkpoints restore`.")
+    if parsed.action == "restore":
+        if parsed.flow is None:
+            raise UsageError("Name the flow whose checkpoint is to be restored.")
+        options = RepairOptions(snapshot=parsed.snapshot)
+        request = RepairRequest(Repair.RESTORE, parsed.flow, options, parsed.yes)
+        return repair(_project(parsed), request, as_json=parsed.as_json)
+    return answer_checkpoints(parsed.action, _project(parsed), parsed.flow, as_json=parsed.as_json)
+
+
+def _repair(parsed: argparse.Namespace) -> int:
+    from headwater.commands.repair import RepairRequest, repair
+    from headwater.doctor.repair_plan import RepairOptions
+
+    options = RepairOptions(
+        parsed.batch,
+        parsed.snapshot,
+        parsed.from_start,
+        parsed.from_version,
+        parsed.from_offsets,
+        parsed.from_time,
+    )
+    _check_options(parsed)
+    request = RepairRequest(Repair(parsed.action), parsed.flow, options, parsed.yes)
+    return repair(_project(parsed), request, as_json=parsed.as_json)
+
+
+def _check_options(parsed: argparse.Namespace) -> None:
+    """An option that an action does not know is refused, never ignored."""
+    from headwater.errors import UsageError
+
+    belongs = {
+        "batch": Repair.REWIND,
+        "snapshot": Repair.RESTORE,
+        **dict.fromkeys(("from_start", "from_version", "from_offsets", "from_time"), Repair.NEW_EPOCH),
+    }
+    for name, action in belongs.items():
+        if getattr(parsed, name) not in (None, False) and parsed.action != action:
+            raise UsageError(
+                f"--{name.replace('_', '-')} belongs to --action {action}, not to {parsed.action}."
+            )
+
+
+def _project(parsed: argparse.Namespace) -> PipelineProject:
+    return open_project(
+        parsed.pipeline,
+        storage=parsed.storage,
+        warehouse=parsed.warehouse,
+        parameters=dict(parsed.parameters),
+    )
+
+
+def _offsets(text: str) -> tuple[Any, ...]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not JSON") from None
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _millis(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time of the form 2026-01-31T12:00:00") from None
+    return round((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,61 @@
+"""``repair``: the plan and its cost first; ``--yes`` carries it out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from headwater.checkpoints.damage import Repair
+from headwater.commands.arguments import RunArguments
+from headwater.commands.flow_cases import named_case
+from headwater.commands.printing import print_json
+from headwater.commands.run import become_job
+from headwater.doctor.repair_plan import RepairOptions
+from headwater.doctor.repairs import plan_repair
+from headwater.doctor.surgery import operate
+from headwater.graph.pipeline_project import PipelineProject
+
+
+@dataclass(frozen=True)
+class RepairRequest:
+    """What the caller asked for. ``yes``: carry it out, not only show it."""
+
+    action: Repair
+    flow: str
+    options: RepairOptions
+    yes: bool
+
+
+def repair(project: PipelineProject, request: RepairRequest, *, as_json: bool) -> int:
+    """Print the plan; with ``yes`` carry it out, and print what was done.
+
+    Raises:
+        RefusedForSafety: where the repair is not possible, or not allowed; nothing was changed.
+    """
+    case = named_case(project, request.flow)
+    plan = plan_repair(case, request.action, request.options)
+    print(plan, file=sys.stderr)
+    if not request.yes:
+        print("Nothing was changed. Add --yes to carry it out.", file=sys.stderr)
+        if as_json:
+            print_json({"state": "PLANNED", "plan": plan.as_dict()})
+        return 0
+    surgery = operate(case, plan)
+    if surgery.snapshot is not None:
+        print(f"A copy of what was there before: {surgery.snapshot.name}", file=sys.stderr)
+    print(f"Done: {surgery.done}.", file=sys.stderr)
+    if plan.by_update:
+        # Spark is needed to empty a table: this process becomes the update, and its report is the answer.
+        become_job(
+            RunArguments(
+                str(project.folder),
+                storage=str(project.storage),
+                warehouse=str(project.warehouse),
+                parameters=dict(project.parameters),
+                as_json=as_json,
+                full_refresh=(plan.dataset,),
+            )
+        )
+    if as_json:
+        print_json({"state": "COMPLETED", "repair": surgery.as_dict()})
+    return 0

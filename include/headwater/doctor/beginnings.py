@@ -1,0 +1,181 @@
+"""New epochs that begin where the caller says: at the start, a version, offsets, or a moment."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.damage import Repair
+from headwater.checkpoints.flow_start import Positions, StreamSource
+from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.table_history import head_version, table_id
+from headwater.definitions.source import SourceKind
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.opening import open_at, open_empty
+from headwater.doctor.read_files import Lines, file_offset, lines_by_age
+from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
+from headwater.errors import CheckpointUnreadable, UsageError
+from headwater.metrics.delta_log import read_commit
+from headwater.metrics.kafka_login import login_settings
+from headwater.metrics.kafka_times import offsets_at
+
+_REPLACED = "no rows: those that come again replace those that are there"
+
+
+def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
+    """The plan of a new epoch.
+
+    Raises:
+        UsageError: where not exactly one beginning is given, or it does not fit the sources.
+        RepairNotPossible: where the flow keeps state and would not begin at the start.
+    """
+    if options.begins != 1:
+        raise UsageError(
+            "A new epoch needs exactly one of --from-start, --from-version, --from-offsets, --from-time.",
+            remedy="`headwater checkpoints inspect PIPELINE_DIR` shows where the flow stands.",
+        )
+    if options.from_start:
+        return _from_start(case)
+    if case.stateful:
+        raise RepairNotPossible(
+            f"{case.flow.name!r} keeps state: begun in the middle, its state would be empty and its sums wrong.",
+            remedy="Restore a snapshot, rewind, or begin at the start.",
+        )
+    position, files = _position(case, options)
+    lost, doubled = _cost(case, position)
+    return RepairPlan(
+        Repair.NEW_EPOCH,
+        case.flow.name,
+        case.flow.target,
+        (
+            f"lay down epoch {case.unused_epoch()} at {'; '.join(text or '-' for text in position)}",
+            *(f"take {len(lines)} files of source {index} as read" for index, lines in files.items()),
+            "make it the live one; the old one stays",
+        ),
+        lost,
+        doubled,
+        lambda: open_at(case, position, files),
+    )
+
+
+def _from_start(case: FlowCase) -> RepairPlan:
+    written = sum(case.rows.values())
+    known = f"up to {written} rows: all that the live epoch wrote, as far as the sources still hold them"
+    there = case.start.sink_id is not None
+    return RepairPlan(
+        Repair.NEW_EPOCH,
+        case.flow.name,
+        case.flow.target,
+        (f"open epoch {case.unused_epoch()} at the beginning of its sources; the table keeps its rows",),
+        NOTHING,
+        _REPLACED if case.by_key else known if there else NOTHING,
+        lambda: open_empty(case),
+    )
+
+
+def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[int, Lines]]:
+    sources = case.start.sources or ()
+    if options.from_offsets is not None:
+        return _given(sources, options.from_offsets), {}
+    if options.from_version is not None:
+        if len(sources) != 1 or sources[0].table is None:
+            raise UsageError("--from-version is for flows with one source that is a Delta table.")
+        return (_delta_offset(sources[0].table, options.from_version),), {}
+    assert options.from_time is not None
+    ends: list[str | None] = []
+    files: dict[int, Lines] = {}
+    for index, source in enumerate(sources):
+        if source.table is not None:
+            ends.append(_delta_offset(source.table, _version_at(source.table, options.from_time)))
+        elif source.kind is SourceKind.FILES:
+            files[index] = lines_by_age(source, options.from_time)
+            ends.append('{"logOffset":0}')
+        elif source.kind is SourceKind.KAFKA:
+            login = login_settings(case.project, source.options["kafka.bootstrap.servers"])
+            found = offsets_at(source.options, options.from_time, login)
+            ends.append(json.dumps(found, separators=(",", ":")))
+        else:
+            raise RepairNotPossible(
+                f"A source of kind {source.kind} can't be begun at a time.", where=source.name
+            )
+    return tuple(ends), files
+
+
+def _given(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
+    if len(offsets) != len(sources):
+        raise UsageError(
+            f"--from-offsets has {len(offsets)} offsets, and the flow reads {len(sources)} streams."
+        )
+    for source, offset in zip(sources, offsets, strict=True):
+        if not isinstance(offset, dict) or file_offset(json.dumps(offset)) is not None:
+            raise UsageError(
+                f"{offset!r} is no offset of {source.name!r}.",
+                remedy="Give offsets as `checkpoints inspect --json` shows them; files are begun with --from-time.",
+            )
+    return tuple(json.dumps(offset, separators=(",", ":")) for offset in offsets)
+
+
+def _delta_offset(table: Path, version: int) -> str:
+    head = head_version(table)
+    if not 0 <= version <= head + 1:
+        raise UsageError(f"The table has versions 0 to {head}, not {version}.", where=table)
+    offset = {
+        "sourceVersion": 1,
+        "reservoirId": table_id(table),
+        "reservoirVersion": version,
+        "index": -1,
+        "isStartingVersion": False,
+    }
+    return json.dumps(offset, separators=(",", ":"))
+
+
+def _version_at(table: Path, millis: int) -> int:
+    head = head_version(table)
+    for version in range(head, -1, -1):
+        commit = read_commit(table, version)
+        if commit is None:
+            shown = datetime.fromtimestamp(millis / 1000, UTC).isoformat()
+            raise RepairNotPossible(f"The log of the table does not reach back to {shown}.", where=table)
+        if commit.timestamp * 1000 < millis:
+            return version + 1
+    return 0
+
+
+def _cost(case: FlowCase, position: Positions) -> tuple[str, str]:
+    """What is left out, and what comes again, where both positions are versions of one table."""
+    unknown = "can't be known: compare the position with that of the live epoch (checkpoints inspect)"
+    table = (case.start.sources or (None,))[0]
+    if len(position) != 1 or table is None or table.table is None:
+        return unknown, _REPLACED if case.by_key else unknown
+    now = _live_version(case)
+    if now is None:
+        return unknown, _REPLACED if case.by_key else unknown
+    begins = int(json.loads(position[0] or "{}")["reservoirVersion"])
+    lost = _source_rows(table.table, now, begins)
+    doubled = _source_rows(table.table, begins, now)
+    return lost, _REPLACED if case.by_key else doubled
+
+
+def _live_version(case: FlowCase) -> int | None:
+    last = max(case.start.committed, default=None)
+    text = case.positions.get(max(case.positions)) if case.positions else None
+    try:
+        text = read_offsets(case.start.folder, last).sources if last is not None else text
+        return int(json.loads((text or (None,))[0] or "{}")["reservoirVersion"])
+    except (CheckpointUnreadable, KeyError, ValueError):
+        return None
+
+
+def _source_rows(table: Path, first: int, end: int) -> str:
+    if end <= first:
+        return NOTHING
+    count = 0
+    for version in range(first, end):
+        commit = read_commit(table, version)
+        records = [file.records for file in commit.added] if commit is not None else [None]
+        if any(number is None for number in records):
+            return f"the rows of versions {first} to {end - 1} of the source; how many can't be known"
+        count += sum(number or 0 for number in records)
+    return f"what {count} rows of the source give (its versions {first} to {end - 1})"

@@ -1,0 +1,159 @@
+"""A flow on the doctor's table: everything that diagnosis and repairs ask for, gathered once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.damage import Damage
+from headwater.checkpoints.flow_start import FlowStart, Positions
+from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.checkpoints.preflight import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
+from headwater.checkpoints.table_history import FlowCommit, flow_commits
+from headwater.doctor.known_positions import known_positions, rows_by_batch
+from headwater.doctor.snapshots import Snapshot, snapshots_of
+from headwater.doctor.starts import flow_start
+from headwater.event_log.reader import last_batches
+from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+# After these the table holds one row a key, whichever batch comes again.
+_BY_KEY = ("update", "complete", "replace", "changes")
+
+
+@dataclass(frozen=True)
+class FlowCase:
+    """A flow of a pipeline, as it lies in storage."""
+
+    project: PipelineProject
+    manifest: Manifest
+    flow: FlowEntry
+    deep: bool = False
+
+    @cached_property
+    def start(self) -> FlowStart:
+        """What a start would find; where ``flow.json`` is lost, in the newest epoch that the table knows."""
+        found = flow_start(self.project, self.manifest, self.flow, deep=self.deep)
+        newest = max((commit.epoch for commit in self.commits), default=0)
+        if not found.checkpoint.state_file.exists() and newest > found.state.epoch:
+            return replace(found, state=FlowState(epoch=newest))
+        return found
+
+    @property
+    def target(self) -> DatasetEntry:
+        """What the flow writes to."""
+        return self.manifest.dataset(self.flow.target)
+
+    @property
+    def table(self) -> Path | None:
+        """The folder of the table, None where rows go elsewhere."""
+        return (
+            None
+            if self.target.location is None
+            else self.manifest.table_path(self.project.warehouse, self.flow.target)
+        )
+
+    @cached_property
+    def commits(self) -> list[FlowCommit]:
+        """The flow's commits that the table's log still has."""
+        return (
+            flow_commits(self.table, self.project.pipeline_id, self.flow.name)
+            if self.table is not None
+            else []
+        )
+
+    @cached_property
+    def damages(self) -> list[Damage]:
+        """What is wrong, in the order in which a start would find it."""
+        try:
+            start = self.start
+        except FlowStateDamaged as error:
+            return [Damage(error)]
+        if not self.flow.streaming and not self.flow.once:
+            return []
+        return examine(start, CHECKS_OF_ONCE_FLOWS if self.flow.once else CHECKS)
+
+    @cached_property
+    def snapshots(self) -> list[Snapshot]:
+        """The flow's snapshots, oldest first."""
+        return snapshots_of(self.project.state_folder, self.flow.target, self.flow.name)
+
+    @cached_property
+    def positions(self) -> dict[int, Positions]:
+        """Where batches of the live epoch ended, as it is known outside the checkpoint."""
+        return known_positions(
+            self.project.state_folder, self.project.pipeline_id, self.flow.name, self.table, self.epoch
+        )
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """What batches of the live epoch wrote."""
+        return rows_by_batch(
+            self.project.state_folder, self.project.pipeline_id, self.flow.name, self.table, self.epoch
+        )
+
+    @property
+    def epoch(self) -> int:
+        """The live epoch."""
+        return self.start.state.epoch
+
+    @property
+    def written(self) -> int | None:
+        """The last batch of the live epoch that the table has."""
+        logged = [
+            c.transaction[1] for c in self.commits if c.epoch == self.epoch and c.transaction is not None
+        ]
+        known = [*logged, *([self.start.written] if self.start.written is not None else [])]
+        return max(known, default=None)
+
+    @property
+    def by_key(self) -> bool:
+        """Whether rows that come again replace those that are there."""
+        return self.flow.output_mode in _BY_KEY
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the flow keeps state."""
+        return bool(self.start.state.state_settings) or (self.start.folder / "state").is_dir()
+
+    @property
+    def may_reset(self) -> bool:
+        """Whether the table may be emptied, or filled from the beginning."""
+        return self.target.table_properties.get("pipelines.reset.allowed", "true").lower() != "false"
+
+    def unused_epoch(self) -> int:
+        """An epoch that the flow never had: an id used twice loses rows."""
+        checkpoint = flow_checkpoint(self.project.state_folder, self.flow.target, self.flow.name)
+        used = [
+            *checkpoint.epochs(),
+            self.epoch,
+            *([self.start.state.pending_epoch] if self.start.state.pending_epoch is not None else []),
+            *(commit.epoch for commit in self.commits),
+            *(epoch for name, epoch in last_batches(self.project.state_folder) if name == self.flow.name),
+        ]
+        return max(used, default=-1) + 1
+
+    def rows_after(self, batch: int) -> str:
+        """How many rows the batches after one have written, in words."""
+        last = self.written
+        if last is None:
+            return (
+                "can't be known: the sink does not tell which batches it has"
+                if self.table is None
+                else "no rows"
+            )
+        later = range(batch + 1, last + 1)
+        if not later:
+            return "no rows"
+        if self.by_key:
+            return "no rows: those that come again replace those that are there"
+        unknown = [number for number in later if number not in self.rows]
+        count = sum(self.rows.get(number, 0) for number in later)
+        shown = (
+            f"{count} rows (batch {later[0]})"
+            if len(later) == 1
+            else f"{count} rows (batches {later[0]} to {later[-1]})"
+        )
+        return f"at least {shown}; of batches {unknown} it can't be known" if unknown else shown

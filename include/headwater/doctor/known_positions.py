@@ -1,0 +1,71 @@
+"""Where batches ended, as it is kept outside the checkpoint: in the event log, and in the table's own commits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.flow_start import Positions
+from headwater.checkpoints.table_history import flow_commits
+from headwater.event_log.reader import events
+
+
+def known_positions(
+    state_folder: Path, pipeline_id: str, flow: str, table: Path | None, epoch: int
+) -> dict[int, Positions]:
+    """The end offsets of an epoch's batches, one text a source, by batch.
+
+    A commit that the Delta sink itself made does not tell where its batch ended; the event log does.
+    """
+    found: dict[int, Positions] = {}
+    for record in _batch_records(state_folder, flow, epoch):
+        ends = record["details"]["flow_progress"].get("end_offsets")
+        position = _texts(ends)
+        if position is not None:
+            found[int(record["origin"]["batch_id"])] = position
+    for commit in flow_commits(table, pipeline_id, flow) if table is not None else ():
+        if commit.epoch == epoch and commit.transaction is not None and commit.end_offsets is not None:
+            position = _texts(commit.end_offsets)
+            if position is not None:
+                found[commit.transaction[1]] = position
+    return found
+
+
+def rows_by_batch(
+    state_folder: Path, pipeline_id: str, flow: str, table: Path | None, epoch: int
+) -> dict[int, int]:
+    """How many rows each batch of an epoch wrote, as far as it is known."""
+    found: dict[int, int] = {}
+    for record in _batch_records(state_folder, flow, epoch):
+        rows = record["details"]["flow_progress"].get("metrics", {}).get("num_output_rows")
+        if rows is not None:
+            found[int(record["origin"]["batch_id"])] = int(rows)
+    for commit in flow_commits(table, pipeline_id, flow) if table is not None else ():
+        if commit.epoch == epoch and commit.transaction is not None and commit.rows is not None:
+            found.setdefault(commit.transaction[1], commit.rows)
+    return found
+
+
+def _batch_records(state_folder: Path, flow: str, epoch: int) -> Iterable[Mapping[str, Any]]:
+    for record in events(state_folder, flow=flow, level="METRICS", event_type="flow_progress"):
+        origin = record["origin"]
+        if (
+            origin["batch_id"] is not None
+            and (origin["epoch"] or 0) == epoch
+            and "flow_progress" in record["details"]
+        ):
+            yield record
+
+
+def _texts(ends: Any) -> Positions | None:
+    if not isinstance(ends, list | tuple) or not ends:
+        return None
+    return tuple(_text(end) for end in ends)
+
+
+def _text(end: Any) -> str | None:
+    if end is None or end in ("-", "null", "None"):
+        return None
+    return end if isinstance(end, str) else json.dumps(end, separators=(",", ":"))

@@ -1,0 +1,263 @@
+"""The repairs of a flow's checkpoint: each gives its plan first, and opens a new epoch; what was there stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from headwater.checkpoints.damage import Repair
+from headwater.checkpoints.flow_start import Positions
+from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.log_entries import fault_of
+from headwater.checkpoints.offsets import committed_batches, last_committed_batch, numbered
+from headwater.checkpoints.state_checks import newest_whole_batch
+from headwater.doctor.beginnings import plan_new_epoch
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.laid_epochs import copy_up_to, new_query_id
+from headwater.doctor.opening import lay_down, open_at
+from headwater.doctor.read_files import Lines, file_offset, lines_of_log
+from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
+from headwater.doctor.snapshots import Snapshot
+from headwater.errors import ResetNotAllowed
+from headwater.graph.update_plan import Selection, plan_update
+
+
+def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> RepairPlan:
+    """What a repair would do; changes nothing.
+
+    Raises:
+        RepairNotPossible: where what it needs is not there, or its result would be wrong for this flow.
+        ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
+    """
+    if not case.flow.streaming and action is not Repair.FULL_REFRESH:
+        raise RepairNotPossible(
+            f"{case.flow.name!r} is no stream: it has no checkpoint to repair.",
+            remedy=f"Compute it anew: headwater run PIPELINE_DIR --full-refresh {case.flow.target}",
+        )
+    return _PLANS[action](case, options)
+
+
+def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
+    mending = [damage for damage in case.damages if damage.mend is not None]
+    if not mending:
+        found = ", ".join(damage.condition for damage in case.damages) or "nothing"
+        raise RepairNotPossible(
+            f"There is nothing to mend in {case.flow.name!r} (found: {found}).",
+            remedy="`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done.",
+        )
+
+    def carry_out() -> str:
+        return "; ".join(damage.mend() for damage in mending if damage.mend is not None)
+
+    certain = all(damage.unasked for damage in mending)
+    again = (
+        NOTHING
+        if case.table is not None
+        else "the rows of one batch, at most: the sink can't tell a batch that comes again"
+    )
+    return RepairPlan(
+        Repair.MEND,
+        case.flow.name,
+        case.flow.target,
+        tuple(f"{damage.condition}: make good {damage.error.where}" for damage in mending),
+        NOTHING if certain else "no rows, if the checkpoint is this flow's own",
+        again,
+        carry_out,
+    )
+
+
+def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
+    if case.stateful:
+        raise RepairNotPossible(
+            f"{case.flow.name!r} keeps state, which can't be rebuilt from the table.",
+            remedy="Restore a snapshot, go back to a batch with a whole state (rewind), or fill the table anew.",
+        )
+    if not case.positions:
+        raise RepairNotPossible(
+            f"No position of epoch {case.epoch} of {case.flow.name!r} is known outside the checkpoint.",
+            remedy="Begin a new epoch where you know that the table ends (new-epoch), or fill the table anew.",
+        )
+    written = case.written
+    batch = max(case.positions)
+    position = case.positions[batch]
+    files = _files(case, position)
+    return RepairPlan(
+        Repair.REBUILD,
+        case.flow.name,
+        case.flow.target,
+        (
+            f"lay down epoch {case.unused_epoch()} at the end of batch {batch} of epoch {case.epoch}: "
+            + "; ".join(text or "-" for text in position),
+            "make it the live one; the old one stays",
+        ),
+        NOTHING,
+        case.rows_after(batch) if written is None or written > batch else NOTHING,
+        lambda: open_at(case, position, files),
+    )
+
+
+def _files(case: FlowCase, position: Positions) -> dict[int, Lines]:
+    folders: list[Path] = [
+        case.start.folder,
+        *(s.checkpoint for s in reversed(case.snapshots) if s.epoch == case.epoch),
+    ]
+    found: dict[int, Lines] = {}
+    for index, text in enumerate(position):
+        last = file_offset(text)
+        if last is None:
+            continue
+        lines = lines_of_log(folders, case.start, index, last)
+        if lines is None:
+            raise RepairNotPossible(
+                f"Which files {case.flow.name!r} has read stood only in the checkpoint, and that list is not whole.",
+                where=case.start.folder / "sources" / str(index),
+                remedy="Take all files that are older than a moment as read (new-epoch --from-time), or fill the table anew.",
+            )
+        found[index] = lines
+    return found
+
+
+def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
+    start = case.start
+    readable = {
+        n for n in numbered(start.folder / "offsets") if fault_of(start.folder / "offsets" / str(n)) is None
+    }
+    batch = options.batch
+    if batch is None:
+        batch = _batch_to_go_back_to(case)
+    wanted = {batch} | ({batch - 1} if batch > 0 else set())
+    if batch < 0 or not wanted <= readable:
+        raise RepairNotPossible(
+            f"The checkpoint of {case.flow.name!r} can't go back to batch {batch}: Spark needs the positions of "
+            f"{sorted(wanted)}, and it has {sorted(readable) or 'none'}.",
+            where=start.folder,
+            remedy="Name another batch, restore a snapshot, or fill the table anew.",
+        )
+    whole = newest_whole_batch(start)
+    if case.stateful and (whole is None or batch > whole):
+        raise RepairNotPossible(
+            f"The state of {case.flow.name!r} is whole up to batch {whole}, not {batch}.",
+            where=start.folder / "state",
+            remedy="Name an earlier batch, restore a snapshot, or fill the table anew.",
+        )
+    return RepairPlan(
+        Repair.REWIND,
+        case.flow.name,
+        case.flow.target,
+        (
+            f"copy epoch {case.epoch} as it was after batch {batch} to epoch {case.unused_epoch()}, under a new query id",
+            "make it the live one; the old one stays",
+        ),
+        NOTHING,
+        case.rows_after(batch),
+        lambda: _copy(case, start.folder, batch, start.state),
+    )
+
+
+def _batch_to_go_back_to(case: FlowCase) -> int:
+    """The newest batch from which nothing is lost: that the table has, and whose state is whole."""
+    found = [last_committed_batch(case.start.folder)]
+    if case.stateful:
+        found.append(newest_whole_batch(case.start))
+    if case.table is not None:
+        found.append(case.written)
+    known = [batch for batch in found if batch is not None]
+    return min(known) if len(known) == len(found) else -1
+
+
+def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
+    snapshot = _chosen(case, options)
+    last = snapshot.last_batch
+    if last is None:
+        raise RepairNotPossible(f"The snapshot {snapshot.name} has no batch.", where=snapshot.folder)
+    same = snapshot.epoch == case.epoch
+    batch = last
+    if same and not case.stateful and case.written is not None and case.written > last:
+        # The table has a batch that was planned when the snapshot was taken, and not yet marked as done.
+        planned = numbered(snapshot.checkpoint / "offsets")
+        batch = case.written if case.written in planned else last
+    doubled = (
+        case.rows_after(batch)
+        if same
+        else "can't be known: the snapshot is of another epoch than the live one"
+    )
+    return RepairPlan(
+        Repair.RESTORE,
+        case.flow.name,
+        case.flow.target,
+        (
+            f"copy the snapshot {snapshot.name} (batch {batch}) to epoch {case.unused_epoch()}, under a new query id",
+            "make it the live one; the old one stays",
+        ),
+        NOTHING,
+        "no rows: those that come again replace those that are there" if case.by_key else doubled,
+        lambda: _copy(case, snapshot.checkpoint, batch, snapshot.state()),
+    )
+
+
+def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
+    names = [snapshot.name for snapshot in case.snapshots]
+    if options.snapshot is None and case.snapshots:
+        whole = [s for s in case.snapshots if s.last_batch is not None and committed_batches(s.checkpoint)]
+        return (whole or case.snapshots)[-1]
+    found = next((snapshot for snapshot in case.snapshots if snapshot.name == options.snapshot), None)
+    if found is None:
+        raise RepairNotPossible(
+            f"There is no snapshot {options.snapshot!r} of {case.flow.name!r}."
+            if options.snapshot
+            else f"There is no snapshot of {case.flow.name!r}.",
+            remedy=f"It has: {', '.join(names)}." if names else "`headwater checkpoints snapshot` takes one.",
+        )
+    return found
+
+
+def _copy(case: FlowCase, source: Path, batch: int, state: FlowState) -> str:
+    identity = new_query_id()
+    kept = replace(
+        state.opened(0),
+        state_settings=state.state_settings,
+        plan=state.plan,
+        state_stores=state.state_stores,
+        source_schemas=state.source_schemas,
+        sources=state.sources,
+        versions=state.versions,
+        first_batch=batch + 1,
+    )
+    epoch = lay_down(case, lambda folder: copy_up_to(source, folder, identity, batch), kept, identity)
+    return f"epoch {epoch} is live, as after batch {batch}"
+
+
+def _full_refresh(case: FlowCase, _: RepairOptions) -> RepairPlan:
+    selection = Selection(full_refresh=(case.flow.target,))
+    plan = plan_update(case.manifest, selection)
+    return RepairPlan(
+        Repair.FULL_REFRESH,
+        case.flow.name,
+        case.flow.target,
+        tuple(str(stage) for stage in (*plan.resets, *plan.refreshes)),
+        "rows whose sources no longer hold them; how many can't be known without reading the sources",
+        NOTHING if case.target.sink_format is None else "all rows are sent again",
+        lambda: "an update fills the table anew",
+        by_update=True,
+    )
+
+
+def _new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
+    if options.from_start and not case.may_reset:
+        raise ResetNotAllowed(
+            f"The table {case.flow.target!r} must not be reset: its property pipelines.reset.allowed is false.",
+            where=case.target.defined_at,
+            remedy="Begin at a version, offsets or a time, or remove the property.",
+        )
+    return plan_new_epoch(case, options)
+
+
+_PLANS: dict[Repair, Callable[[FlowCase, RepairOptions], RepairPlan]] = {
+    Repair.MEND: _mend,
+    Repair.REBUILD: _rebuild,
+    Repair.REWIND: _rewind,
+    Repair.RESTORE: _restore,
+    Repair.NEW_EPOCH: _new_epoch,
+    Repair.FULL_REFRESH: _full_refresh,
+}

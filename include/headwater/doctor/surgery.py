@@ -1,0 +1,75 @@
+"""Carrying a repair out: under the lease, with a snapshot before and a record after."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.checkpoints.lease import update_lease
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.repair_plan import RepairPlan
+from headwater.doctor.snapshots import Snapshot, take_snapshot
+from headwater.event_log.writer import EventLogWriter
+
+
+@dataclass(frozen=True)
+class Surgery:
+    """What a repair did. ``snapshot``: of what was there before, None where nothing was."""
+
+    plan: RepairPlan
+    done: str
+    snapshot: Snapshot | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The repair as JSON values."""
+        return {
+            **self.plan.as_dict(),
+            "done": self.done,
+            "snapshot": self.snapshot.name if self.snapshot else None,
+        }
+
+
+def snapshot_flow(case: FlowCase, *, reason: str) -> Snapshot | None:
+    """Copy a flow's live checkpoint, under the lease; raises UpdateInProgress where an update runs."""
+    with update_lease(case.project.state_folder, f"snapshot-{uuid.uuid4()}"):
+        return take_snapshot(case.project.state_folder, case.start.checkpoint, reason=reason)
+
+
+def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
+    """Carry out a plan; ``case`` is the one it was made of, and nothing has changed since.
+
+    Raises:
+        UpdateInProgress: where an update, or another repair, holds the lease; nothing was changed.
+    """
+    project = case.project
+    repair_id = str(uuid.uuid4())
+    with update_lease(project.state_folder, f"repair-{repair_id}"):
+        snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"before {plan.action}")
+        before = case.epoch
+        done = plan.carry_out()
+        state = case.start.checkpoint.read_state()
+        with EventLogWriter(
+            project.state_folder, project.pipeline_id, project.spec.name, repair_id
+        ) as events:
+            events.emit(
+                "user_action",
+                f"{plan.action} of {plan.flow}: {done}. Lost: {plan.lost}. Doubled: {plan.doubled}.",
+                level="WARN",
+                flow=plan.flow,
+                dataset=plan.dataset,
+                epoch=state.epoch if state is not None else before,
+                details={
+                    "user_action": {
+                        "action": "REPAIR",
+                        "repair": str(plan.action),
+                        "done": done,
+                        "lost": plan.lost,
+                        "doubled": plan.doubled,
+                        "snapshot": snapshot.name if snapshot is not None else None,
+                        "epoch_before": before,
+                        "epoch": state.epoch if state is not None else before,
+                    }
+                },
+            )
+    return Surgery(plan, done, snapshot)

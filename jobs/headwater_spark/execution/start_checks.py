@@ -1,0 +1,92 @@
+"""The preflight of a flow inside an update: what was found is refused or made good, and recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
+from typing import Any
+
+from headwater import __version__
+from headwater.checkpoints.flow_start import FlowStart
+from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.preflight import CHECKS, Check, check_start
+from headwater.checkpoints.source_checks import source_identity
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater.doctor.starts import flow_start
+from headwater.event_log.details import operation_progress
+from headwater_spark.execution.destination import delta_table, destination_id
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.state_plan import state_plan
+
+
+def check_flow(
+    context: UpdateContext,
+    dataset: Dataset,
+    flow: Flow,
+    state: FlowState,
+    checks: tuple[Check, ...] = CHECKS,
+) -> FlowStart:
+    """Make sure that a flow may start; what can be made good without losing or doubling a row is, and recorded.
+
+    Raises:
+        RefusedForSafety: the first finding that stands in the way; nothing was read.
+    """
+    manifest = context.pipeline.manifest
+    entry = next(item for item in manifest.flows if item.name == flow.name)
+    table = delta_table(context, dataset)
+    start = flow_start(context.pipeline.project, manifest, entry)
+    start = replace(
+        start,
+        state=state,
+        table=table,
+        # A table whose log is broken has no id that could be read; a check says so.
+        sink_id=start.sink_id if table is not None else destination_id(context, dataset),
+        plan=_comparable_plan(context, flow, state),
+    )
+    for damage, done in check_start(start, checks):
+        context.say(f"MENDED     {flow.name}: {done}")
+        context.events.emit(
+            "operation_progress",
+            f"{damage.error.what} {done[:1].upper()}{done[1:]}.",
+            level="WARN",
+            flow=flow.name,
+            dataset=dataset.name,
+            epoch=state.epoch,
+            details=operation_progress(
+                "CHECKPOINT_MENDED", "COMPLETED", None, condition=damage.condition, done=done
+            ),
+        )
+    return start
+
+
+def source_identities(start: FlowStart, before: FlowState) -> tuple[dict[str, Any], ...]:
+    """Who the sources of a flow are, for its state."""
+    pairs = list(zip_longest(start.sources or (), before.sources))[: len(start.sources or ())]
+    return tuple(source_identity(source, seen) for source, seen in pairs)
+
+
+def versions(context: UpdateContext) -> dict[str, str]:
+    """The versions that a flow's state is written under."""
+    return {"headwater": __version__, "spark": str(context.spark.version), "delta": _delta_version()}
+
+
+def plan_of(context: UpdateContext, flow: Flow) -> tuple[str, ...]:
+    """The operators of a flow that keep state."""
+    return state_plan(context.pipeline.evaluation.frames[flow.name])
+
+
+def _comparable_plan(context: UpdateContext, flow: Flow, state: FlowState) -> tuple[str, ...] | None:
+    # Another Spark may spell the same operators in another way.
+    spelled_alike = state.versions.get("spark") == str(context.spark.version)
+    return plan_of(context, flow) if spelled_alike and not flow.once else None
+
+
+@lru_cache(maxsize=1)
+def _delta_version() -> str:
+    try:
+        return version("delta-spark")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,182 @@
+"""Each kind of damage to a checkpoint, its table or its source has a name of ours, found without Spark."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put
+
+from headwater.checkpoints.preflight import examine
+from headwater.checkpoints.state_checks import plan_was_changed
+
+ANOTHER_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
+
+# flow, what happens to its checkpoint, the condition, whether the next start makes it good
+CHECKPOINTS = [
+    ("silver", lose("metadata"), "METADATA_LOST", True),
+    ("running", lose("metadata"), "METADATA_LOST", True),
+    ("silver", empty("metadata"), "METADATA_LOST", True),
+    ("silver", put("metadata", ANOTHER_ID), "QUERY_ID_CHANGED", False),
+    ("silver", empty("commits/2"), "COMMITS_DAMAGED", True),
+    ("running", cut("commits/2"), "COMMITS_DAMAGED", True),
+    ("silver", empty("offsets/2"), "OFFSETS_DAMAGED", True),
+    ("running", cut("offsets/2"), "OFFSETS_DAMAGED", True),
+    ("silver", put("offsets/2", "hello\n{}\n{}"), "OFFSETS_DAMAGED", True),
+    ("silver", flip("offsets/2"), "OFFSETS_DAMAGED", True),
+    ("silver", put("offsets/3", ""), "OFFSETS_DAMAGED", True),
+    ("silver", put("offsets/2", "v3\n{}\n{}"), "OFFSETS_TOO_NEW", False),
+    ("silver", lose("offsets/2"), "OFFSETS_LOST", True),
+    ("running", lose("offsets/2"), "OFFSETS_LOST", True),
+    ("bronze", lose("offsets/2"), "OFFSETS_LOST", True),
+    ("silver", lose("offsets/1"), "OFFSETS_LOST", True),
+    ("running", lose("offsets/1"), "OFFSETS_LOST", True),
+    ("silver", lose("offsets"), "OFFSETS_LOST", True),
+    ("silver", lose("offsets", "commits"), "CHECKPOINT_REWOUND", False),
+    ("silver", lose("offsets/2", "commits/2"), "CHECKPOINT_REWOUND", False),
+    ("silver", shutil.rmtree, "CHECKPOINT_LOST", False),
+    ("running", lose("state"), "STATE_LOST", False),
+    ("running", lose("state/0/1/3.zip"), "STATE_LOST", False),
+    ("running", lose("state/0/1"), "STATE_LOST", False),
+    ("running", lose("state/0/0/SSTs"), "STATE_LOST", False),
+    ("bronze", lose("sources"), "FILE_LOG_LOST", False),
+    ("bronze", lose("sources/0/1"), "FILE_LOG_LOST", False),
+]
+
+
+@pytest.mark.parametrize(("flow", "damage", "condition", "mended"), CHECKPOINTS)
+def test_of_checkpoints(done: Prepared, flow: str, damage: Damage, condition: str, mended: bool):
+    """The first finding has our name and says whether the next start makes it good; other flows are fine."""
+    assert done.conditions(flow) == []
+    damage(done.folder(flow))
+    assert done.conditions(flow)[:1] == [(condition, mended)]
+    others = [name for name in FLOWS if name != flow]
+    assert [done.conditions(name) for name in others] == [[], []]
+
+
+def test_of_state_by_its_checksums(done: Prepared):
+    """A byte of the state that is another one is found by ``verify``, which compares all checksums."""
+    flip("state/0/0/SSTs/*.sst")(done.folder("running"))
+    assert done.conditions("running") == []
+    assert done.conditions("running", deep=True) == [("STATE_DAMAGED", False)]
+    code, answer, _ = done.call("checkpoints", "verify")
+    assert (code, [finding["condition"] for finding in answer["findings"]]) == (3, ["STATE_DAMAGED"])
+
+
+def append(table: Path) -> None:
+    """One more version, which nothing has read."""
+    rows = pa.table({"id": pa.array([99], pa.int32()), "team": ["z"], "points": pa.array([1], pa.int32())})
+    write_deltalake(str(table), rows, mode="append")
+
+
+def drop(table: Path) -> None:
+    """The table is gone."""
+    shutil.rmtree(table)
+
+
+def make_anew(table: Path) -> None:
+    """Another table is there."""
+    drop(table)
+    append(table)
+
+
+def cut_log(table: Path) -> None:
+    """Retention took a version that was not read."""
+    append(table)
+    append(table)
+    DeltaTable(str(table)).create_checkpoint()
+    for version in range(4):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+def punch_log(table: Path) -> None:
+    """A version in the middle is gone."""
+    append(table)
+    append(table)
+    (table / "_delta_log" / f"{3:020d}.json").unlink()
+
+
+def vacuum_unread(table: Path) -> None:
+    """A file that was not read is gone."""
+    before = set(table.glob("*.parquet"))
+    append(table)
+    (file,) = set(table.glob("*.parquet")) - before
+    file.unlink()
+
+
+def delete_rows(table: Path) -> None:
+    """Rows were deleted where only new ones are expected."""
+    DeltaTable(str(table)).delete("id = 0")
+
+
+def put_back_older(table: Path) -> None:
+    """An older copy of the table is put in its place."""
+    for file in (table / "_delta_log").glob(f"*{2:020d}.*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "writer", "readers"),
+    [
+        (append, [], []),
+        (drop, ["TABLE_GONE"], ["SOURCE_GONE"]),
+        (make_anew, ["TABLE_REPLACED"], ["SOURCE_REPLACED"]),
+        (put_back_older, ["TABLE_ROLLED_BACK"], []),
+        (cut_log, [], ["SOURCE_LOG_CUT"]),
+        (punch_log, ["TABLE_LOG_HOLE"], ["SOURCE_LOG_HOLE"]),
+        (vacuum_unread, [], ["SOURCE_FILES_GONE"]),
+        (delete_rows, [], ["SOURCE_ROWS_CHANGED"]),
+    ],
+)
+def test_of_tables(done: Prepared, damage: Callable[[Path], None], writer: list[str], readers: list[str]):
+    """What happens to a table is named for the flow that writes it, and for the streams that read it."""
+    damage(done.case.table("bronze"))
+    assert [condition for condition, _ in done.conditions("bronze")] == writer
+    assert [condition for condition, _ in done.conditions("silver")] == readers
+    assert [condition for condition, _ in done.conditions("running")] == readers
+
+
+def test_of_the_query(done: Prepared):
+    """Other keys, and other numbers of sources, are seen; the same are not."""
+    case = done.flow_case("running")
+    plan = case.start.state.plan
+    assert plan == ("Aggregate(team: string) count(1)",)
+    assert not list(plan_was_changed(replace(case.start, plan=plan)))
+    changed = replace(case.start, plan=("Aggregate(city: string) count(1)",))
+    assert [damage.condition for damage in plan_was_changed(changed)] == ["PLAN_CHANGED"]
+    assert case.start.sources is not None
+    doubled = replace(case.start, sources=case.start.sources * 2)
+    assert [damage.condition for damage in examine(doubled)] == ["SOURCES_CHANGED"]
+
+
+def test_a_damaged_state_file_is_refused_and_listed(done: Prepared):
+    """A ``flow.json`` that is no JSON is named, and the other flows are shown all the same."""
+    done.case.checkpoint("silver").state_file.write_text("{")
+    code, answer, _ = done.call("checkpoints", "verify")
+    assert (code, [finding["condition"] for finding in answer["findings"]]) == (3, ["FLOW_STATE_DAMAGED"])
+    code, answer, _ = done.call("checkpoints", "list")
+    assert (code, [entry["flow"] for entry in answer["checkpoints"]]) == (0, ["bronze", "running", "silver"])
+
+
+def test_what_another_version_keeps_stays(done: Prepared):
+    """A state file of another version is read, and what only that version knows is written back."""
+    checkpoint = done.case.checkpoint("silver")
+    file = checkpoint.state_file
+    file.write_text('{"epoch": 0, "of_tomorrow": {"a": 1}}')
+    assert checkpoint.update_state(completed=True).epoch == 0
+    assert '"of_tomorrow"' in file.read_text()
+    assert done.conditions("silver") == []
+
+
+def test_it_costs_little(done: Prepared):
+    """All checks of a flow take less than 300 ms."""
+    for flow in FLOWS:
+        begun = time.perf_counter()
+        assert done.conditions(flow) == []
+        assert time.perf_counter() - begun < 0.3

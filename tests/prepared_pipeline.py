@@ -1,0 +1,181 @@
+"""A pipeline with three batches behind it, made once with real Spark and put back before each test; ways to damage it."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_case import PipelineCase
+
+from headwater.checkpoints.preflight import examine
+from headwater.commands.command_line import main
+from headwater.commands.flow_cases import named_case
+from headwater.commands.stored_manifest import stored_manifest
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.starts import flow_start
+
+# files -> bronze (file stream); bronze -> silver (Delta to Delta); bronze -> running (stateful, merged by key)
+SOURCE = """
+@dp.table
+def bronze():
+    return spark.readStream.schema("id INT, team STRING, points INT").json(LANDING)
+
+@dp.table
+def silver():
+    return dp.read_stream("bronze").select("id", (F.col("points") * 2).alias("twice"))
+
+@dp.table
+def running():
+    return dp.read_stream("bronze").groupBy("team").count()
+"""
+FLOWS = ("bronze", "silver", "running")
+
+Damage = Callable[[Path], None]
+
+
+class Prepared:
+    """The pipeline, and a copy of all that it wrote."""
+
+    def __init__(self, root: Path) -> None:
+        self.case = PipelineCase(root / "live", SOURCE)
+        self._kept = root / "kept"
+        for _ in range(3):
+            self.land()
+            assert self.case.update().state == "COMPLETED"
+        shutil.copytree(self.case.root, self._kept)
+
+    def land(self) -> None:
+        """Four more rows."""
+        first = len(list(self.case.landing.glob("*.json"))) * 4
+        self.case.land([{"id": first + n, "team": "abc"[n % 3], "points": n} for n in range(4)])
+
+    def reset(self) -> None:
+        """As it was after the third update."""
+        shutil.rmtree(self.case.root)
+        shutil.copytree(self._kept, self.case.root)
+        self.case._files_landed = 3
+
+    def folder(self, flow: str) -> Path:
+        """The live epoch of a flow."""
+        return self.case.checkpoint(flow).live_folder()
+
+    def flow_case(self, flow: str) -> FlowCase:
+        """A flow as the doctor sees it."""
+        return named_case(self.case.project(), flow)
+
+    def conditions(self, flow: str, *, deep: bool = False) -> list[tuple[str, bool]]:
+        """What the checks find without Spark, each with whether the next start makes it good."""
+        project = self.case.project()
+        manifest = stored_manifest(project)
+        entry = next(item for item in manifest.flows if item.name == flow)
+        found = examine(flow_start(project, manifest, entry, deep=deep))
+        return [(damage.condition, damage.mends_itself) for damage in found]
+
+    def call(self, *arguments: str) -> tuple[int, dict[str, Any], str]:
+        """What a verb answers: exit code, the JSON of the last line, and standard error."""
+        verb, *rest = arguments
+        action = [rest.pop(0)] if verb == "checkpoints" else []
+        roots = [
+            str(self.case.folder),
+            *rest,
+            f"--storage={self.case.storage}",
+            f"--warehouse={self.case.warehouse}",
+        ]
+        shown, told = io.StringIO(), io.StringIO()
+        with redirect_stdout(shown), redirect_stderr(told):
+            code = main([verb, *action, *roots, "--json"])
+        return code, json.loads(shown.getvalue().splitlines()[-1]), told.getvalue()
+
+    def tables_equal_the_batch(self) -> None:
+        """Every table is what its query gives over all that was landed."""
+        rows = [json.loads(line) for file in sorted(self.case.landing.glob("*.json")) for line in file.open()]
+        assert Counter(self.case.rows("bronze")) == Counter((r["id"], r["team"], r["points"]) for r in rows)
+        assert Counter(self.case.rows("silver")) == Counter((r["id"], r["points"] * 2) for r in rows)
+        assert dict(self.case.rows("running")) == Counter(r["team"] for r in rows)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Prepared:
+    """The pipeline, made once with real Spark."""
+    return Prepared(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture
+def done(prepared: Prepared) -> Prepared:
+    """The pipeline as it was after its third update."""
+    prepared.reset()
+    return prepared
+
+
+def _at(folder: Path, path: str) -> Path:
+    last = max(int(file.name) for file in (folder / "commits").iterdir() if file.name.isdigit())
+    return folder / path.format(last=last, before=last - 1, next=last + 1)
+
+
+def put(path: str, text: str) -> Damage:
+    """The file holds something else, and no checksum tells."""
+
+    def damage(folder: Path) -> None:
+        file = _at(folder, path)
+        file.write_text(text)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+    return damage
+
+
+def empty(path: str) -> Damage:
+    """The file is there and empty, as after a full disk."""
+    return put(path, "")
+
+
+def cut(path: str) -> Damage:
+    """The file ends in the middle."""
+
+    def damage(folder: Path) -> None:
+        file = _at(folder, path)
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        file.with_name(f".{file.name}.crc").unlink()
+
+    return damage
+
+
+def lose(*paths: str) -> Damage:
+    """Files or folders are gone."""
+
+    def damage(folder: Path) -> None:
+        for target in [_at(folder, path) for path in paths]:
+            if target.is_dir():
+                shutil.rmtree(target)
+            else:
+                target.unlink()
+
+    return damage
+
+
+def flip(path: str) -> Damage:
+    """A byte is another one, and the checksum beside is as it was."""
+
+    def damage(folder: Path) -> None:
+        file = next(folder.glob(str(_at(folder, path).relative_to(folder))))
+        raw = bytearray(file.read_bytes())
+        raw[len(raw) // 2] ^= 0xFF
+        file.write_bytes(bytes(raw))
+
+    return damage
+
+
+def both(*damages: Damage) -> Damage:
+    """One after the other."""
+
+    def damage(folder: Path) -> None:
+        for each in damages:
+            each(folder)
+
+    return damage
