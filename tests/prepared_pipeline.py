@@ -72,11 +72,7 @@ class Prepared:
 
     def conditions(self, flow: str, *, deep: bool = False) -> list[tuple[str, bool]]:
         """What the checks find without Spark, each with whether the next start makes it good."""
-        project = self.case.project()
-        manifest = stored_manifest(project)
-        entry = next(item for item in manifest.flows if item.name == flow)
-        found = examine(flow_start(project, manifest, entry, deep=deep))
-        return [(damage.condition, damage.mends_itself) for damage in found]
+        return conditions_of(self.case, flow, deep=deep)
 
     def call(self, *arguments: str) -> tuple[int, dict[str, Any], str]:
         """What a verb answers: exit code, the JSON of the last line, and standard error."""
@@ -99,6 +95,15 @@ class Prepared:
         assert Counter(self.case.rows("bronze")) == Counter((r["id"], r["team"], r["points"]) for r in rows)
         assert Counter(self.case.rows("silver")) == Counter((r["id"], r["points"] * 2) for r in rows)
         assert dict(self.case.rows("running")) == Counter(r["team"] for r in rows)
+
+
+def conditions_of(case: PipelineCase, flow: str, *, deep: bool = False) -> list[tuple[str, bool]]:
+    """What the checks find in a flow without Spark, each with whether the next start makes it good."""
+    project = case.project()
+    manifest = stored_manifest(project)
+    entry = next(item for item in manifest.flows if item.name == flow)
+    found = examine(flow_start(project, manifest, entry, deep=deep))
+    return [(damage.condition, damage.mends_itself) for damage in found]
 
 
 @pytest.fixture(scope="session")

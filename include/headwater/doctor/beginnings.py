@@ -64,15 +64,42 @@ def _from_start(case: FlowCase) -> RepairPlan:
     written = sum(case.rows.values())
     known = f"up to {written} rows: all that the live epoch wrote, as far as the sources still hold them"
     there = case.start.sink_id is not None
+    position = _oldest(case)
+    where = "the beginning of its sources"
+    if position is not None:
+        where = "; ".join(text or "the beginning" for text in position)
+    elif any(source.kind is SourceKind.KAFKA for source in case.start.sources or ()):
+        where = "where its sources' startingOffsets say"
     return RepairPlan(
         Repair.NEW_EPOCH,
         case.flow.name,
         case.flow.target,
-        (f"open epoch {case.unused_epoch()} at the beginning of its sources; the table keeps its rows",),
+        (f"open epoch {case.unused_epoch()} at {where}; the table keeps its rows",),
         NOTHING,
         _REPLACED if case.by_key else known if there else NOTHING,
-        lambda: open_empty(case),
+        lambda: open_at(case, position, {}) if position is not None else open_empty(case),
     )
+
+
+def _oldest(case: FlowCase) -> Positions | None:
+    """The oldest messages of Kafka sources: left alone, a stream would begin where its option says, by default at the end.
+
+    None where there is no such source, or the flow keeps state: its batches have to be counted from 0.
+    """
+    sources = case.start.sources or ()
+    if case.stateful or not any(source.kind is SourceKind.KAFKA for source in sources):
+        return None
+    return tuple(
+        json.dumps(_offsets_at(case, source, 0), separators=(",", ":"))
+        if source.kind is SourceKind.KAFKA
+        else None
+        for source in sources
+    )
+
+
+def _offsets_at(case: FlowCase, source: StreamSource, millis: int) -> dict[str, dict[str, int]]:
+    login = login_settings(case.project, source.options["kafka.bootstrap.servers"])
+    return offsets_at(source.options, millis, login)
 
 
 def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[int, Lines]]:
@@ -93,9 +120,7 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
             files[index] = lines_by_age(source, options.from_time)
             ends.append('{"logOffset":0}')
         elif source.kind is SourceKind.KAFKA:
-            login = login_settings(case.project, source.options["kafka.bootstrap.servers"])
-            found = offsets_at(source.options, options.from_time, login)
-            ends.append(json.dumps(found, separators=(",", ":")))
+            ends.append(json.dumps(_offsets_at(case, source, options.from_time), separators=(",", ":")))
         else:
             raise RepairNotPossible(
                 f"A source of kind {source.kind} can't be begun at a time.", where=source.name

@@ -99,6 +99,15 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     reset_flows = [
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
     ]
+    for flow in reset_flows:
+        if not _may_reset(tables[flow.target]):
+            raise ResetNotAllowed(
+                f"The flow {flow.name!r} must not begin anew: the property pipelines.reset.allowed of its table "
+                f"{flow.target!r} is false.",
+                where=tables[flow.target].defined_at,
+                remedy="To go on from a position and keep the rows: headwater repair PIPELINE_DIR FLOW --action rebuild, or remove "
+                "the property.",
+            )
     chosen = set(tables) if selection.full_refresh_all or selection.everything else (
         set(selection.tables) | set(emptied) | {flow.target for flow in reset_flows}
     )  # fmt: skip

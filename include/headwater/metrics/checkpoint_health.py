@@ -54,7 +54,7 @@ def _look(project: PipelineProject, manifest: Manifest, flow: FlowEntry) -> Chec
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     try:
         state = checkpoint.surviving_state()
-    except ValueError:
+    except CheckpointUnreadable:
         return CheckpointHealth(flow.name, flow.target, Health.SICK, problem="flow.json is damaged")
     if state is None:
         return CheckpointHealth(flow.name, flow.target, Health.NEW)

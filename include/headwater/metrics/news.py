@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
-from headwater.errors import SourceUnreachable
+from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.delta_log import table_head
@@ -62,7 +62,11 @@ def _state_reasons(
         return
     if flow.time_dependent:
         yield f"the result of {flow.name} changes with time"
-    state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
+    try:
+        state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
+    except CheckpointUnreadable as error:
+        yield error.what  # the update refuses this flow, and the others go on
+        return
     if state is None or not state.completed:
         yield f"the last run of {flow.name} did not complete"
         return

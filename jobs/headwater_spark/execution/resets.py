@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 
+from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, quarantine_folder
+from headwater.errors import CheckpointUnreadable
 from headwater.graph.update_plan import ResetStage, UpdatePlan
 from headwater_spark.execution.tables import empty_table
 from headwater_spark.execution.update_context import UpdateContext
@@ -30,7 +32,7 @@ def _unfinished(context: UpdateContext, plan: UpdatePlan) -> list[ResetStage]:
     asked = {stage.dataset for stage in plan.resets}
     found = []
     for refresh in plan.refreshes:
-        states = {flow: context.checkpoint(refresh.dataset, flow).read_state() for flow in refresh.flows}
+        states = {flow: _state(context, refresh.dataset, flow) for flow in refresh.flows}
         pending = tuple(
             flow for flow, state in states.items() if state is not None and state.pending_epoch is not None
         )
@@ -40,10 +42,17 @@ def _unfinished(context: UpdateContext, plan: UpdatePlan) -> list[ResetStage]:
     return found
 
 
+def _state(context: UpdateContext, dataset: str, flow: str) -> FlowState | None:
+    try:
+        return context.checkpoint(dataset, flow).read_state()
+    except CheckpointUnreadable:
+        return None  # the flow is refused when it starts; the others go on
+
+
 def _intend(context: UpdateContext, stage: ResetStage) -> None:
     for flow in stage.flows:
         checkpoint = context.checkpoint(stage.dataset, flow)
-        state = checkpoint.read_state()
+        state = _state(context, stage.dataset, flow)
         begun = state.pending_epoch if state else None
         pending = begun if begun is not None else context.unused_epoch(stage.dataset, flow)
         checkpoint.update_state(

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
+from headwater.errors import CheckpointUnreadable
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater_spark.execution.outcome import FlowOutcome
@@ -93,5 +94,8 @@ class UpdateContext:
         )
 
     def _epoch(self, outcome: FlowOutcome) -> int:
-        state = self.checkpoint(outcome.dataset, outcome.flow).read_state()
+        try:
+            state = self.checkpoint(outcome.dataset, outcome.flow).read_state()
+        except CheckpointUnreadable:
+            return 0  # which epoch is live can't be told
         return state.epoch if state else 0

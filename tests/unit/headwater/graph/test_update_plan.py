@@ -148,6 +148,12 @@ def test_a_protected_table():
     assert "alone" in order(found)
 
 
+def test_a_reset_of_a_protected_table():
+    """A flow into it may not begin anew: its rows would double."""
+    with pytest.raises(ResetNotAllowed, match="web"):
+        plan(Selection(reset_flows=("web",)), protected="bronze")
+
+
 def test_a_protected_reader():
     """A full refresh of everything is refused where a protected table streams from one that would be emptied."""
     with pytest.raises(RefusedForSafety, match="silver"):

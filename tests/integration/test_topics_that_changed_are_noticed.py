@@ -1,0 +1,85 @@
+"""A topic that was made anew, or that lost what was not read, is named before a message is read; the remedy goes on."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.pipeline_case import PipelineCase
+from tests.prepared_pipeline import conditions_of
+
+from headwater.checkpoints.damage import Repair
+from headwater.commands.flow_cases import named_case
+from headwater.doctor.repair_plan import RepairOptions
+from headwater.doctor.repairs import plan_repair
+from headwater.doctor.surgery import operate
+from headwater.local_stack.kafka_broker import KafkaBroker
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A broker with a topic of five messages."""
+    with KafkaBroker(tmp_path / "kafka") as running:
+        running.create_topic("orders")
+        produce(running, range(5))
+        yield running
+
+
+def produce(broker: KafkaBroker, numbers: range) -> None:
+    """Send messages, all acknowledged."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for number in numbers:
+        producer.produce("orders", str(number))
+    assert producer.flush(20) == 0
+
+
+def begin_anew(case: PipelineCase) -> str:
+    """Carry out the remedy, and give what it said would double."""
+    flow = named_case(case.project(), "orders")
+    return operate(flow, plan_repair(flow, Repair.NEW_EPOCH, RepairOptions(from_start=True))).plan.doubled
+
+
+def values(case: PipelineCase) -> Counter[int]:
+    """What is in the table."""
+    return Counter(int(row[0]) for row in case.rows("orders"))
+
+
+def test_made_anew_and_aged_out(pipeline, broker: KafkaBroker):
+    """Another topic under the same name is refused though its offsets go on; so are messages that have left."""
+    case: PipelineCase = pipeline(
+        f"""
+@dp.table
+def orders():
+    rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")
+    rows = rows.option("subscribe", "orders").option("startingOffsets", "earliest").load()
+    return rows.selectExpr("CAST(value AS STRING) AS v")
+"""
+    )
+    assert case.update().state == "COMPLETED"
+    assert conditions_of(case, "orders") == []
+    state = case.checkpoint("orders").read_state()
+    assert state is not None
+    assert state.sources[0]["topics"]["orders"]
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    admin.delete_topics(["orders"])["orders"].result(10)
+    time.sleep(1)
+    broker.create_topic("orders")
+    produce(broker, range(100, 110))
+    assert conditions_of(case, "orders") == [("SOURCE_REPLACED", False)]
+    report = case.update()
+    assert (report.state, report.error.condition) == ("FAILED", "SOURCE_REPLACED")  # type: ignore[union-attr]
+    begin_anew(case)
+    assert case.update().state == "COMPLETED"
+    assert values(case) == Counter([*range(5), *range(100, 110)])
+    produce(broker, range(200, 206))
+    low = TopicPartition("orders", 0, 13)
+    next(iter(admin.delete_records([low]).values())).result(10)
+    assert conditions_of(case, "orders") == [("SOURCE_AGED_OUT", False)]
+    begin_anew(case)
+    assert case.update().state == "COMPLETED"
+    assert values(case) == Counter([*range(5), *range(100, 110), *range(203, 206)])
