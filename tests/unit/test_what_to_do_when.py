@@ -27,6 +27,7 @@ VERBS = {
     "files",
     "checkpoints",
     "repair",
+    "drop",
     "--help",
 }
 

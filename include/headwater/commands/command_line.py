@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from headwater import __version__
 from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
-from headwater.commands.doctor_arguments import add_checkpoints_verb, add_repair_verb, doctored
+from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.failure_report import run_and_report
 from headwater.commands.quarantine_arguments import add_quarantine_arguments
 from headwater.errors import UsageError
@@ -76,6 +76,7 @@ def _parser() -> Parser:
         verb("checkpoints", "The checkpoints: what they hold, whether they are whole, copies of them.")
     )
     add_repair_verb(verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out."))
+    add_drop_verb(verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out."))
     _add_events(verb("events", "What the event log says, newest last."))
     _add_quality(verb("quality", "How many rows kept and broke each rule, update by update."))
     files = verb("files", "Which files were taken in from folders, and when.")

@@ -71,6 +71,20 @@ def add_repair_verb(parser: Parser) -> None:
     parser.set_defaults(answer=_repair)
 
 
+def add_drop_verb(parser: Parser) -> None:
+    """``drop PIPELINE_DIR TABLE...``."""
+    add_project_arguments(parser)
+    parser.add_argument("tables", metavar="TABLE", nargs="+")
+    parser.add_argument("--yes", action="store_true", help="carry it out; without it nothing is changed")
+    parser.set_defaults(answer=_drop)
+
+
+def _drop(parsed: argparse.Namespace) -> int:
+    from headwater.commands.drop import drop_tables
+
+    return drop_tables(_project(parsed), parsed.tables, yes=parsed.yes, as_json=parsed.as_json)
+
+
 def _checkpoints(parsed: argparse.Namespace) -> int:
     from headwater.commands.checkpoints import answer_checkpoints
     from headwater.commands.repair import RepairRequest, repair

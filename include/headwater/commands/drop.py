@@ -1,0 +1,35 @@
+"""``drop``: a table with all that belongs to it; the plan first, ``--yes`` carries it out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from headwater.commands.printing import print_json
+from headwater.commands.stored_manifest import stored_manifest
+from headwater.doctor.dropping import drop, plan_drop
+from headwater.errors import ManifestNotFound
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, as_json: bool) -> int:
+    """Print what would be removed; with ``yes`` remove it.
+
+    Raises:
+        UnknownDataset, RefusedForSafety: nothing was removed.
+    """
+    try:
+        manifest = stored_manifest(project)
+    except ManifestNotFound:
+        manifest = None
+    plans = [plan_drop(project, manifest, name, tables) for name in tables]
+    for plan in plans:
+        print(plan, file=sys.stderr)
+    if yes:
+        drop(project, plans)
+    else:
+        print("Nothing was changed. Add --yes to carry it out; the rows can't be had back.", file=sys.stderr)
+    if as_json:
+        dropped = [{"dataset": p.dataset, "folders": [str(folder) for folder in p.folders]} for p in plans]
+        print_json({"state": "COMPLETED" if yes else "PLANNED", "tables": dropped})
+    return 0

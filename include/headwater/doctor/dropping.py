@@ -1,0 +1,111 @@
+"""Dropping a table: its rows, its checkpoints, and what is remembered beside it go together."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.checkpoints.lease import update_lease
+from headwater.definitions.dataset import DatasetKind
+from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+
+@dataclass(frozen=True)
+class DropPlan:
+    """The folders that go, in this order: a crash between two is refused by the next update, and ended by another drop."""
+
+    dataset: str
+    folders: tuple[Path, ...]
+
+    def __str__(self) -> str:
+        lines = [f"  {number}. remove {folder}" for number, folder in enumerate(self.folders, start=1)]
+        return "\n".join([f"drop of {self.dataset}:", *(lines or ["  there is nothing to remove"])])
+
+
+def plan_drop(
+    project: PipelineProject, manifest: Manifest | None, dataset: str, others: Sequence[str] = ()
+) -> DropPlan:
+    """What a drop would remove; changes nothing. Also of tables that the sources no longer define.
+
+    Args:
+        project: the pipeline.
+        manifest: its resolved graph, None where it was never resolved.
+        dataset: the table's name, as ``status`` shows it.
+        others: tables that are dropped with it.
+
+    Raises:
+        UnknownDataset: where neither the graph nor storage knows the table.
+        ResetNotAllowed: where its ``pipelines.reset.allowed`` is false.
+        RefusedForSafety: where a stream that stays reads it.
+    """
+    entry = next((item for item in manifest.datasets if item.name == dataset), None) if manifest else None
+    checkpoints = project.state_folder / "checkpoints" / dataset
+    # A name that leads elsewhere is none.
+    if entry is None and (Path(dataset).name != dataset or dataset == ".." or not checkpoints.is_dir()):
+        raise UnknownDataset(
+            f"The pipeline has no table {dataset!r}, and storage has no checkpoint of one.",
+            where=project.state_folder,
+            remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
+        )
+    folders = []
+    if entry is not None and manifest is not None:
+        if entry.table_properties.get("pipelines.reset.allowed", "true").lower() == "false":
+            raise ResetNotAllowed(
+                f"The table {dataset!r} must not be dropped: its property pipelines.reset.allowed is false.",
+                where=entry.defined_at,
+                remedy="Remove the property, if you mean it.",
+            )
+        _check_readers(manifest, dataset, others)
+        if entry.location is not None and entry.kind is not DatasetKind.SINK:
+            folders.append(manifest.table_path(project.warehouse, dataset))
+    folders += [
+        checkpoints,
+        project.state_folder / "snapshots" / dataset,
+        project.state_folder / "system" / "auto_cdc" / dataset,
+    ]
+    return DropPlan(dataset, tuple(folder for folder in folders if folder.exists()))
+
+
+def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
+    """Carry plans out, under the lease, and record them; raises UpdateInProgress where an update runs."""
+    drop_id = str(uuid.uuid4())
+    with (
+        update_lease(project.state_folder, f"drop-{drop_id}"),
+        EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
+    ):
+        for plan in plans:
+            for folder in plan.folders:
+                shutil.rmtree(folder)
+            events.emit(
+                "user_action",
+                f"The table {plan.dataset} was dropped.",
+                level="WARN",
+                dataset=plan.dataset,
+                details={
+                    "user_action": {"action": "DROP", "folders": [str(folder) for folder in plan.folders]}
+                },
+            )
+
+
+def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:
+    gone = {dataset, *others}
+    readers = sorted(
+        {
+            flow.target
+            for flow in manifest.flows
+            for source in flow.sources
+            if source.name == dataset and source.streaming and flow.target not in gone
+        }
+    )
+    if readers:
+        raise RefusedForSafety(
+            f"Streams into {', '.join(readers)} read {dataset!r} and could not go on without it.",
+            remedy=f"Drop them with it: headwater drop PIPELINE_DIR {' '.join([dataset, *readers])}; or take the table out of "
+            "their sources first.",
+        )

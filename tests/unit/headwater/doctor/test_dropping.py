@@ -1,0 +1,77 @@
+"""A table goes with all that belongs to it, and with nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headwater.checkpoints.lease import update_lease
+from headwater.commands.command_line import main
+from headwater.event_log.reader import events
+
+
+def call(done, capsys, *arguments: str):
+    """What ``drop`` answers."""
+    project = done.project
+    code = main(
+        [
+            "drop",
+            str(project.folder),
+            *arguments,
+            f"--storage={project.storage}",
+            f"--warehouse={project.warehouse}",
+            "--json",
+        ]
+    )
+    return code, json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_the_plan_removes_nothing(done, capsys):
+    """Without --yes all is as it was."""
+    code, answer = call(done, capsys, "silver")
+    assert (code, answer["state"]) == (0, "PLANNED")
+    assert done.table("silver").is_dir()
+    assert done.checkpoint("silver").state_file.exists()
+
+
+def test_it_removes_table_and_checkpoints(done, capsys):
+    """Rows, epochs and state go; other tables stay; the event log says so."""
+    code, answer = call(done, capsys, "silver", "--yes")
+    assert (code, answer["state"]) == (0, "COMPLETED")
+    assert not done.table("silver").exists()
+    assert not done.checkpoint("silver").folder.exists()
+    assert done.table("bronze").is_dir()
+    assert done.checkpoint("bronze").state_file.exists()
+    (record,) = events(done.project.state_folder, event_type="user_action")
+    assert (record["details"]["user_action"]["action"], record["origin"]["dataset_name"]) == (
+        "DROP",
+        "silver",
+    )
+
+
+def test_what_others_read_stays(done, capsys):
+    """A table that a stream reads is refused; both together are not."""
+    code, answer = call(done, capsys, "bronze", "--yes")
+    assert (code, answer["error"]["condition"]) == (3, "REFUSED_FOR_SAFETY")
+    assert done.table("bronze").is_dir()
+    assert call(done, capsys, "bronze", "silver", "--yes")[0] == 0
+    assert not done.table("bronze").exists()
+
+
+def test_a_checkpoint_without_a_definition(done, capsys):
+    """What the sources no longer define is dropped, too; what nobody knows is told."""
+    old = done.project.state_folder / "checkpoints" / "old" / "old"
+    old.mkdir(parents=True)
+    assert call(done, capsys, "old", "--yes")[0] == 0
+    assert not old.parent.exists()
+    for name in ("older", "..", "../checkpoints/old", "."):
+        assert call(done, capsys, name)[0] == 2
+
+
+@pytest.mark.parametrize("flag", [(), ("--yes",)])
+def test_not_while_an_update_runs(done, capsys, flag):
+    """The lease is respected; to look at the plan it is not needed."""
+    with update_lease(done.project.state_folder, "somebody"):
+        assert call(done, capsys, "silver", *flag)[0] == (3 if flag else 0)
+    assert done.table("silver").is_dir()
