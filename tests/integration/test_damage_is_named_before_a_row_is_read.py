@@ -174,9 +174,28 @@ def test_what_another_version_keeps_stays(done: Prepared):
     assert done.conditions("silver") == []
 
 
-def test_it_costs_little(done: Prepared):
-    """All checks of a flow take less than 300 ms."""
-    for flow in FLOWS:
+def quickest(done: Prepared, flow: str) -> float:
+    """The seconds that all checks of a flow take, the best of five: others work on this machine, too."""
+    spent = []
+    for _ in range(5):
         begun = time.perf_counter()
         assert done.conditions(flow) == []
-        assert time.perf_counter() - begun < 0.3
+        spent.append(time.perf_counter() - begun)
+    return min(spent)
+
+
+def test_it_costs_little(done: Prepared):
+    """All checks of a flow take less than 300 ms, also with 100 batches behind it and 200 partitions of state."""
+    assert max(quickest(done, flow) for flow in FLOWS) < 0.3
+    folder = done.folder("running")
+    for batch in range(3, 100):
+        for log in ("offsets", "commits"):
+            (folder / log / str(batch)).hardlink_to(folder / log / "2")
+    operator = folder / "state" / "0"
+    for partition in range(2, 200):
+        shutil.copytree(operator / "0", operator / str(partition))
+    for partition in range(200):
+        for version in range(4, 101):
+            (operator / str(partition) / f"{version}.zip").hardlink_to(operator / str(partition) / "3.zip")
+    done.case.checkpoint("running").update_state(state_stores=[f"0/{number}" for number in range(200)])
+    assert quickest(done, "running") < 0.3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 from collections import defaultdict
@@ -26,8 +27,8 @@ class StateStore:
     """The files of one store of one partition, by version: whole ones (snapshots), and changes upon them."""
 
     folder: Path
-    whole: dict[int, Path] = field(default_factory=dict)
-    changes: dict[int, Path] = field(default_factory=dict)
+    whole: dict[int, str] = field(default_factory=dict)
+    changes: dict[int, str] = field(default_factory=dict)
 
     def base(self, version: int) -> int | None:
         """The whole version from which ``version`` can be made, 0 for the empty one, None where it can't."""
@@ -46,36 +47,47 @@ class StateStore:
         if base is None:
             return []
         first = [self.whole[base]] if base else []
-        return [*first, *(self.changes[number] for number in range(base + 1, version + 1))]
+        names = [*first, *(self.changes[number] for number in range(base + 1, version + 1))]
+        return [self.folder / name for name in names]
 
 
 def state_stores(folder: Path) -> list[StateStore]:
     """Every store below the ``state`` folder of a checkpoint."""
     root = folder / "state"
-    found: dict[Path, StateStore] = {}
-    for partition in sorted(root.glob("*/*")) if root.is_dir() else ():
-        if not (partition.is_dir() and partition.name.isdigit() and partition.parent.name.isdigit()):
-            continue
-        # A join of streams keeps several stores a partition, each in a folder of its name.
-        stores = [
-            partition,
-            *(p for p in partition.iterdir() if p.is_dir() and p.name not in ("SSTs", "_metadata")),
-        ]
-        for store in stores:
-            for file in store.iterdir():
-                match = _FILE.match(file.name)
-                if match is None:
-                    continue
-                kept = found.setdefault(store, StateStore(store))
-                files = kept.whole if match[2] in ("snapshot", "zip") else kept.changes
-                files[int(match[1])] = file
-    return list(found.values())
+    partitions = [
+        operator / name
+        for operator in (sorted(root.iterdir()) if root.is_dir() else ())
+        if operator.name.isdigit() and operator.is_dir()
+        for name in sorted(os.listdir(operator))  # noqa: PTH208 - there may be very many names
+        if name.isdigit()
+    ]
+    return [store for partition in partitions for store in _stores_below(partition)]
+
+
+def _stores_below(partition: Path) -> list[StateStore]:
+    # A join of streams keeps several stores a partition, each in a folder of its name.
+    with os.scandir(partition) as entries:
+        found = [(entry.name, entry.is_dir()) for entry in entries]
+    own = _store(partition, [name for name, is_folder in found if not is_folder])
+    below = [partition / name for name, is_folder in found if is_folder and name not in ("SSTs", "_metadata")]
+    stores = [own, *(_store(folder, os.listdir(folder)) for folder in sorted(below))]  # noqa: PTH208
+    return [store for store in stores if store.whole or store.changes]
+
+
+def _store(folder: Path, names: list[str]) -> StateStore:
+    store = StateStore(folder)
+    for name in names:
+        match = _FILE.match(name)
+        if match is not None:
+            files = store.whole if match[2] in ("snapshot", "zip") else store.changes
+            files[int(match[1])] = name
+    return store
 
 
 def newest_whole_batch(start: FlowStart) -> int | None:
     """The newest batch after which the state of every partition can be made, None where there is none."""
     stores = state_stores(start.folder)
-    if not stores or _absent(start):
+    if not stores or _absent(start, stores):
         return None
     newest = min(max([*store.whole, *store.changes]) for store in stores)
     for version in range(newest, 0, -1):
@@ -90,9 +102,10 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
     if done is None or done < start.state.first_batch or not start.state.state_settings:
         return
     version = done + 1
-    missing = _absent(start)
+    stores = state_stores(start.folder)
+    missing = _absent(start, stores)
     damaged: list[str] = []
-    for store in state_stores(start.folder):
+    for store in stores:
         if store.base(version) is None:
             missing.append(f"{store.folder}: version {version} can't be made of what is there")
             continue
@@ -137,16 +150,16 @@ def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
     )
 
 
-def store_names(folder: Path) -> tuple[str, ...]:
+def store_names(folder: Path, stores: list[StateStore] | None = None) -> tuple[str, ...]:
     """Where a checkpoint's state lies, below its ``state`` folder (``0/1``: the first operator's second partition)."""
-    return tuple(
-        sorted(store.folder.relative_to(folder / "state").as_posix() for store in state_stores(folder))
-    )
+    found = state_stores(folder) if stores is None else stores
+    below = len(f"{folder}/state/")
+    return tuple(sorted(str(store.folder)[below:] for store in found))
 
 
-def _absent(start: FlowStart) -> list[str]:
+def _absent(start: FlowStart, stores: list[StateStore]) -> list[str]:
     """Stores of the last run that are not there. Spark's own count of partitions does not hold without keys."""
-    there = set(store_names(start.folder))
+    there = set(store_names(start.folder, stores))
     return [
         f"{start.folder / 'state' / name} is not there"
         for name in start.state.state_stores
@@ -157,13 +170,13 @@ def _absent(start: FlowStart) -> list[str]:
 def _parts(store: StateStore, version: int) -> list[Path]:
     """The tables that a RocksDB snapshot consists of."""
     base = store.base(version)
-    file = store.whole.get(base or 0)
-    if file is None or file.suffix != ".zip":
+    name = store.whole.get(base or 0, "")
+    if not name.endswith(".zip"):
         return []
+    file = store.folder / name
     try:
         with zipfile.ZipFile(file) as packed:
-            name = next((name for name in packed.namelist() if name == "metadata"), None)
-            lines = packed.read(name).decode().splitlines() if name else []
+            lines = packed.read("metadata").decode().splitlines() if "metadata" in packed.namelist() else []
         data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
     except (OSError, ValueError, zipfile.BadZipFile):
         return [file.with_name(f"{file.name} (unreadable)")]
@@ -171,7 +184,11 @@ def _parts(store: StateStore, version: int) -> list[Path]:
 
 
 def _missing_parts(store: StateStore, version: int) -> list[str]:
-    return [f"{part} is not there" for part in _parts(store, version) if not part.exists()]
+    parts = _parts(store, version)
+    if not parts:
+        return []
+    there = set(os.listdir(parts[0].parent)) if parts[0].parent.is_dir() else set()  # noqa: PTH208
+    return [f"{part} is not there" for part in parts if part.name not in there]
 
 
 def size_by_operator(folder: Path) -> dict[str, int]:
