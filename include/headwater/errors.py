@@ -15,7 +15,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── DatasetReadAtImport
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
-│   ├── UpdateInProgress, ResetNotAllowed, ChangeFeedBroken, ChangeFlowChanged, SourcePositionLost
+│   ├── UpdateInProgress, LeaseLost, ResetNotAllowed, ChangeFeedBroken, ChangeFlowChanged, SourcePositionLost
 │   ├── CheckpointMismatch           position and table do not belong together (any more)
 │   ├── CheckpointUnreadable         a file of a checkpoint is missing or damaged
 │   └── SourceMismatch               a source is not what the checkpoint has read so far
@@ -271,6 +271,13 @@ class UpdateInProgress(RefusedForSafety):
     """Another update of the same pipeline holds the lease."""
 
     condition = "UPDATE_IN_PROGRESS"
+    transient = True
+
+
+class LeaseLost(RefusedForSafety):
+    """The file that an update holds its lease by was removed or replaced: another one may be writing."""
+
+    condition = "LEASE_LOST"
     transient = True
 
 

@@ -7,6 +7,7 @@ A target is handed the batch and its transaction. Delta targets commit both in o
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,6 +69,7 @@ class BatchWriter:
         stateful: whether the query keeps state: its rows are then read to the end whatever the target does with them,
             since Spark refuses to go on where a batch's state was not laid down.
         metadata: pipeline, flow and epoch, for those who read the table's history.
+        fence: raises where this update no longer holds the right to write; asked before each batch.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class BatchWriter:
         metadata: dict[str, Any],
         *,
         stateful: bool = False,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
         self.error: Exception | None = None
         self._target = target
@@ -85,12 +88,14 @@ class BatchWriter:
         self._checkpoint = checkpoint
         self._metadata = metadata
         self._stateful = stateful
+        self._fence = fence
         self._may_repeat = True
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write one batch."""
         kept = self._target.passes > 1
         try:
+            self._fence()
             transaction = self._transaction(batch_id)
             if kept:
                 rows.persist(StorageLevel.MEMORY_AND_DISK)

@@ -73,7 +73,8 @@ def start_stream(
     if target is None:
         query = _start_native(context, dataset, stream, metadata)
         return StartedStream(query, (str(query.id), application))
-    writer = BatchWriter(target, application, folder, metadata, stateful=bool(state.state_settings))
+    stateful = bool(state.state_settings)
+    writer = BatchWriter(target, application, folder, metadata, stateful=stateful, fence=context.check_lease)
     query = stream.foreachBatch(writer).start()
     return StartedStream(query, (application, str(query.id)), writer, judged)
 

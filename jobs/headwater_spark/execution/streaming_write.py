@@ -15,6 +15,7 @@ from headwater.checkpoints.table_history import head_version, table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.definitions.flow import Flow
+from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
@@ -38,6 +39,7 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         RefusedForSafety: where position, table and sources no longer belong together; nothing was read.
         Whatever Spark or a sink's function throws, for ``flow_error`` to name.
     """
+    context.check_lease()
     checkpoint = context.checkpoint(dataset.name, flow.name)
     known = checkpoint.surviving_state()
     table = delta_table(context, dataset)
@@ -127,6 +129,7 @@ def _await(
         # Half seconds work; the annotation knows whole ones only.
         while not query.awaitTermination(0.5):  # type: ignore[arg-type]
             meanwhile()
+            _stop_without_lease(context, query)
             if context.stop_requested.is_set():
                 # A batch in flight is given up and repeated by the next update: nothing is lost or doubled.
                 query.stop()
@@ -137,6 +140,15 @@ def _await(
         raise
     finally:
         ended.wait(LAST_PROGRESS.total_seconds())
+
+
+def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:
+    """A batch in flight may still end: Delta then knows it by its number, and the other holder's is left out."""
+    try:
+        context.check_lease()
+    except LeaseLost:
+        query.stop()
+        raise
 
 
 def _without_watermark_marks(frame: DataFrame) -> DataFrame:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from headwater.checkpoints.layout import write_atomically
-from headwater.checkpoints.lease import update_lease
+from headwater.checkpoints.lease import Lease, update_lease
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import EventLogNotWritten, HeadwaterError
 from headwater.event_log.dead_updates import close_dead_updates, close_update
@@ -99,7 +99,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
         # A selection that can't be is told before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
-        stack.enter_context(_lease(project, request, update_id))
+        lease = stack.enter_context(_lease(project, request, update_id))
         done = _done_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, done)
         close_dead_updates(project.state_folder, project.pipeline_id, project.spec.name, request.request_id)
@@ -111,7 +111,9 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
                 project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
             ) as events:
                 more = request.attempt < request.max_attempts
-                context = UpdateContext(pipeline, spark, events, listener, update_id, recorded, more, stop)
+                context = UpdateContext(
+                    pipeline, spark, events, listener, update_id, recorded, more, stop, lease=lease
+                )
                 return _run_and_record(context, plan, request)
         finally:
             pipeline.session.streams.removeListener(listener)
@@ -217,7 +219,7 @@ def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Man
     ]  # fmt: skip
 
 
-def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[None]:
+def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[Lease]:
     # Who was sent by a scheduler waits its turn: tasks of one pipeline may come side by side, and a retry may meet
     # the driver that its predecessor left behind. Who typed the command hears at once.
     wait = timedelta(minutes=10) if request.request_id is not None else timedelta(0)

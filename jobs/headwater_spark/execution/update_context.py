@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
+from headwater.checkpoints.lease import Lease
 from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.errors import CheckpointUnreadable
@@ -36,6 +37,12 @@ class UpdateContext:
     attempts_left: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
     more_rounds: bool = False
+    lease: Lease | None = None
+
+    def check_lease(self) -> None:
+        """Raise LeaseLost where this update may no longer write."""
+        if self.lease is not None:
+            self.lease.check()
 
     def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
         """The checkpoint folder of a flow."""
