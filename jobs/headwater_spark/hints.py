@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from headwater.errors import HELP_PAGE
+
 _HINTS = (
     (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
@@ -34,6 +36,33 @@ _HINTS = (
 )  # fmt: skip
 
 
+# What Spark and Delta say of damage that came after the look at it, or that the look does not see.
+_CONDITIONS = (
+    (re.compile(r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|NOT_MATCH_IN_STATE_METADATA"), "PLAN_CHANGED"),
+    (re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY"), "STATE_LOST"),
+    (re.compile(r"CHECKSUM_VERIFICATION_FAILED"), "STATE_DAMAGED"),
+    (re.compile(r"Incomplete log file|MALFORMED_LOG_FILE|ChecksumException"), "OFFSETS_DAMAGED"),
+    (re.compile(r"INVALID_LOG_VERSION"), "OFFSETS_TOO_NEW"),
+    (re.compile(r"batch \d+ doesn't exist"), "OFFSETS_LOST"),
+    (re.compile(r"MISSING_METADATA_FILE"), "METADATA_LOST"),
+    (re.compile(r"sources in the checkpoint offsets and now there are"), "SOURCES_CHANGED"),
+    (re.compile(r"DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"), "SOURCE_REPLACED"),
+    (re.compile(r"LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE|MISSING_FILES_UNEXPECTED_VERSION|TRAILING_COMMIT_MISSING"),
+     "SOURCE_LOG_CUT"),
+    (re.compile(r"DELTA_VERSIONS_NOT_CONTIGUOUS"), "SOURCE_LOG_HOLE"),
+    (re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|java\.io\.FileNotFoundException"), "SOURCE_FILES_GONE"),
+)  # fmt: skip
+
+
 def hint_for(text: str) -> str | None:
     """What to do about an error with this text, None where nothing special is known."""
-    return next((hint for pattern, hint in _HINTS if pattern.search(text)), None)
+    hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), None)
+    if hint is not None:
+        return hint
+    condition = next((name for pattern, name in _CONDITIONS if pattern.search(text)), None)
+    if condition is None:
+        return None
+    return (
+        f"This is {condition} ({HELP_PAGE}#{condition.lower()}). `headwater checkpoints diagnose PIPELINE_DIR` lists what can be "
+        "done, and what each remedy would cost."
+    )

@@ -27,7 +27,8 @@ def test_a_silent_end_closes_flows_and_update(pipeline, will_retry):
         record_silent_end(project, "r1", update, "The driver was killed.", will_retry=will_retry)
     (flow,) = reader.flow_results(project.state_folder, request_id="r1")
     assert (flow.state, flow.finished) == ("FAILED", not will_retry)
-    assert flow.error == "[FLOW_INTERRUPTED] The driver was killed."
+    assert flow.error is not None
+    assert flow.error.splitlines()[0] == "[FLOW_INTERRUPTED] The driver was killed."
     ends = [
         e["details"]["update_progress"]["state"]
         for e in reader.events(project.state_folder, event_type="update_progress")
