@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put
 
+from headwater.checkpoints.delta_source_checks import delta_sources
 from headwater.checkpoints.preflight import examine
 from headwater.checkpoints.state_checks import plan_was_changed
 
@@ -140,6 +141,25 @@ def test_of_tables(done: Prepared, damage: Callable[[Path], None], writer: list[
     assert [condition for condition, _ in done.conditions("bronze")] == writer
     assert [condition for condition, _ in done.conditions("silver")] == readers
     assert [condition for condition, _ in done.conditions("running")] == readers
+
+
+def test_of_a_change_feed(done: Prepared):
+    """Commits that recorded no changes are named for a stream that shall read them; those that did are not."""
+    start = done.flow_case("silver").start
+    assert start.sources is not None
+    source = replace(start.sources[0], options={"readChangeFeed": "true"})
+    table = done.case.table("bronze")
+
+    def found() -> list[str]:
+        return [damage.condition for damage in delta_sources(replace(start, sources=(source,)))]
+
+    DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    append(table)
+    assert found() == []
+    DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    assert found() == []
+    append(table)
+    assert found() == ["CHANGE_FEED_MISSING"]
 
 
 def test_of_the_query(done: Prepared):

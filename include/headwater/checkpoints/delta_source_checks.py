@@ -21,13 +21,13 @@ from headwater.checkpoints.conditions import (
 )
 from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
-from headwater.checkpoints.source_checks import last_offsets
+from headwater.checkpoints.source_checks import last_offsets, offset_of
 from headwater.checkpoints.table_history import missing_versions, table_exists, table_id
-from headwater.errors import CheckpointUnreadable
 
 # Beyond so many files a look at each would hold up the start; the oldest are gone first.
 _MOST_FILES = 1000
 _MOST_COMMITS = 200
+_MOST_BYTES = 4_000_000
 _ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 
@@ -71,6 +71,10 @@ class _Unread:
         path = self.table / "_delta_log" / f"{version:020d}.json"
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
+    def size(self, version: int) -> int:
+        """The bytes of a commit's file."""
+        return (self.table / "_delta_log" / f"{version:020d}.json").stat().st_size
+
     @property
     def skip(self) -> int:
         """How many files of the first version were read."""
@@ -100,10 +104,7 @@ def delta_sources(start: FlowStart) -> Iterator[Damage]:
     for index, source in enumerate(start.sources or ()):
         if source.table is None or offsets is None or not table_exists(source.table):
             continue
-        try:
-            offset = offsets.source(index)
-        except CheckpointUnreadable:
-            continue
+        offset = offset_of(start, offsets, index)
         if isinstance(offset, dict) and "reservoirVersion" in offset:
             yield from _of_table(start, _Unread(source, source.table, offset))
 
@@ -172,15 +173,22 @@ def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
 
 
 def _rows(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    changes = unread.source.on("readChangeFeed")
+    changes = unread.source.on("readChangeFeed") or unread.source.on("readChangeData")
     gone: list[str] = []
-    looked = 0
+    looked = size = 0
+    feed: bool | None = None
     for version in unread.reads():
+        size += unread.size(version)
+        if size > _MOST_BYTES:
+            break
         actions = unread.actions(version)
         adds = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
         removes = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
         if changes:
-            if (adds or removes) and not _feed_is_on(unread, version):
+            setting = _feed_setting(actions)
+            if setting is not None or feed is None:
+                feed = setting if setting is not None else _feed_before(unread, version)
+            if (adds or removes) and not feed:
                 yield _no_feed(start, unread, version)
                 return
             continue
@@ -227,16 +235,22 @@ def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict
     )
 
 
-def _feed_is_on(unread: _Unread, version: int) -> bool:
-    """Whether changes were recorded at a version: the newest setting at or before it, as far as the log reaches."""
-    for number in reversed([v for v in unread.commits if v <= version]):
-        for action in unread.actions(number):
-            if "metaData" in action:
-                setting = (
-                    action["metaData"].get("configuration", {}).get("delta.enableChangeDataFeed", "false")
-                )
-                return str(setting).lower() == "true"
+def _feed_before(unread: _Unread, version: int) -> bool:
+    """Whether changes were recorded just before a version: as the log's newest setting says, as far as it reaches."""
+    for number in reversed([v for v in unread.commits if v < version][-_MOST_COMMITS:]):
+        setting = _feed_setting(unread.actions(number))
+        if setting is not None:
+            return setting
     return True  # it can't be known
+
+
+def _feed_setting(actions: list[dict[str, Any]]) -> bool | None:
+    """What a commit sets of the change feed, None where it sets nothing."""
+    for action in actions:
+        if "metaData" in action:
+            setting = action["metaData"].get("configuration", {}).get("delta.enableChangeDataFeed", "false")
+            return str(setting).lower() == "true"
+    return None
 
 
 def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:

@@ -8,9 +8,8 @@ from typing import Any
 from headwater.checkpoints.conditions import SourceAgedOut, SourceReplaced
 from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
-from headwater.checkpoints.source_checks import last_offsets
+from headwater.checkpoints.source_checks import last_offsets, offset_of
 from headwater.definitions.source import SourceKind
-from headwater.errors import CheckpointUnreadable
 
 _ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
@@ -21,10 +20,7 @@ def messages_are_gone(start: FlowStart) -> Iterator[Damage]:
     for index, source in enumerate(start.sources or ()):
         if source.kind is not SourceKind.KAFKA or source.topics is None or offsets is None:
             continue
-        try:
-            position = offsets.source(index)
-        except CheckpointUnreadable:
-            continue
+        position = offset_of(start, offsets, index)
         if isinstance(position, dict):
             yield from _of_topics(start, source, position)
 

@@ -38,6 +38,23 @@ def last_offsets(start: FlowStart) -> BatchOffsets | None:
         return None
 
 
+def offset_of(start: FlowStart, offsets: BatchOffsets, index: int) -> Any:
+    """Where a source stands; None where it has not begun, or it can't be told which line of the offset log is its.
+
+    A query that reads one source twice has two lines for it. Those of Delta tables are then found by the table's id.
+    """
+    sources = start.sources or ()
+    try:
+        if len(offsets.sources) == len(sources):
+            return offsets.source(index)
+        known = table_id(table) if (table := sources[index].table) is not None else None
+        found = [offsets.source(line) for line in range(len(offsets.sources))]
+    except CheckpointUnreadable:
+        return None  # another check tells
+    same = [o for o in found if known is not None and isinstance(o, dict) and o.get("reservoirId") == known]
+    return min(same, key=lambda offset: int(offset["reservoirVersion"]), default=None)
+
+
 def sources_were_changed(start: FlowStart) -> Iterator[Damage]:
     """Positions are kept by number: with sources swapped, each would be read from the other's position."""
     offsets = last_offsets(start)
@@ -45,14 +62,18 @@ def sources_were_changed(start: FlowStart) -> Iterator[Damage]:
         return
     before = [_label(entry) for entry in start.state.sources]
     now = [_label(source_identity_name(source)) for source in start.sources]
-    counted = len(offsets.sources) != len(start.sources)
+    # The offset log has a line more for each time that a query reads a source again: its length proves nothing.
+    counted = bool(before) and len(before) != len(now)
     moved = bool(before) and sorted(before) == sorted(now) and before != now
     if counted or moved:
+        how = (
+            f"{len(now)} streams, and {len(before)} before"
+            if counted
+            else "its sources in another order than before, and their positions are kept by number"
+        )
         yield Damage(
             SourcesChanged(
-                f"{start.flow!r} reads {len(start.sources)} streams, and its checkpoint has the positions of "
-                f"{len(offsets.sources)}." if counted else
-                f"{start.flow!r} reads its sources in another order than before, and their positions are kept by number.",
+                f"{start.flow!r} reads {how}.",
                 where=offsets.file,
                 remedy="Put the sources back in their order; or give each new source a flow of its own (dp.append_flow); "
                 f"or fill the table anew: --full-refresh {start.dataset}",

@@ -10,6 +10,7 @@ from typing import Any
 from headwater.checkpoints.damage import Repair
 from headwater.checkpoints.flow_start import Positions, StreamSource
 from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.source_checks import last_offsets
 from headwater.checkpoints.table_history import head_version, table_id
 from headwater.definitions.source import SourceKind
 from headwater.doctor.flow_case import FlowCase
@@ -44,6 +45,12 @@ def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
             remedy="Restore a snapshot, rewind, or begin at the start.",
         )
     position, files = _position(case, options)
+    known = last_offsets(case.start)
+    if known is not None and len(known.sources) != len(position):
+        raise RepairNotPossible(
+            f"{case.flow.name!r} reads a source more than once: its checkpoint has {len(known.sources)} positions.",
+            remedy="Begin at the start, restore a snapshot, or rewind.",
+        )
     lost, doubled = _cost(case, position)
     return RepairPlan(
         Repair.NEW_EPOCH,
@@ -65,6 +72,9 @@ def _from_start(case: FlowCase) -> RepairPlan:
     known = f"up to {written} rows: all that the live epoch wrote, as far as the sources still hold them"
     there = case.start.sink_id is not None
     position = _oldest(case)
+    offsets = last_offsets(case.start)
+    if position is not None and offsets is not None and len(offsets.sources) != len(position):
+        position = None
     where = "the beginning of its sources"
     if position is not None:
         where = "; ".join(text or "the beginning" for text in position)

@@ -102,3 +102,13 @@ def test_sources_in_another_order(tmp_path: Path):
     assert conditions("b", "a") == ["SOURCES_CHANGED"]
     assert conditions("a", "c") == []
     assert conditions("a") == ["SOURCES_CHANGED"]
+
+
+def test_a_source_that_is_read_twice(tmp_path: Path):
+    """It has two lines in the offset log, and is one source: no finding, and no line is taken for another source's."""
+    broker = Broker(ends={("t", 0): (0, 5)})
+    found = start(tmp_path, broker, FlowState(sources=({"kind": "kafka", "name": "t"},)))
+    file = found.folder / "offsets" / "0"
+    file.write_text(file.read_text() + '\n{"t":{"0":10}}')
+    assert not list(sources_were_changed(found))
+    assert not list(messages_are_gone(found))
