@@ -62,18 +62,19 @@ class _Unread:
     def checkpoints(self) -> list[int]:
         return sorted({int(n[:20]) for n in self.names if n[:20].isdigit() and ".checkpoint" in n})
 
-    def reads(self) -> list[int]:
-        """The versions that are to be read as commits, of those that are there."""
+    def commits_ahead(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """The commits that are to be read, of those that are there; bounded, so that a start is not held up."""
         first = self.version + (1 if self.first_read else 0)
-        return [version for version in self.commits if version >= first][:_MOST_COMMITS]
+        size = 0
+        for version in [number for number in self.commits if number >= first][:_MOST_COMMITS]:
+            size += (self.table / "_delta_log" / f"{version:020d}.json").stat().st_size
+            if size > _MOST_BYTES:
+                return
+            yield version, self.actions(version)
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         path = self.table / "_delta_log" / f"{version:020d}.json"
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-    def size(self, version: int) -> int:
-        """The bytes of a commit's file."""
-        return (self.table / "_delta_log" / f"{version:020d}.json").stat().st_size
 
     @property
     def skip(self) -> int:
@@ -173,25 +174,28 @@ def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
 
 
 def _rows(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    changes = unread.source.on("readChangeFeed") or unread.source.on("readChangeData")
-    gone: list[str] = []
-    looked = size = 0
+    if unread.source.on("readChangeFeed") or unread.source.on("readChangeData"):
+        yield from _without_feed(start, unread)
+    else:
+        yield from _changed_or_gone(start, unread)
+
+
+def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
     feed: bool | None = None
-    for version in unread.reads():
-        size += unread.size(version)
-        if size > _MOST_BYTES:
-            break
-        actions = unread.actions(version)
-        adds = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
-        removes = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
-        if changes:
-            setting = _feed_setting(actions)
-            if setting is not None or feed is None:
-                feed = setting if setting is not None else _feed_before(unread, version)
-            if (adds or removes) and not feed:
-                yield _no_feed(start, unread, version)
-                return
-            continue
+    for version, actions in unread.commits_ahead():
+        setting = _feed_setting(actions)
+        if setting is not None or feed is None:
+            feed = setting if setting is not None else _feed_before(unread, version)
+        if not feed and any(_data(actions, kind) for kind in ("add", "remove")):
+            yield _no_feed(start, unread, version)
+            return
+
+
+def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+    gone: list[str] = []
+    looked = 0
+    for version, actions in unread.commits_ahead():
+        adds, removes = _data(actions, "add"), _data(actions, "remove")
         if removes and unread.source.on("skipChangeCommits"):
             continue
         if removes and _refused(unread.source, adds=bool(adds)):
@@ -212,6 +216,11 @@ def _rows(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
             tuple(gone[:10]),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
         )
+
+
+def _data(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """The actions of a kind that change rows; optimize only moves them."""
+    return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]
 
 
 def _refused(source: StreamSource, *, adds: bool) -> bool:
