@@ -409,6 +409,13 @@ class FlowInterrupted(UpdateFailed):
     transient = True
 
 
+class StorageFailed(UpdateFailed):
+    """Storage can't be written to: it is full, read-only, or not ours."""
+
+    condition = "STORAGE_FAILED"
+    transient = True
+
+
 class EventLogNotWritten(UpdateFailed):
     """Records of the event log could not be written."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ from headwater.checkpoints.lease import update_lease
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairPlan
 from headwater.doctor.snapshots import Snapshot, take_snapshot
+from headwater.errors import StorageFailed
 from headwater.event_log.writer import EventLogWriter
 
 
@@ -30,9 +33,21 @@ class Surgery:
         }
 
 
+@contextmanager
+def _storage(case: FlowCase) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"Storage can't be written to: {error.strerror or error}.",
+            where=error.filename or case.project.state_folder,
+            remedy="Make room, or give the right to write, and call the same again. What was live before is live still.",
+        ) from None
+
+
 def snapshot_flow(case: FlowCase, *, reason: str) -> Snapshot | None:
     """Copy a flow's live checkpoint, under the lease; raises UpdateInProgress where an update runs."""
-    with update_lease(case.project.state_folder, f"snapshot-{uuid.uuid4()}"):
+    with _storage(case), update_lease(case.project.state_folder, f"snapshot-{uuid.uuid4()}"):
         return take_snapshot(case.project.state_folder, case.start.checkpoint, reason=reason)
 
 
@@ -41,10 +56,11 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
 
     Raises:
         UpdateInProgress: where an update, or another repair, holds the lease; nothing was changed.
+        StorageFailed: where storage can't be written to; what was live before is live still.
     """
     project = case.project
     repair_id = str(uuid.uuid4())
-    with update_lease(project.state_folder, f"repair-{repair_id}"):
+    with _storage(case), update_lease(project.state_folder, f"repair-{repair_id}"):
         snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"before {plan.action}")
         before = case.epoch
         done = plan.carry_out()
