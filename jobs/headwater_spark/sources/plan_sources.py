@@ -20,10 +20,11 @@ FORMAT_OPTION = f"{MARK}format"
 OVERWRITES_OPTION = f"{MARK}allowoverwrites"
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
-# What looking for news needs; nothing else of the options is kept, so no secret is.
+# What looking for news and the checks before a start need; nothing else of the options is kept, so no secret is.
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
+    "ignoredeletes", "ignorechanges", "failondataloss",
 }  # fmt: skip
 # Options of other sources may have these names as well.
 _KEPT_OF_KINESIS = {
@@ -34,6 +35,7 @@ _SPELLING = {
     "recursivefilelookup": "recursiveFileLookup", "readchangefeed": "readChangeFeed",
     "startingversion": "startingVersion", "startingtimestamp": "startingTimestamp",
     "skipchangecommits": "skipChangeCommits", "maxfileage": "maxFileAge",
+    "ignoredeletes": "ignoreDeletes", "ignorechanges": "ignoreChanges", "failondataloss": "failOnDataLoss",
     OVERWRITES_OPTION: "allowOverwrites", f"{MARK}modifiedafter": "modifiedAfter", f"{MARK}modifiedbefore": "modifiedBefore",
 }  # fmt: skip
 
