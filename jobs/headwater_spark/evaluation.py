@@ -41,6 +41,7 @@ from headwater_spark.replaced_slice import in_slice
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.sinks import check_sink_rows
 from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
+from headwater_spark.sources.plan_sources import DELTA_OPTIONS
 from headwater_spark.sources.rescued_columns import ALLOWING, OPTION, with_rescued_column
 from headwater_spark.sources.source_schemas import streaming_leaves
 from headwater_spark.stream_operations import check_stream
@@ -144,6 +145,8 @@ class Evaluation:
             DataStreamReader(self.session)
             .schema(schema)
             .format("parquet")
+            # Parquet knows none of these; the manifest takes them from the plan.
+            .options(**{k: v for k, v in reader.options_spelled.items() if k.lower() in DELTA_OPTIONS})
             .load(self._stub("stream", dataset))
         )
 

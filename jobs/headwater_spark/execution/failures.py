@@ -19,7 +19,7 @@ from headwater_spark.loader.source_errors import describe, user_location
 _TRANSIENT = re.compile(
     r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"
     r"|ExecutorLost|SparkOutOfMemory|BrokerNotAvailable|DisconnectException|LEADER_NOT_AVAILABLE"
-    r"|DELTA_CONCURRENT|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
+    r"|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
 )
 
 _RAISED = re.compile(

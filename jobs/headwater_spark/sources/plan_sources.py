@@ -26,6 +26,18 @@ _KEPT = {
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
     "ignoredeletes", "ignorechanges", "failondataloss",
 }  # fmt: skip
+# Of those, what a stream from a Delta table may have.
+DELTA_OPTIONS = frozenset(
+    {
+        "readchangefeed",
+        "skipchangecommits",
+        "ignoredeletes",
+        "ignorechanges",
+        "failondataloss",
+        "startingversion",
+        "startingtimestamp",
+    }
+)
 # Options of other sources may have these names as well.
 _KEPT_OF_KINESIS = {
     "streamname": "streamName", "region": "region", "endpoint": "endpoint", f"{MARK}credentials": f"{MARK}credentials",
