@@ -74,6 +74,9 @@ def _reasons(context: UpdateContext, dataset: Dataset, flow: Flow, error: Except
     """What was changed so that another start can succeed; nothing where the error is of another kind."""
     cloud = context.pipeline.evaluation.cloud
     text = "\n".join(cause_messages(error))
+    if "DELTA_METADATA_CHANGED" in text:
+        # Nothing was committed: the batch is planned, and comes again.
+        return ["another flow changed the columns of the table at the same moment"]
     if _MOVED.search(text):
         return ["the columns of a source changed while it ran"]
     if not cloud.reads_of(flow.name):
