@@ -2,51 +2,67 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import SourceUnreachable
 from headwater.metrics.kafka_offsets import BrokerTopics, Partition
 
-_TIMEOUT_SECONDS = 3.0
+# A start must not be held up by a broker that asks for a login we have not got.
+_TIMEOUT_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
 class BrokerFacts:
-    """Answers of the broker at ``servers``; empty where it can't be asked (that is for others to tell).
+    """Answers of a broker; empty where it can't be asked (that is for others to tell), and then not asked again.
 
-    ``login``: gives the settings of the client by which it logs in.
+    Args:
+        servers: the broker's addresses.
+        login: gives the settings of the client by which it logs in.
     """
 
-    servers: str
-    login: Callable[[], Mapping[str, str]] = dict
+    def __init__(self, servers: str, login: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._servers = servers
+        self._login = login
+        self._silent = False
 
     def ids(self, names: Sequence[str]) -> dict[str, str]:
         """The id that the broker gave each topic when it was made; old brokers give none."""
         from confluent_kafka import KafkaException, TopicCollection
         from confluent_kafka.admin import AdminClient
 
-        try:
-            admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, **self.login()})
-            asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_TIMEOUT_SECONDS)
-        except (KafkaException, SourceUnreachable, ValueError):
+        if self._silent:
             return {}
-        return {name: found for name, answer in asked.items() if (found := _id(answer)) is not None}
+        begun = time.monotonic()
+        try:
+            admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 0, **self._login()})
+            asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_TIMEOUT_SECONDS)
+            found = {name: _id(answer) for name, answer in asked.items()}
+        except (KafkaException, SourceUnreachable, ValueError):
+            self._silent = True
+            return {}
+        self._silent = not any(found.values()) and time.monotonic() - begun >= _TIMEOUT_SECONDS
+        return {name: identity for name, identity in found.items() if identity is not None}
 
     def bounds(self, places: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
         """The first kept and the next offset of each partition that is there."""
         found: dict[Partition, tuple[int, int]] = {}
+        if self._silent:
+            return found
         try:
-            login = self.login()
+            login = self._login()
         except SourceUnreachable:
             return found
-        with BrokerTopics(self.servers, login=login, timeout=_TIMEOUT_SECONDS) as topics:
+        ends = time.monotonic() + _TIMEOUT_SECONDS
+        with BrokerTopics(self._servers, login=login, timeout=_TIMEOUT_SECONDS) as topics:
             for place in places:
                 try:
                     found[place] = topics.bounds(place)
                 except SourceUnreachable:
-                    continue
+                    # A partition that is gone is told at once; a broker that is silent takes all the time.
+                    if time.monotonic() >= ends:
+                        self._silent = True
+                        break
         return found
 
 
