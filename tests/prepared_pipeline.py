@@ -160,6 +160,7 @@ def lose(*paths: str) -> Damage:
                 shutil.rmtree(target)
             else:
                 target.unlink()
+                target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
 
     return damage
 

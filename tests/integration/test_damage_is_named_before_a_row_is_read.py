@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put
 
 from headwater.checkpoints.delta_source_checks import delta_sources
-from headwater.checkpoints.preflight import examine
+from headwater.checkpoints.preflight import check_start, examine
 from headwater.checkpoints.state_checks import plan_was_changed
 
 ANOTHER_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
@@ -59,6 +59,16 @@ def test_of_checkpoints(done: Prepared, flow: str, damage: Damage, condition: st
     assert done.conditions(flow)[:1] == [(condition, mended)]
     others = [name for name in FLOWS if name != flow]
     assert [done.conditions(name) for name in others] == [[], []]
+
+
+def test_of_a_checksum_that_is_left(done: Prepared):
+    """Where a mark is gone and its checksum is not, Spark could not write it again: the next start takes it away."""
+    folder = done.folder("silver")
+    (folder / "commits" / "2").unlink()
+    assert done.conditions("silver") == [("COMMITS_DAMAGED", True)]
+    ((_, told),) = check_start(done.flow_case("silver").start)
+    assert ".2.crc" in told
+    assert done.conditions("silver") == []
 
 
 def test_of_state_by_its_checksums(done: Prepared):

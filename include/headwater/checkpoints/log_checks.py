@@ -118,6 +118,35 @@ def offsets_are_missing(start: FlowStart) -> Iterator[Damage]:
         yield from _entry_before(start, planned[-1] - 1, "is gone", OffsetsLost)
 
 
+def checksums_are_left(start: FlowStart) -> Iterator[Damage]:
+    """Spark can't write an entry where the checksum of one that is gone lies in its way."""
+    folders = [start.folder / name for name in ("offsets", "commits")]
+    left = [
+        file
+        for folder in folders
+        for file in (sorted(folder.glob(".*.crc")) if folder.is_dir() else ())
+        if file.name[1:-4].isdigit() and not (folder / file.name[1:-4]).exists()
+    ]
+    if not left:
+        return
+
+    def mend() -> str:
+        for file in left:
+            file.unlink(missing_ok=True)
+        return f"checksums of entries that are gone were removed: {', '.join(file.name for file in left)}"
+
+    yield Damage(
+        CommitsDamaged(
+            f"In the logs of {start.flow!r} lie checksums of entries that are gone; Spark could not write those again.",
+            where=left[0],
+            remedy="The next start makes it good.",
+        ),
+        tuple(str(file) for file in left[:10]),
+        (Repair.MEND,),
+        mend,
+    )
+
+
 def _too_new(start: FlowStart, batch: int) -> Damage:
     file = start.folder / "offsets" / str(batch)
     return Damage(

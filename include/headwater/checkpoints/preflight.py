@@ -9,6 +9,7 @@ from headwater.checkpoints.delta_source_checks import delta_sources, table_is_go
 from headwater.checkpoints.flow_start import FlowStart
 from headwater.checkpoints.kafka_checks import messages_are_gone
 from headwater.checkpoints.log_checks import (
+    checksums_are_left,
     last_mark_is_damaged,
     metadata_was_lost,
     offsets_are_damaged,
@@ -51,6 +52,7 @@ CHECKS: tuple[Check, ...] = (
     table_is_gone,
     delta_sources,
     messages_are_gone,
+    checksums_are_left,
 )
 # A flow that runs once has no checkpoint of Spark's.
 CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropped, table_was_recreated)
