@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put
+from tests.prepared_pipeline import FLOWS, Damage, Prepared, both, cut, empty, flip, lose, put
 
 from headwater.checkpoints.lease import update_lease
 
@@ -35,6 +35,11 @@ MENDED: list[dict[str, tuple[Damage, str]]] = [
         "bronze": (lose("offsets/{before}"), "OFFSETS_LOST"),
         "silver": (lose("offsets/{last}"), "OFFSETS_LOST"),
         "running": (lose("offsets/{last}"), "OFFSETS_LOST"),
+    },
+    {
+        "bronze": (put("offsets/{next}", ""), "OFFSETS_DAMAGED"),
+        "silver": (both(cut("offsets/{last}"), lose("commits/{last}")), "OFFSETS_DAMAGED"),
+        "running": (lose("offsets/{before}"), "OFFSETS_LOST"),
     },
 ]
 
