@@ -28,6 +28,7 @@ VERBS = {
     "checkpoints",
     "repair",
     "drop",
+    "quarantine",
     "--help",
 }
 

@@ -50,7 +50,7 @@ def last_committed_batch(checkpoint: Path) -> int | None:
 
 def last_planned_batch(checkpoint: Path) -> int | None:
     """The last batch that was begun, done or not, or None."""
-    return max(_numbers(checkpoint / "offsets"), default=None)
+    return max(numbered(checkpoint / "offsets"), default=None)
 
 
 def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
