@@ -116,6 +116,16 @@ def test_a_replay_runs_the_code_of_today(pipeline):
     assert [action["replayed"] for action in actions(case, "REPLAY_QUARANTINE")] == [1, 0, 0]
 
 
+def test_rows_are_corrected_by_hand(pipeline):
+    """An expression corrects a column of the kept row, which is judged again; unknown columns are refused."""
+    case = landed(pipeline)
+    chosen = next(row["id"] for row in ran(case, "show", "orders")[1]["rows"] if row["row"]["amount"] == 9)
+    assert ran(case, "replay", "orders", "--set", "nope=1")[0] == 2
+    code, answer = ran(case, "replay", "orders", "--id", chosen, "--set", "id=amount * 10")
+    assert (code, answer["flows"][0]["method"], answer["flows"][0]["replayed"]) == (0, "row", 1)
+    assert case.rows("orders") == [("mon", 1, 5), ("mon", 90, 9)]
+
+
 def test_a_replay_that_is_killed(pipeline, monkeypatch):
     """Before or after the table's commit: the next replay settles what was marked, and no row is there twice."""
     case = landed(pipeline)
