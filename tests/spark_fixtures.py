@@ -13,6 +13,9 @@ from tests.pipeline_case import SPARK, PipelineCase
 
 from headwater_spark.session import start_session
 
+# Hundreds of updates run in one JVM here: at the default of 1 GB it comes to spend its time on collecting garbage.
+ROOMY = {"spark.driver.memory": "3g", "spark.sql.ui.retainedExecutions": "50"}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
@@ -20,7 +23,7 @@ def spark() -> Iterator[SparkSession]:
     # A data source in Python sees the environment in which the JVM was started: keys for the emulator of Kinesis.
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "test")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "test")
-    session = start_session("tests", SPARK)
+    session = start_session("tests", {**SPARK, **ROOMY})
     yield session
     session.stop()
 

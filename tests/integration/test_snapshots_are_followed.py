@@ -226,7 +226,7 @@ def events():
 """
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("flow", "condition", "what"),
     [
