@@ -14,6 +14,7 @@ from typing import Any
 
 # The supervisor of a task kills it five seconds after it was asked to end.
 _GRACE_SECONDS = 4.0
+_LAST_WORDS_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -83,6 +84,22 @@ class Driver:
         end = time.monotonic() + _GRACE_SECONDS
         while asked and time.monotonic() < end:
             if self._process.poll() is not None:
+                return
+            time.sleep(0.1)
+        _kill_session(self._process.pid)
+
+    def wait_for_last_words(self) -> None:
+        """Wait until nothing of a driver whose JVM has ended runs on; what does after a time is killed.
+
+        The Python process outlives a killed JVM for a moment, in which it writes how its update ended.
+        """
+        if self._process is None:
+            return
+        end = time.monotonic() + _LAST_WORDS_SECONDS
+        while time.monotonic() < end:
+            try:
+                os.killpg(self._process.pid, 0)
+            except ProcessLookupError:
                 return
             time.sleep(0.1)
         _kill_session(self._process.pid)

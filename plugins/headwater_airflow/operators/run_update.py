@@ -151,6 +151,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         try:
             super().execute(context)
         except AirflowException as error:
+            driver.wait_for_last_words()
             self._raise_failure(self._failure(project, request, driver), project, request, last, error)
         finally:
             # The task ended by an error of its own (a timeout): a driver left alone would hold the pipeline.

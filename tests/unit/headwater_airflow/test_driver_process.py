@@ -180,3 +180,26 @@ def test_the_report_is_caught_and_the_rest_is_logged(tmp_path):
     assert logged == ['{"batch": 1}\n', "hello\n", "{no json\n"]
     assert (started["application"], started["start_new_session"]) == ("job.py", True)
     assert started["cwd"] == str(tmp_path)
+
+
+LINGERING = """
+import pathlib, sys, time
+print("ready", flush=True)
+time.sleep(1)
+pathlib.Path("last_words").write_text("how it ended")
+"""
+
+
+def test_last_words_of_a_driver_whose_jvm_is_gone(tmp_path: Path):
+    """The Python process may say how it ended before anybody writes that for it."""
+    hook = Hook(LINGERING)
+    driver = Driver(hook, tmp_path)
+    thread = threading.Thread(target=hook.submit, args=("",))
+    thread.start()
+    assert hook.ready.wait(20)
+    os.kill(hook._submit_sp.pid, signal.SIGKILL)
+    hook._submit_sp.wait()
+    driver.wait_for_last_words()
+    assert (tmp_path / "last_words").read_text() == "how it ended"
+    thread.join(20)
+    assert not thread.is_alive()
