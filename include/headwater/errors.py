@@ -27,6 +27,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
     │   └── NullSequence, NullKey, DuplicateKey, SnapshotOutOfOrder
     ├── RowsNotConserved             rows of a batch are not accounted for
     ├── FlowInterrupted              transient: a retry may help
+    ├── LeaseUnreachable             transient: the store of the lease could not be asked
     ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
 """
@@ -275,7 +276,7 @@ class UpdateInProgress(RefusedForSafety):
 
 
 class LeaseLost(RefusedForSafety):
-    """The file that an update holds its lease by was removed or replaced: another one may be writing."""
+    """The lease of an update was removed, taken, or could not be renewed: another one may be writing."""
 
     condition = "LEASE_LOST"
     transient = True
@@ -406,6 +407,13 @@ class FlowInterrupted(UpdateFailed):
     """A flow failed for a reason outside the definition (a broker away, a lost executor)."""
 
     condition = "FLOW_INTERRUPTED"
+    transient = True
+
+
+class LeaseUnreachable(UpdateFailed):
+    """The object store that the lease lies on can't be asked, or does not let us."""
+
+    condition = "LEASE_UNREACHABLE"
     transient = True
 
 

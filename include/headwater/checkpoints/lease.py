@@ -1,28 +1,65 @@
-"""One update of a pipeline at a time: a lock of the operating system, which ends with its holder, however that ends."""
+"""One update of a pipeline at a time: a lock of the operating system, which ends with its holder, however that ends.
+
+Where machines share no file system with working locks, ``store_lease`` adds one on an object store.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from headwater.errors import LeaseLost, UpdateInProgress
 
 
-@dataclass(frozen=True)
-class Lease:
-    """The right to write, as long as the file is the one that was locked and says so.
+class Lease(Protocol):
+    """The right to write. ``token`` grows with each holder."""
 
-    ``token`` grows with each holder. No clock decides who holds it.
-    """
+    @property
+    def token(self) -> int: ...  # noqa: D102
+
+    def check(self) -> None:
+        """Raise LeaseLost where another one may hold it."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lease, as others are told. ``lock``: names the file that it has locked beside, if it has."""
+
+    update_id: str
+    token: int = 0
+    host: str = field(default_factory=socket.gethostname)
+    process: int = field(default_factory=os.getpid)
+    since: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    lock: tuple[str, int, int] | None = None
+
+    def with_token(self, token: int) -> Holder:
+        """The same one with another token."""
+        return replace(self, token=token)
+
+    def text(self, **more: bool) -> str:
+        """What is written into the lease."""
+        told = {key: value for key, value in asdict(self).items() if value is not None}
+        return json.dumps({**told, **more})
+
+    def wrote(self, text: str) -> bool:
+        """Whether it is this holder that wrote a text."""
+        told = holder_of(text)
+        return (told.get("update_id"), told.get("token")) == (self.update_id, self.token)
+
+
+@dataclass(frozen=True)
+class FileLease:
+    """The right to write, as long as the file is the one that was locked and says so. No clock decides who holds it."""
 
     path: Path
     token: int
@@ -32,10 +69,10 @@ class Lease:
         """Raise LeaseLost where another one may hold it: the file was removed, replaced, or written by another holder."""
         try:
             now = self.path.stat()
-            holder = _holder(self.path.read_text(encoding="utf-8"))
+            told = holder_of(self.path.read_text(encoding="utf-8"))
         except OSError:
-            now, holder = None, {}
-        if now is None or (now.st_dev, now.st_ino) != self._file or holder.get("token") != self.token:
+            now, told = None, {}
+        if now is None or (now.st_dev, now.st_ino) != self._file or told.get("token") != self.token:
             raise LeaseLost(
                 "The lease of this update was taken from it: its file was removed or replaced while it ran.",
                 where=self.path,
@@ -45,7 +82,9 @@ class Lease:
 
 
 @contextmanager
-def update_lease(state_folder: Path, update_id: str, *, wait: timedelta = timedelta(0)) -> Iterator[Lease]:
+def update_lease(
+    state_folder: Path, update_id: str, *, wait: timedelta = timedelta(0)
+) -> Iterator[FileLease]:
     """Hold the pipeline's lease inside the block.
 
     Args:
@@ -67,18 +106,11 @@ def update_lease(state_folder: Path, update_id: str, *, wait: timedelta = timede
             if not _is_at(path, identity):
                 continue
             stream.seek(0)
-            token = int(_holder(stream.read()).get("token") or 0) + 1
-            holder = {
-                "update_id": update_id,
-                "host": socket.gethostname(),
-                "process": os.getpid(),
-                "since": datetime.now(UTC).isoformat(timespec="seconds"),
-                "token": token,
-            }
+            token = int(holder_of(stream.read()).get("token") or 0) + 1
             stream.truncate(0)
-            stream.write(json.dumps(holder))
+            stream.write(Holder(update_id, token).text())
             stream.flush()
-            yield Lease(path, token, (identity.st_dev, identity.st_ino))
+            yield FileLease(path, token, (identity.st_dev, identity.st_ino))
             return
 
 
@@ -89,11 +121,7 @@ def _lock(stream: TextIO, ends: float, path: Path) -> None:
         except BlockingIOError:
             if time.monotonic() >= ends:
                 stream.seek(0)
-                raise UpdateInProgress(
-                    f"Another update of this pipeline is running: {stream.read().strip() or 'just starting'}.",
-                    where=path,
-                    remedy="Wait until it has ended; two at once would write the same checkpoints.",
-                ) from None
+                raise in_progress(stream.read(), path) from None
             time.sleep(0.5)
         else:
             return
@@ -107,9 +135,23 @@ def _is_at(path: Path, identity: os.stat_result) -> bool:
     return (now.st_dev, now.st_ino) == (identity.st_dev, identity.st_ino)
 
 
-def _holder(text: str) -> dict[str, Any]:
+def holder_of(text: str) -> dict[str, Any]:
+    """What a lease says of its holder; nothing where it can't be read."""
     try:
         value = json.loads(text or "{}")
     except json.JSONDecodeError:
         return {}  # its writer died in the middle
     return value if isinstance(value, dict) else {}
+
+
+def in_progress(told: str, where: object, *, dead_in: timedelta | None = None) -> UpdateInProgress:
+    """The refusal of who comes second. ``told``: the lease's text; ``dead_in``: when a holder that died is known to have."""
+    remedy = "Wait until it has ended; two at once would write the same checkpoints."
+    if dead_in is not None:
+        seconds = max(1, math.ceil(dead_in.total_seconds()))
+        remedy += f" If its process was killed, the lease is free in {seconds} s at most."
+    return UpdateInProgress(
+        f"Another update of this pipeline is running: {told.strip() or 'just starting'}.",
+        where=where,
+        remedy=remedy,
+    )

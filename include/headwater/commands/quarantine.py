@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.lease import update_lease
 from headwater.commands.printing import print_json, print_table
 from headwater.commands.quarantine_arguments import row_filter
 from headwater.commands.run import become_program
@@ -101,7 +100,7 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
         raise UsageError("Say which rows.", remedy="Give --id, --rule or --flow, or --all for all held rows.")
     action_id = str(uuid.uuid4())
     # An update that runs might put rows anew that are marked here.
-    with update_lease(project.state_folder, action_id):
+    with project.lease(action_id):
         count = discard(path, chosen, parsed.reason)
         with EventLogWriter(
             project.state_folder, project.pipeline_id, project.spec.name, action_id

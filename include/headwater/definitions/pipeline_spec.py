@@ -180,6 +180,14 @@ class PipelineSpec(_Strict):
     lint: LintSpec = LintSpec()
     brokers: dict[str, BrokerLogin] = Field(default_factory=dict)
     event_log: EventLogSpec = EventLogSpec()
+    lease: str | None = None
+
+    @field_validator("lease")
+    @classmethod
+    def _known_store(cls, place: str | None) -> str | None:
+        if place is not None and re.match(r"^s3://[A-Za-z0-9][A-Za-z0-9.-]+(/|$)", place) is None:
+            raise ValueError("write s3://bucket/folder; leases can lie in no other store")
+        return place
 
     @model_validator(mode="before")
     @classmethod

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.checkpoints.lease import update_lease
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
@@ -76,7 +75,7 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
     """Carry plans out, under the lease, and record them; raises UpdateInProgress where an update runs."""
     drop_id = str(uuid.uuid4())
     with (
-        update_lease(project.state_folder, f"drop-{drop_id}"),
+        project.lease(f"drop-{drop_id}"),
         EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
     ):
         for plan in plans:

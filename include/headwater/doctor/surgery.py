@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.checkpoints.lease import update_lease
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairPlan
 from headwater.doctor.snapshots import Snapshot, take_snapshot
@@ -47,7 +46,7 @@ def _storage(case: FlowCase) -> Iterator[None]:
 
 def snapshot_flow(case: FlowCase, *, reason: str) -> Snapshot | None:
     """Copy a flow's live checkpoint, under the lease; raises UpdateInProgress where an update runs."""
-    with _storage(case), update_lease(case.project.state_folder, f"snapshot-{uuid.uuid4()}"):
+    with _storage(case), case.project.lease(f"snapshot-{uuid.uuid4()}"):
         return take_snapshot(case.project.state_folder, case.start.checkpoint, reason=reason)
 
 
@@ -60,7 +59,7 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
     """
     project = case.project
     repair_id = str(uuid.uuid4())
-    with _storage(case), update_lease(project.state_folder, f"repair-{repair_id}"):
+    with _storage(case), project.lease(f"repair-{repair_id}"):
         snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"before {plan.action}")
         before = case.epoch
         done = plan.carry_out()

@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from headwater.checkpoints.conditional_store import S3Object
+from headwater.checkpoints.lease import Holder, Lease, update_lease
+from headwater.checkpoints.store_lease import lock_identity, store_lease
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 
 # Keys of the spec that no row depends on.
-_NOT_DATA = ("airflow", "lint", "brokers", "event_log")
+_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease")
 SOURCE_SUFFIXES = (".py", ".ipynb")
 
 
@@ -47,6 +52,28 @@ class PipelineProject:
     def configuration(self) -> dict[str, str]:
         """``configuration`` of the spec, with the parameters of this run on top."""
         return {**self.spec.configuration, **self.parameters}
+
+    @contextmanager
+    def lease(self, holder: str, *, wait: timedelta = timedelta(0)) -> Iterator[Lease]:
+        """Hold the right to write this pipeline's checkpoints and tables inside the block.
+
+        Args:
+            holder: an id that others are told.
+            wait: how long to wait for another holder to end.
+
+        Raises:
+            UpdateInProgress: where another one holds it, naming that one.
+            LeaseUnreachable: where the spec's ``lease`` can't be asked.
+        """
+        place = self.spec.lease
+        store = S3Object.of(f"{place.rstrip('/')}/{self.pipeline_id}/update.lease") if place else None
+        with update_lease(self.state_folder, holder, wait=wait) as local:
+            if store is None:
+                yield local
+                return
+            lock = lock_identity(local.path)
+            with store_lease(store, Holder(holder, lock=lock), wait=wait) as held:
+                yield held
 
     def source_files(self) -> list[Path]:
         """The files that the libraries name, in a stable order; raises InvalidSpec where one leaves the folder."""

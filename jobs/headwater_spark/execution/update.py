@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from headwater.checkpoints.layout import write_atomically
-from headwater.checkpoints.lease import Lease, update_lease
+from headwater.checkpoints.lease import Lease
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import EventLogNotWritten, HeadwaterError
 from headwater.event_log.dead_updates import close_dead_updates, close_update
@@ -223,7 +223,7 @@ def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> 
     # Who was sent by a scheduler waits its turn: tasks of one pipeline may come side by side, and a retry may meet
     # the driver that its predecessor left behind. Who typed the command hears at once.
     wait = timedelta(minutes=10) if request.request_id is not None else timedelta(0)
-    return update_lease(project.state_folder, update_id, wait=wait)
+    return project.lease(update_id, wait=wait)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headwater.checkpoints.lease import update_lease
 from headwater.checkpoints.table_history import table_exists
 from headwater.commands.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
@@ -115,7 +114,7 @@ def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext
     nothing.set_result({})
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        stack.enter_context(update_lease(project.state_folder, replay_id))
+        stack.enter_context(project.lease(replay_id))
         events = stack.enter_context(
             EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, replay_id)
         )
