@@ -28,6 +28,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
     ├── RowsNotConserved             rows of a batch are not accounted for
     ├── FlowInterrupted              transient: a retry may help
     ├── LeaseUnreachable             transient: the store of the lease could not be asked
+    ├── MaintenanceFailed            steps of maintenance failed, the others were done
     ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
 """
@@ -422,6 +423,12 @@ class StorageFailed(UpdateFailed):
 
     condition = "STORAGE_FAILED"
     transient = True
+
+
+class MaintenanceFailed(UpdateFailed):
+    """Steps of maintenance failed; the others were done, and no row is touched by any of them."""
+
+    condition = "MAINTENANCE_FAILED"
 
 
 class EventLogNotWritten(UpdateFailed):

@@ -1,4 +1,6 @@
-"""Two DAGs for every pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag("orders")`` holds it to its limits."""
+"""The DAGs of a pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag`` holds it to its limits,
+``PipelineMaintenanceDag`` tidies its tables and storage.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseNotifier
 
-from headwater_airflow.documentation import check_doc, pipeline_description, pipeline_doc
+from headwater_airflow.documentation import check_doc, maintenance_doc, pipeline_description, pipeline_doc
 from headwater_airflow.entities import PipelineTask, read_pipeline
-from headwater_airflow.rendering import render, render_checks
+from headwater_airflow.rendering import render, render_checks, render_maintenance
 from headwater_airflow.roots import pipeline_project
-from headwater_airflow.selection import selection_params
+from headwater_airflow.selection import maintenance_params, selection_params
 
 # Fixed: a date that moves would make a new version of every DAG each time it is parsed.
 _START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -75,6 +77,34 @@ class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not fo
         self.fileloc = _caller()
         with self:
             render_checks(task, notifiers)
+
+
+class PipelineMaintenanceDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+    """A DAG, ``<pipeline>_maintenance``, whose first task shows what is due in tables and storage, and whose second does it.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        settings: arguments of DAG, over those that come from ``pipeline.yml``.
+
+    Raises:
+        PipelineNotFound, InvalidSpec: if there is no such pipeline, or its ``pipeline.yml`` is wrong.
+
+    """
+
+    def __init__(self, pipeline: str, **settings: Any) -> None:
+        task = read_pipeline(pipeline, pipeline_project(pipeline))
+        tables = [dataset.dataset for dataset in task.datasets if dataset.is_table]
+        defaults = {
+            "description": f"Compaction, z-order, vacuum, log checkpoints and old epochs of {task.name}.",
+            "doc_md": maintenance_doc(task),
+            "schedule": task.airflow.maintenance_schedule,
+            "params": maintenance_params(tables),
+        }
+        dag_id = f"{task.pipeline_id}_maintenance"
+        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
+        self.fileloc = _caller()
+        with self:
+            render_maintenance(task)
 
 
 def common_settings(task: PipelineTask) -> dict[str, Any]:

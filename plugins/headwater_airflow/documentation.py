@@ -53,6 +53,15 @@ def check_doc(task: PipelineTask) -> str:
     )
 
 
+def maintenance_doc(task: PipelineTask) -> str:
+    """Return the maintenance DAG's documentation."""
+    return (
+        f"# Maintenance of {task.name}\n\n`plan` shows what is due, in its log; `maintain` does it, unless the run is a dry "
+        "run. No row changes, no stream and no reader of changes is woken, and vacuum leaves what any reader still has "
+        "before it. A table that fails does not stop the others."
+    )
+
+
 def _table(manifest: Manifest) -> str:
     rows = [
         f"| {entry.name} | {_kind(entry)} | {_reads(manifest, entry)} | {_cell(entry.comment)} |"

@@ -37,7 +37,7 @@ class DriverReport:
             found = json.loads(line)
         except json.JSONDecodeError:
             return False
-        if not isinstance(found, dict) or not ("error" in found or "flows" in found):
+        if not isinstance(found, dict) or not {"error", "flows", "steps"} & set(found):
             return False
         self.content = found
         return True

@@ -18,6 +18,7 @@ from headwater_airflow.operators.limit_checks import (
     RetentionCheckOperator,
     RulesCheckOperator,
 )
+from headwater_airflow.operators.run_maintenance import RunMaintenanceOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
 # A table that this run leaves out is skipped; those that read it are still looked at.
@@ -69,6 +70,15 @@ def render_checks(task: PipelineTask, notifiers: Sequence[BaseNotifier] = ()) ->
             RetentionCheckOperator(task_id="retention", max_percent=alerts.retention_percent, **common)
         )
     return checks
+
+
+def render_maintenance(task: PipelineTask) -> list[BaseOperator]:
+    """Make the operators of maintenance, within the DAG that is being built: the plan, then the work."""
+    settings = _submit_settings(task, task.airflow.priority_weight)
+    plan = RunMaintenanceOperator(task_id="plan", pipeline=task.pipeline, only_plan=True, **settings)
+    work = RunMaintenanceOperator(task_id="maintain", pipeline=task.pipeline, **settings)
+    work.set_upstream(plan)
+    return [plan, work]
 
 
 def _watchers(task: PipelineTask) -> list[BaseOperator]:

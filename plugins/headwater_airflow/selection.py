@@ -60,6 +60,29 @@ def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
     }
 
 
+def maintenance_params(tables: Sequence[str]) -> dict[str, Param]:
+    """The fields of the form of maintenance; ``tables`` are offered for choosing."""
+    span = {"type": ["null", "string"], "pattern": r"^\s*\\d+(\\.\\d+)?\\s*[A-Za-z]+\\s*$"}
+    return {
+        "dry_run": Param(
+            False, type="boolean", title="Dry run", description="Only show what is due, in the log of `plan`."
+        ),
+        "tables": selection_params(tables)["tables"],
+        "retention": Param(
+            None,
+            title="Keep removed files for",
+            description="`7 days`, `0 hours`; else what pipeline.yml or the table says. What a reader needs stays in any case.",
+            **span,
+        ),
+        "keep": Param(
+            None,
+            title="Keep old epochs and copies for",
+            description="`30 days`; else what pipeline.yml says.",
+            **span,
+        ),
+    }
+
+
 def read_selection(params: Mapping[str, Any], only: Sequence[str] = ()) -> Selection:
     """The selection in a run's parameters; ``only``: the tables of a task that runs no others.
 

@@ -10,7 +10,7 @@ from headwater.runtime.java import java_environment
 from headwater.runtime.submit import submit_conf
 from headwater_airflow.roots import home_folder
 
-APPLICATION = "jobs/run_update.py"
+UPDATE = "run_update.py"
 
 
 def spark_submit() -> str:
@@ -19,9 +19,9 @@ def spark_submit() -> str:
     return str(beside) if beside.exists() else "spark-submit"
 
 
-def application() -> str:
-    """The script that the driver runs."""
-    return str(home_folder() / APPLICATION)
+def application(name: str = UPDATE) -> str:
+    """The script below ``jobs/`` that the driver runs."""
+    return str(home_folder() / "jobs" / name)
 
 
 def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:

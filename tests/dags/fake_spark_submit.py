@@ -20,13 +20,24 @@ from headwater.event_log.details import FlowStatus, UpdateState
 
 def main() -> int:
     arguments = sys.argv[1:]
-    script = next(i for i, a in enumerate(arguments) if a.endswith("run_update.py"))
+    script = next(i for i, a in enumerate(arguments) if a.endswith(("run_update.py", "run_maintenance.py")))
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    for name in ("storage", "warehouse", "request-id", "attempt", "max-attempts", "tables", "full-refresh"):
+    for name in (
+        "storage",
+        "warehouse",
+        "request-id",
+        "attempt",
+        "max-attempts",
+        "tables",
+        "full-refresh",
+        "only",
+        "wait",
+    ):
         parser.add_argument(f"--{name}")
     parser.add_argument("--full-refresh-all", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--yes", action="store_true")
     given = parser.parse_args(arguments[script + 1 :])
     file = Path(os.environ["FAKE_DRIVER"])
     call = {
@@ -37,7 +48,7 @@ def main() -> int:
     }
     with file.with_suffix(".calls").open("a") as calls:
         calls.write(json.dumps(call, default=str) + "\n")
-    steps = json.loads(file.read_text())[int(given.attempt) - 1]
+    steps = json.loads(file.read_text())[int(given.attempt or 1) - 1]
     print("a line for the task's log", flush=True)
     return play(steps, given)
 

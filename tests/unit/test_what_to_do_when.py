@@ -29,6 +29,7 @@ VERBS = {
     "repair",
     "drop",
     "quarantine",
+    "maintenance",
     "--help",
 }
 

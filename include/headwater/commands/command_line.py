@@ -10,6 +10,7 @@ from headwater import __version__
 from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.failure_report import run_and_report
+from headwater.commands.maintenance_arguments import add_maintenance_arguments
 from headwater.commands.quarantine_arguments import add_quarantine_arguments
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
@@ -77,6 +78,9 @@ def _parser() -> Parser:
     )
     add_repair_verb(verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out."))
     add_drop_verb(verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out."))
+    upkeep = verb("maintenance", "Tidy tables and storage. Shows what is due; --yes does it.")
+    add_maintenance_arguments(upkeep)
+    upkeep.set_defaults(answer=_maintenance)
     _add_events(verb("events", "What the event log says, newest last."))
     _add_quality(verb("quality", "How many rows kept and broke each rule, update by update."))
     files = verb("files", "Which files were taken in from folders, and when.")
@@ -233,6 +237,12 @@ def _quarantine(parsed: argparse.Namespace) -> int:
     from headwater.commands.quarantine import quarantine
 
     return quarantine(_project(parsed), parsed, parsed.argv[2:])
+
+
+def _maintenance(parsed: argparse.Namespace) -> int:
+    from headwater.commands.maintenance import maintenance
+
+    return maintenance(_project(parsed), parsed, parsed.argv[1:])
 
 
 def _project(parsed: argparse.Namespace) -> PipelineProject:

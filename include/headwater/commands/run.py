@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import headwater
 from headwater.commands.arguments import RunArguments
@@ -73,10 +76,26 @@ def become_job(arguments: RunArguments) -> None:
 
 def become_program(name: str, argv: Sequence[str]) -> None:
     """Replace this process by a program under ``jobs/`` that starts Spark; raises JavaNotFound, UsageError."""
-    job = job_file(name)
-    ground = str(Path(headwater.__file__).resolve().parents[1])
-    paths = [ground, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, **java_environment(), "PYTHONPATH": os.pathsep.join(paths)}
+    job, environment = job_file(name), _job_environment()
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, str(job), *argv], environment)  # noqa: S606 - our own program
+
+
+def report_of_program(name: str, argv: Sequence[str]) -> Mapping[str, Any]:
+    """Run a program under ``jobs/`` with ``--json`` and return its last line; raises JavaNotFound, UsageError."""
+    command = [sys.executable, str(job_file(name)), *argv]
+    done = subprocess.run(command, env=_job_environment(), stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        report = json.loads((done.stdout.splitlines() or [""])[-1])
+    except json.JSONDecodeError:
+        report = None
+    if isinstance(report, dict):
+        return report
+    return {"error": {"message": f"The driver ended without a word (exit code {done.returncode})."}}
+
+
+def _job_environment() -> dict[str, str]:
+    ground = str(Path(headwater.__file__).resolve().parents[1])
+    paths = [ground, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **java_environment(), "PYTHONPATH": os.pathsep.join(paths)}

@@ -132,6 +132,7 @@ class AirflowSpec(_Strict):
     pool: str | None = None
     priority_weight: int = 1
     check_schedule: str | None = "*/5 * * * *"
+    maintenance_schedule: str | None = "30 3 * * *"
     connection: str = "spark_default"
     tags: tuple[str, ...] = ()
     owner: str | None = None
@@ -159,6 +160,33 @@ class EventLogSpec(_Strict):
     retention_days: Annotated[int, Field(strict=True, ge=1, le=36500)] | None = 90
 
 
+class ReaderSpec(_Strict):
+    """A reader of a table that is no flow of ours; vacuum leaves it what it has not read yet.
+
+    ``checkpoint``: the folder of a Spark stream's checkpoint, from the pipeline's folder. ``needs``: it needs what was
+    removed within this time.
+    """
+
+    name: str = Field(min_length=1)
+    table: str = Field(min_length=1)
+    checkpoint: str | None = None
+    needs: Duration | None = None
+
+    @model_validator(mode="after")
+    def _says_what(self) -> ReaderSpec:
+        if self.checkpoint is None and self.needs is None:
+            raise ValueError("say checkpoint, needs or both")
+        return self
+
+
+class MaintenanceSpec(_Strict):
+    """What maintenance does. ``retention``: of removed files, else each table's property; ``keep``: of old epochs and copies."""
+
+    retention: Duration | None = None
+    keep: Duration = timedelta(days=30)
+    readers: tuple[ReaderSpec, ...] = ()
+
+
 class PipelineSpec(_Strict):
     """The whole of ``pipeline.yml``."""
 
@@ -180,6 +208,7 @@ class PipelineSpec(_Strict):
     lint: LintSpec = LintSpec()
     brokers: dict[str, BrokerLogin] = Field(default_factory=dict)
     event_log: EventLogSpec = EventLogSpec()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
     lease: str | None = None
 
     @field_validator("lease")

@@ -79,6 +79,21 @@ def maintain_event_log(
     return Maintenance(deleted, len(removed))
 
 
+def expired_records(state_folder: Path, retention_days: int | None, *, now: datetime | None = None) -> int:
+    """How many records ``maintain_event_log`` would delete; the newest update's count as young."""
+    if retention_days is None:
+        return 0
+    limit = (now or datetime.now(UTC)) - timedelta(days=retention_days)
+    latest = latest_update(state_folder)
+    if latest is not None:
+        limit = min(limit, latest.started)
+    number = "\"sequence\"['data_plane_id']['seq_no']"
+    before = int(limit.timestamp() * 1_000_000)
+    kept = _but(_last_records(state_folder))
+    sql = f"select count(*) as n from events where {number} < {before}{kept}"  # noqa: S608 - literals are quoted
+    return int(query(state_folder, sql)[0]["n"])
+
+
 def _any_before(state_folder: Path, sequence: int) -> bool:
     kept = _but(_last_records(state_folder))
     number = "\"sequence\"['data_plane_id']['seq_no']"

@@ -20,7 +20,7 @@ from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 
 # Keys of the spec that no row depends on.
-_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease")
+_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance")
 SOURCE_SUFFIXES = (".py", ".ipynb")
 
 

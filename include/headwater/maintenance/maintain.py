@@ -1,0 +1,139 @@
+"""Carrying maintenance out: chore by chore, each under the pipeline's lease, none stopping the others."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from headwater.checkpoints.lease import update_lease
+from headwater.errors import HeadwaterError, MaintenanceFailed, UpdateInProgress
+from headwater.event_log.details import operation_progress
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, Rewriter, Step
+
+_MAINTENANCE = "MAINTENANCE"
+
+
+class Ending(StrEnum):
+    """How a step ended. LEFT: another writer was in the way; it is for the next run."""
+
+    COMPLETED = "COMPLETED"
+    LEFT = "LEFT"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step, in words."""
+
+    kind: ChoreKind
+    subject: str
+    ending: Ending
+    told: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The outcome as JSON values."""
+        return {
+            "kind": str(self.kind),
+            "subject": self.subject,
+            "state": str(self.ending),
+            "message": self.told,
+        }
+
+
+def maintain(
+    project: PipelineProject,
+    found: Sequence[Chore],
+    *,
+    engine: Engine = Engine.HERE,
+    rewrite: Rewriter | None = None,
+    wait: timedelta = timedelta(0),
+    tell: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """Do what is due, of one engine's steps.
+
+    The lease is taken for each chore anew, so that an update that waits gets its turn between two of them. Each chore looks
+    again once it holds the lease: what was planned before may no longer be so.
+
+    Args:
+        rewrite: how Spark rewrites a table, for its steps.
+        wait: how long to wait for an update to end, at each chore.
+        tell: hears of each outcome at once.
+
+    Raises:
+        UpdateInProgress: where the first chore does not get the lease; nothing was done.
+    """
+    run_id = f"maintenance-{uuid.uuid4()}"
+    outcomes: list[Outcome] = []
+    name = project.spec.name
+    with EventLogWriter(project.state_folder, project.pipeline_id, name, run_id) as events:
+        for chore in found:
+            try:
+                with update_lease(project.state_folder, run_id, wait=wait):
+                    outcome = _one(chore, engine, rewrite)
+            except UpdateInProgress as error:
+                if not outcomes:
+                    raise
+                outcome = Outcome(chore.kind, chore.subject, Ending.LEFT, error.what)
+            if outcome is None:
+                continue
+            outcomes.append(outcome)
+            tell(outcome)
+            events.emit(
+                "operation_progress",
+                f"Maintenance, {outcome.kind} of {outcome.subject}: {outcome.told}",
+                level="INFO" if outcome.ending is Ending.COMPLETED else "WARN",
+                details=operation_progress(
+                    _MAINTENANCE,
+                    str(outcome.ending),
+                    None,
+                    chore=str(outcome.kind),
+                    subject=outcome.subject,
+                ),
+            )
+    return outcomes
+
+
+def check_outcomes(outcomes: Sequence[Outcome]) -> None:
+    """Raise MaintenanceFailed where a step failed, naming all of them."""
+    failed = [outcome for outcome in outcomes if outcome.ending is Ending.FAILED]
+    if failed:
+        told = "; ".join(f"{item.kind} of {item.subject}: {item.told}" for item in failed)
+        raise MaintenanceFailed(
+            f"{len(failed)} of {len(outcomes)} steps of maintenance failed: {told}.",
+            remedy="The other steps were done. Mend what is named and run it again: headwater maintenance PIPELINE_DIR",
+        )
+
+
+def _one(chore: Chore, engine: Engine, rewrite: Rewriter | None) -> Outcome | None:
+    from deltalake.exceptions import CommitFailedError
+
+    try:
+        step = chore.look()
+        if step is None or isinstance(step, LeftOut) or _not_ours(step, engine):
+            return None
+        return Outcome(chore.kind, chore.subject, Ending.COMPLETED, chore.carry_out(step, rewrite))
+    except CommitFailedError as error:
+        told = f"another writer changed the table meanwhile; the next run tries again ({_first_line(error)})"
+        return Outcome(chore.kind, chore.subject, Ending.LEFT, told)
+    except HeadwaterError as error:
+        return Outcome(chore.kind, chore.subject, Ending.FAILED, error.what)
+    except Exception as error:
+        # Whatever is wrong with one table is no reason to leave the others.
+        return Outcome(
+            chore.kind, chore.subject, Ending.FAILED, f"{type(error).__name__}: {_first_line(error)}"
+        )
+
+
+def _not_ours(step: Step, engine: Engine) -> bool:
+    return step.engine is not engine
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__

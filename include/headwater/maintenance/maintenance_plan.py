@@ -1,0 +1,95 @@
+"""What is due in a pipeline: every chore looked at, table by table; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.checkpoints.table_history import table_exists
+from headwater.errors import UnknownDataset
+from headwater.graph.manifest import DatasetEntry, Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, MaintenanceOptions, Step
+from headwater.maintenance.file_layout import Optimize
+from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageCleaning
+from headwater.maintenance.table_log import LogCheckpoint
+from headwater.maintenance.vacuuming import Vacuum
+
+
+@dataclass(frozen=True)
+class MaintenancePlan:
+    """What would be done, what would not and why, and what could not even be looked at."""
+
+    steps: tuple[Step, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return {
+            "steps": [step.as_dict() for step in self.steps],
+            "left_out": [remark.as_dict() for remark in self.left_out],
+        }
+
+    @property
+    def for_spark(self) -> list[Step]:
+        """The steps that need a Spark driver."""
+        return [step for step in self.steps if step.engine is Engine.SPARK]
+
+
+def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOptions) -> list[Chore]:
+    """The chores of a pipeline, table after table, then those of its storage.
+
+    Raises:
+        UnknownDataset: where a table is named that the pipeline does not have.
+    """
+    _check_tables(manifest, options.tables)
+    wanted = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]
+    found = [chore for entry in wanted for chore in _of_table(project, manifest, entry, options)]
+    if not options.tables:
+        found += _of_storage(project, options)
+    return [chore for chore in found if options.wants(chore.kind)]
+
+
+def look(found: Sequence[Chore]) -> MaintenancePlan:
+    """Ask each chore what it would do; one that can't be asked is left out with its error."""
+    steps: list[Step] = []
+    left_out: list[LeftOut] = []
+    for chore in found:
+        try:
+            finding = chore.look()
+        except Exception as error:
+            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {error}")
+        if isinstance(finding, Step):
+            steps.append(finding)
+        elif finding is not None:
+            left_out.append(finding)
+    return MaintenancePlan(tuple(steps), tuple(left_out))
+
+
+def _of_table(
+    project: PipelineProject, manifest: Manifest, entry: DatasetEntry, options: MaintenanceOptions
+) -> Iterator[Chore]:
+    retention = options.retention if options.retention is not None else project.spec.maintenance.retention
+    places = [(entry.name, project.warehouse / entry.location if entry.location else None)]
+    places.append((f"{entry.name} (quarantine)", manifest.quarantine_path(project.warehouse, entry.name)))
+    for subject, table in places:
+        if table is not None and table_exists(table):
+            yield Optimize(subject, table, entry.table_properties if table == places[0][1] else {})
+            yield LogCheckpoint(project, subject, table)
+            yield Vacuum(project, subject, table, retention)
+
+
+def _of_storage(project: PipelineProject, options: MaintenanceOptions) -> list[Chore]:
+    keep = options.keep if options.keep is not None else project.spec.maintenance.keep
+    kinds = (ChoreKind.EPOCHS, ChoreKind.SNAPSHOTS, ChoreKind.ORPHANS)
+    return [EventLogCleaning(project), *(StorageCleaning(project, kind, keep) for kind in kinds)]
+
+
+def _check_tables(manifest: Manifest, names: Sequence[str]) -> None:
+    known = [entry.name for entry in manifest.tables]
+    for name in names:
+        if name not in known:
+            raise UnknownDataset(
+                f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(known)}."
+            )

@@ -1,0 +1,94 @@
+"""The files of a table that somebody still needs, whatever their age."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from headwater.maintenance.reader_positions import ReaderPosition
+
+
+class NotKnown(Exception):
+    """Which files a reader needs can't be told; the message says why."""
+
+
+@dataclass(frozen=True)
+class NeededFiles:
+    """Paths below the table's folder, in one spelling."""
+
+    paths: frozenset[str]
+
+    def __contains__(self, path: str) -> bool:
+        return plain(path) in self.paths
+
+
+def needed_files(table: Path, positions: Sequence[ReaderPosition]) -> NeededFiles:
+    """What the newest version holds, and what readers will come to read.
+
+    A reader at a version needs the files that commits from there on have added, also those that were removed since, the
+    files of the change feed, and what those commits removed with its rows.
+
+    Raises:
+        NotKnown: where a reader's position, or a commit that it has to read, can't be made out.
+    """
+    for position in positions:
+        if position.unknown is not None:
+            raise NotKnown(f"{position.reader}: {position.unknown}")
+    found = set(_content(table, None))
+    for version in {p.snapshot for p in positions if p.snapshot is not None}:
+        found.update(_content(table, version))
+    first = min((p.version for p in positions if p.version is not None), default=None)
+    if first is not None:
+        for path in _commits_from(table, first, _who(positions, first)):
+            found.update(_of_commit(path))
+    return NeededFiles(frozenset(map(plain, found)))
+
+
+def plain(path: str) -> str:
+    """A path as the file system has it: logs spell it percent-encoded, at times twice."""
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    return path
+
+
+def commit_file(table: Path, version: int) -> Path:
+    """The file of a commit."""
+    return table / "_delta_log" / f"{version:020d}.json"
+
+
+def _who(positions: Iterable[ReaderPosition], version: int) -> str:
+    return next(p.reader for p in positions if p.version == version)
+
+
+def _commits_from(table: Path, first: int, reader: str) -> Iterator[Path]:
+    from deltalake import DeltaTable
+
+    for version in range(first, DeltaTable(str(table)).version() + 1):
+        path = commit_file(table, version)
+        if not path.exists():
+            raise NotKnown(f"{reader} has to read version {version}, which is gone from the table's log")
+        yield path
+
+
+def _of_commit(path: Path) -> Iterator[str]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        action = json.loads(line) if line.strip() else {}
+        for kind in ("add", "cdc", "remove"):
+            # A change feed shows deleted rows from the files that held them; what only moved rows nobody reads.
+            if kind in action and (kind == "cdc" or action[kind].get("dataChange", True)):
+                yield str(action[kind]["path"])
+
+
+def _content(table: Path, version: int | None) -> Iterator[str]:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        opened = DeltaTable(str(table), version=version)
+    except DeltaError as error:
+        raise NotKnown(f"version {version} is being read and can't be opened: {error}") from None
+    yield from pa.table(opened.get_add_actions(flatten=True))["path"].to_pylist()

@@ -1,0 +1,173 @@
+"""What storage no longer needs: old epochs, old copies of checkpoints, what flows that are gone have left, old events.
+
+Nothing of it is touched while the last update has failed or the graph is not known: then it may be what a repair needs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.doctor.snapshots import snapshots_of
+from headwater.errors import HeadwaterError
+from headwater.event_log.details import UpdateState
+from headwater.event_log.event import event_table
+from headwater.event_log.reader import latest_update
+from headwater.event_log.retention import expired_records, maintain_event_log
+from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
+
+
+@dataclass(frozen=True)
+class StorageCleaning:
+    """One kind of leftovers. ``keep``: how long it stays, counted from the last change of any file of it."""
+
+    project: PipelineProject
+    kind: ChoreKind
+    keep: timedelta
+    now: Callable[[], float] = time.time
+
+    @property
+    def subject(self) -> str:
+        """The storage, not a table."""
+        return "storage"
+
+    def look(self) -> Finding:
+        """Say which folders would go."""
+        found = list(self._folders())
+        if not found:
+            return None
+        why_not = unsettled(self.project)
+        if why_not:
+            return LeftOut(self.kind, self.subject, f"{len(found)} folders stay: {why_not}")
+        files = [file for folder in found for file in _below(folder)]
+        shown = ", ".join(str(folder.relative_to(self.project.state_folder)) for folder in found[:5])
+        what = f"remove {shown}" + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        return Step(self.kind, self.subject, what, len(files), sum(size for _, size, _ in files))
+
+    def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
+        """Remove them."""
+        found = list(self._folders())
+        for folder in found:
+            shutil.rmtree(folder)
+        return f"{len(found)} folders removed"
+
+    def _folders(self) -> Iterator[Path]:
+        finders = {
+            ChoreKind.EPOCHS: old_epochs,
+            ChoreKind.SNAPSHOTS: old_snapshots,
+            ChoreKind.ORPHANS: orphans,
+        }
+        before = self.now() - self.keep.total_seconds()
+        yield from (folder for folder in finders[self.kind](self.project) if _newest(folder) < before)
+
+
+def unsettled(project: PipelineProject) -> str | None:
+    """Why nothing in storage may be called superfluous now; None where it may."""
+    update = latest_update(project.state_folder)
+    if update is None or update.state != UpdateState.COMPLETED:
+        return "the last update did not complete, and what it left may be needed to mend it."
+    manifest = _manifest(project)
+    if manifest is None or manifest.source_hash != project.source_hash():
+        return "the sources have changed since the last update."
+    return None
+
+
+def old_epochs(project: PipelineProject) -> Iterator[Path]:
+    """Epochs before the live one; not the ones that a reset is about to begin."""
+    for checkpoint in _checkpoints(project):
+        try:
+            state = checkpoint.read_state()
+        except HeadwaterError:
+            continue
+        if state is not None and state.pending_epoch is None and state.completed:
+            yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs() if e < state.epoch)
+
+
+def old_snapshots(project: PipelineProject) -> Iterator[Path]:
+    """Copies of checkpoints, but for the newest of each flow; and what killed copies have left."""
+    root = project.state_folder / "snapshots"
+    for flow in sorted(root.glob("*/*/")):
+        kept = snapshots_of(project.state_folder, flow.parent.name, flow.name)
+        yield from (Path(snapshot.folder) for snapshot in kept[:-1])
+        yield from (folder for folder in sorted(flow.glob(".*")) if folder.is_dir())
+
+
+def orphans(project: PipelineProject) -> Iterator[Path]:
+    """Checkpoints and copies of flows that the graph no longer has."""
+    manifest = _manifest(project)
+    if manifest is None:
+        return
+    known = {(flow.target, flow.name) for flow in manifest.flows}
+    for root in ("checkpoints", "snapshots"):
+        for flow in sorted((project.state_folder / root).glob("*/*/")):
+            if (flow.parent.name, flow.name) not in known:
+                yield flow
+
+
+@dataclass(frozen=True)
+class EventLogCleaning:
+    """The event log's retention, its files and its own log."""
+
+    project: PipelineProject
+    kind: ChoreKind = ChoreKind.EVENT_LOG
+
+    @property
+    def subject(self) -> str:
+        """The log, not a table of the pipeline."""
+        return "event log"
+
+    def look(self) -> Finding:
+        """Count what is older than ``event_log.retention_days``."""
+        state = self.project.state_folder
+        if not (event_table(state) / "_delta_log").is_dir():
+            return None
+        days = self.project.spec.event_log.retention_days
+        rows = expired_records(state, days)
+        told = "no records are removed" if not rows else f"remove records older than {days} days"
+        files = list(_below(event_table(state)))
+        size = sum(size for _, size, _ in files)
+        return Step(self.kind, self.subject, f"put its files together; {told}", len(files), size, rows)
+
+    def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
+        """Compact, delete, checkpoint, vacuum."""
+        from deltalake import DeltaTable
+
+        state = self.project.state_folder
+        DeltaTable(str(event_table(state))).optimize.compact()
+        done = maintain_event_log(state, self.project.spec.event_log.retention_days)
+        return f"{done.deleted} records and {done.removed} files removed"
+
+
+def _checkpoints(project: PipelineProject) -> list[FlowCheckpoint]:
+    return [FlowCheckpoint(path) for path in sorted((project.state_folder / "checkpoints").glob("*/*/"))]
+
+
+def _manifest(project: PipelineProject) -> Manifest | None:
+    try:
+        return read_manifest(project.state_folder / FILE_NAME)
+    except HeadwaterError:
+        return None
+
+
+def _below(folder: Path) -> Iterator[tuple[Path, int, float]]:
+    """Every file with its size and the time of its last change."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                about = (Path(parent) / name).stat()
+            except FileNotFoundError:
+                continue
+            yield Path(parent) / name, about.st_size, about.st_mtime
+
+
+def _newest(folder: Path) -> float:
+    times: Sequence[float] = [changed for _, _, changed in _below(folder)]
+    return max(times, default=folder.stat().st_mtime)

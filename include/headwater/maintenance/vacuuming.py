@@ -1,0 +1,132 @@
+"""Removing files that no version needs any more, but never one that a reader has before it.
+
+delta-rs says which files are old enough; what readers need is taken from its list, by name, so that no clock decides over it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from headwater.definitions.delta_interval import FILE_RETENTION, duration
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
+from headwater.maintenance.file_layout import open_table
+from headwater.maintenance.needed_files import NotKnown, needed_files, plain
+from headwater.maintenance.reader_positions import ReaderPosition, moment_shown, reader_positions
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+# A file that no commit names may be one of a commit to come, by a writer that holds no lease of ours.
+_IN_THE_MAKING = timedelta(days=1)
+# delta-rs takes vectors that are in use for leftovers; they are small.
+_NEVER = (".bin",)
+
+
+@dataclass(frozen=True)
+class Vacuum:
+    """Vacuum of one table. ``retention``: how long removed files stay; None for the table's own property."""
+
+    project: PipelineProject
+    subject: str
+    table: Path
+    retention: timedelta | None = None
+    now: Callable[[], float] = time.time
+    kind: ChoreKind = ChoreKind.VACUUM
+
+    def look(self) -> Finding:
+        """Count the files that may go, and those that readers keep."""
+        try:
+            found = self._found()
+        except NotKnown as error:
+            return LeftOut(self.kind, self.subject, f"No file is removed: {error}.")
+        if not found.going:
+            why = f"{len(found.kept)} files are old enough, but {found.keepers()}"
+            return LeftOut(self.kind, self.subject, why) if found.kept else None
+        told = f"; {len(found.kept)} more stay, because {found.keepers()}" if found.kept else ""
+        what = f"remove files that no version of the last {_shown(found.retention)} has{told}"
+        return Step(self.kind, self.subject, what, len(found.going), sum(map(_bytes, found.going)))
+
+    def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
+        """Remove them; the list is made anew."""
+        going = self._found().going
+        for path in going:
+            path.unlink(missing_ok=True)
+        return f"{len(going)} files removed"
+
+    def _found(self) -> _Found:
+        opened = open_table(self.table)
+        table_id = str(opened.metadata().id)
+        positions = reader_positions(self.project, self.table, table_id, now=self.now())
+        needed = needed_files(self.table, positions)
+        retention = self._retention(opened, positions)
+        hours = math.ceil(retention.total_seconds() / 3600)
+        removed, known = (
+            opened.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full)
+            for full in (False, True)
+        )
+        going: list[Path] = []
+        kept: list[Path] = []
+        for name in sorted({*removed, *known}):
+            path = _on_disk(self.table, name)
+            if path is None or name.endswith(_NEVER):
+                continue
+            if name not in removed and self.now() - path.stat().st_mtime < _IN_THE_MAKING.total_seconds():
+                continue
+            (kept if name in needed else going).append(path)
+        return _Found(going, kept, positions, retention)
+
+    def _retention(self, opened: DeltaTable, positions: Sequence[ReaderPosition]) -> timedelta:
+        configured = opened.metadata().configuration.get(*FILE_RETENTION)
+        own = self.retention if self.retention is not None else duration(configured) or timedelta(days=7)
+        sinces = [p.since for p in positions if p.since is not None]
+        return max([own, *(timedelta(seconds=self.now() - since) for since in sinces)])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Files that may go, files that are old enough and needed, by whom."""
+
+    going: list[Path]
+    kept: list[Path]
+    positions: list[ReaderPosition]
+    retention: timedelta
+
+    def keepers(self) -> str:
+        """Why some stay, in words."""
+        told = []
+        for position in self.positions:
+            if position.version is not None:
+                told.append(f"{position.reader} goes on at version {position.version}")
+            elif position.since is not None:
+                told.append(f"{position.reader} needs what was removed after {moment_shown(position.since)}")
+        return "; ".join(told) or "the newest version has them"
+
+
+def _on_disk(table: Path, name: str) -> Path | None:
+    """The file of a path that delta-rs tells, None where it is not below the table; names of partitions may be encoded."""
+    for spelled in (name, unquote(name), plain(name)):
+        if Path(spelled).is_absolute() or ".." in Path(spelled).parts:
+            return None
+        if (table / spelled).is_file():
+            return table / spelled
+    return None
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _shown(span: timedelta) -> str:
+    hours = math.ceil(span.total_seconds() / 3600)
+    return f"{hours // 24} days" if hours >= 48 and hours % 24 == 0 else f"{hours} hours"

@@ -1,0 +1,73 @@
+"""One table's trouble is not the others', and what is refused is named."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from tests.unit.headwater.metrics.conftest import write_rows
+
+from headwater.maintenance.chore import ChoreKind, Step
+from headwater.maintenance.maintain import Ending, maintain
+
+
+class Broken:
+    """A chore that fails."""
+
+    kind, subject = ChoreKind.OPTIMIZE, "t"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def look(self):
+        return Step(self.kind, self.subject, "rewrite")
+
+    def carry_out(self, step, rewrite):
+        raise self.error
+
+
+def test_a_conflict_is_left_for_the_next_run(kept):
+    """Another writer's commit is no failure; what else goes wrong is, and both let the others go on."""
+    chores = [Broken(CommitFailedError("a concurrent transaction")), Broken(OSError("no space"))]
+    left, failed = maintain(kept.project, chores)
+    assert (left.ending, failed.ending) == (Ending.LEFT, Ending.FAILED)
+    assert "the next run tries again" in left.told
+    assert failed.told == "OSError: no space"
+
+
+def test_a_damaged_table_does_not_stop_the_others(kept):
+    """Silver's log is damaged: it is named, and bronze is done."""
+    for value in range(4):
+        write_rows(kept.pipeline.table("bronze"), value)
+    (kept.pipeline.table("silver") / "_delta_log" / f"{0:020d}.json").write_text("{")
+    _, answer = kept.call("--only", "optimize")
+    assert "can't be looked at" in answer["plan"]["left_out"][0]["why"]
+    code, answer = kept.call("--only", "optimize", "--yes")
+    assert (code, answer["error"]["condition"]) == (1, "MAINTENANCE_FAILED")
+    assert "silver" in answer["error"]["message"]
+    assert len(kept.live("bronze")) == 1
+
+
+def test_the_log_gets_a_checkpoint_with_its_transactions(kept):
+    """After ten commits; the checkpoint alone still says which batches the table has."""
+    import pyarrow as pa
+
+    table = kept.pipeline.table("bronze")
+    for batch in range(10):
+        known = CommitProperties(app_transactions=[Transaction("orders.bronze@0", batch)])
+        write_deltalake(str(table), pa.table({"id": [batch]}), mode="append", commit_properties=known)
+    for file in (table / "_delta_log").glob("*checkpoint*"):
+        file.unlink()
+    code, answer = kept.call("--only", "checkpoint", "--yes")
+    assert (code, answer["steps"][0]["message"]) == (0, "checkpoint written")
+    (file,) = (table / "_delta_log").glob("*.checkpoint.parquet")
+    kept_txn = [entry for entry in pq.read_table(file)["txn"].to_pylist() if entry]
+    assert [(entry["appId"], entry["version"]) for entry in kept_txn] == [("orders.bronze@0", 9)]
+    assert DeltaTable(str(table)).version() == 10
+
+
+def test_bad_arguments_are_refused(kept):
+    """A table that is not there, a kind that is none, and a span that is none."""
+    for arguments in (("--tables", "nope"), ("--only", "sweep"), ("--keep", "long")):
+        assert kept.call(*arguments)[0] == 2
+    assert kept.call("--only", "event-log", "--yes")[0] == 0

@@ -1,0 +1,89 @@
+"""Old epochs, copies and leftovers go after their time, the live ones never, and nothing after a failure."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from headwater.checkpoints.lease import update_lease
+from headwater.doctor.snapshots import take_snapshot
+from headwater.event_log.details import UpdateState, create_update, update_progress
+from headwater.event_log.reader import events
+from headwater.event_log.writer import EventLogWriter
+
+LEFTOVERS = ("--only", "epochs,snapshots,orphans")
+
+
+@pytest.fixture
+def aged(kept):
+    """Silver lives in epoch 2; 1 is young, 0 is old; a flow that is gone has left a checkpoint; two copies are old."""
+    silver = kept.pipeline.checkpoint("silver")
+    for epoch in (1, 2):
+        (silver.epoch_folder(epoch) / "offsets").mkdir(parents=True)
+        (silver.epoch_folder(epoch) / "offsets" / "0").write_text("v1\n{}\n-")
+    kept.old = [silver.epoch_folder(0)]
+    kept.old += [kept.project.state_folder / "checkpoints" / "gone" / "gone"]
+    (kept.old[1] / "0").mkdir(parents=True)
+    (kept.old[1] / "flow.json").write_text("{}")
+    for _ in range(2):
+        snapshot = take_snapshot(kept.project.state_folder, silver, reason="test")
+        kept.old.append(kept.project.state_folder / "snapshots" / "silver" / "silver" / snapshot.name)
+    kept.newest = kept.old.pop()
+    kept.pipeline.complete("silver", epoch=2)
+    for folder in (*kept.old, kept.newest, silver.epoch_folder(2)):
+        for path in [*folder.rglob("*"), folder]:
+            os.utime(path, (time.time() - 40 * 86400,) * 2)
+    return kept
+
+
+def test_old_leftovers_go_and_what_lives_stays(aged):
+    """The plan names them; --yes removes them; the live epoch, young ones and the newest copy stay; the log tells it."""
+    _, answer = aged.call(*LEFTOVERS)
+    assert [step["kind"] for step in answer["plan"]["steps"]] == ["epochs", "snapshots", "orphans"]
+    assert all(folder.exists() for folder in aged.old)
+    code, answer = aged.call(*LEFTOVERS, "--yes")
+    assert (code, len(answer["steps"])) == (0, 3)
+    assert not any(folder.exists() for folder in aged.old)
+    assert aged.newest.exists()
+    assert aged.pipeline.checkpoint("silver").epochs() == [1, 2]
+    told = events(aged.project.state_folder, event_type="operation_progress")
+    assert {item["details"]["operation_progress"]["chore"] for item in told} == {
+        "epochs",
+        "snapshots",
+        "orphans",
+    }
+
+
+def test_nothing_goes_after_a_failure(aged):
+    """What a failed update has left may be needed to mend it."""
+    with EventLogWriter(aged.project.state_folder, "orders", "orders", "u2") as writer:
+        writer.emit("create_update", "begun", details=create_update())
+        writer.emit("update_progress", "failed", details=update_progress(UpdateState.FAILED))
+    _, answer = aged.call(*LEFTOVERS)
+    assert all("did not complete" in item["why"] for item in answer["plan"]["left_out"])
+    assert aged.call(*LEFTOVERS, "--yes")[1]["steps"] == []
+    assert all(folder.exists() for folder in aged.old)
+
+
+def test_nothing_goes_where_the_sources_changed(aged):
+    """A flow that is not in an old graph may be a new one."""
+    (aged.project.folder / "transformations" / "tables.py").write_text("# others\n")
+    _, answer = aged.call("--only", "orphans")
+    assert "sources have changed" in answer["plan"]["left_out"][0]["why"]
+
+
+def test_not_while_an_update_runs(aged):
+    """The lease is respected; the plan needs none."""
+    with update_lease(aged.project.state_folder, "somebody"):
+        assert aged.call(*LEFTOVERS)[0] == 0
+        code, answer = aged.call(*LEFTOVERS, "--yes")
+    assert (code, answer["error"]["condition"]) == (3, "UPDATE_IN_PROGRESS")
+    assert all(folder.exists() for folder in aged.old)
+
+
+def test_a_pending_reset_keeps_its_epochs(aged):
+    """A reset that a crash has left half done is finished by the next update, from what is there."""
+    aged.pipeline.complete("silver", epoch=2, pending_epoch=3)
+    assert aged.call("--only", "epochs")[1]["plan"]["steps"] == []
