@@ -9,7 +9,6 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from headwater.checkpoints.lease import update_lease
 from headwater.errors import HeadwaterError, MaintenanceFailed, UpdateInProgress
 from headwater.event_log.details import operation_progress
 from headwater.event_log.writer import EventLogWriter
@@ -74,7 +73,7 @@ def maintain(
     with EventLogWriter(project.state_folder, project.pipeline_id, name, run_id) as events:
         for chore in found:
             try:
-                with update_lease(project.state_folder, run_id, wait=wait):
+                with project.lease(run_id, wait=wait):
                     outcome = _one(chore, engine, rewrite)
             except UpdateInProgress as error:
                 if not outcomes:
