@@ -12,9 +12,14 @@ from pyspark.sql import SparkSession
 from tests.pipeline_case import SPARK, PipelineCase
 
 from headwater_spark.session import start_session
+from headwater_spark.testing.local_session import forget_tables
 
-# Hundreds of updates run in one JVM here: at the default of 1 GB it comes to spend its time on collecting garbage.
-ROOMY = {"spark.driver.memory": "3g", "spark.sql.ui.retainedExecutions": "50"}
+# Hundreds of updates run in one JVM here: it has time to compile well, and must not spend it on collecting garbage.
+ROOMY = {
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m",
+    "spark.sql.ui.retainedExecutions": "50",
+}
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +34,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, spark: SparkSession) -> Callable[..., PipelineCase]:
+def pipeline(tmp_path: Path, spark: SparkSession) -> Iterator[Callable[..., PipelineCase]]:
     """Make a pipeline from the text of its source."""
 
     def make(source: str = "", **options: Any) -> PipelineCase:
         return PipelineCase(tmp_path, source, **options)
 
-    return make
+    yield make
+    forget_tables(spark)

@@ -206,3 +206,13 @@ def test_a_lone_file(tmp_path, spark):
     assert run.columns == {"n": "bigint", "twice": "bigint"}
     typed = run_dataset(path, "doubled", inputs={"raw.numbers": []}, schemas={"raw.numbers": "n INT"})
     assert (typed.rows, typed.columns) == ([], {"n": "int", "twice": "int"})
+
+
+def test_a_run_does_not_keep_the_tables_of_runs_before_it_in_memory(spark, pipeline, tmp_path):
+    """Delta keeps each table it met for an hour; a run of the kit begins without those."""
+    log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    spark.range(1).write.format("delta").save(str(tmp_path / "before"))
+    met = log.forTable(spark._jsparkSession, str(tmp_path / "before"))
+    assert log.forTable(spark._jsparkSession, str(tmp_path / "before")) == met
+    run_dataset(pipeline(SOURCE).folder, "silver", inputs={"bronze": [{"text": "{}", "offset": 0}]})
+    assert log.forTable(spark._jsparkSession, str(tmp_path / "before")) != met

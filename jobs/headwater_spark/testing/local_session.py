@@ -14,3 +14,13 @@ def local_session() -> SparkSession:
     It has the settings of an update (Delta, UTC), so a function behaves in a test as it does in a pipeline.
     """
     return SparkSession.getActiveSession() or start_session("headwater-tests", _SMALL)
+
+
+def forget_tables(spark: SparkSession) -> None:
+    """Drop what Delta keeps in memory of every table met: an hour long, and with it the session that met the table.
+
+    For a process that runs many small updates on tables of their own; a table that is met again is read again.
+    """
+    jvm = spark._jvm  # noqa: SLF001 - Delta offers this in Scala only
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

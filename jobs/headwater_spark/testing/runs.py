@@ -16,7 +16,7 @@ from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.facade.given_reads import giving
 from headwater_spark.testing.batch_records import BatchRecord, records_of
 from headwater_spark.testing.given_sources import RowsInPlace
-from headwater_spark.testing.local_session import local_session
+from headwater_spark.testing.local_session import forget_tables, local_session
 from headwater_spark.testing.project_under_test import Source, project_under_test
 from headwater_spark.testing.results import DatasetRun, PipelineRun
 
@@ -93,6 +93,7 @@ class _Case:
         self._workspace = tempfile.TemporaryDirectory(prefix="headwater-test-", ignore_cleanup_errors=True)
         folder = Path(self._workspace.name).resolve()
         self._spark = local_session()
+        forget_tables(self._spark)  # of earlier runs, whose folders are gone
         self._project = project_under_test(source, folder, configuration, self._spark)
         self._sources = RowsInPlace(inputs, schemas, target, folder / "given")
         self._sources.one_by_one = each == "micro_batch"
