@@ -44,12 +44,16 @@ class RuleCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """What the rules of a dataset saw in one batch: ``rows`` came in, ``dropped`` and ``quarantined`` were kept out."""
+    """What the rules of a dataset saw in one batch: ``rows`` came in, ``dropped`` and ``quarantined`` were kept out.
+
+    ``files``: how many files that can't be read were quarantined; their rows are in no count.
+    """
 
     rows: int
     dropped: int
     rules: tuple[RuleCounts, ...]
     quarantined: int = 0
+    files: int = 0
 
     @property
     def kept(self) -> int:

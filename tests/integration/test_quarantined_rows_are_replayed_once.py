@@ -104,6 +104,8 @@ def test_a_replay_runs_the_code_of_today(pipeline):
         "held": 2,
         "dropped": 1,
         "left_out": 0,
+        "files": 0,
+        "damaged_files": 0,
     }
     assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6)]
     assert statuses(case) == {LINES[1]: "replayed", LINES[2]: "discarded", LINES[3]: "held", LINES[4]: "held"}
@@ -147,3 +149,34 @@ def test_a_replay_that_is_killed(pipeline, monkeypatch):
     assert ran(case, "replay", "orders")[1]["flows"][0]["replayed"] == 0
     assert statuses(case)[LINES[1]] == "replayed"
     assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6)]
+
+
+TWO = """
+dp.create_streaming_table("orders", expect_all_or_quarantine={"positive": "amount > 0"})
+
+@dp.append_flow(target="orders", name="north")
+def north():
+    return spark.readStream.schema("id INT, amount INT").json(LANDING + "/north")
+
+@dp.append_flow(target="orders", name="south")
+def south():
+    return spark.readStream.schema("id INT, amount INT").json(LANDING + "/south")
+"""
+
+
+def test_flows_into_one_table_are_replayed_each(pipeline, monkeypatch):
+    """Two flows of one replay are two commits, neither of which hides the other; rows of a batch that is not done wait."""
+    case = pipeline(TWO)
+    for number, flow in enumerate(("north", "south")):
+        case.land([{"id": number, "amount": -1}], flow)
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaAppend, "write", lambda *_: 1 / 0)
+        assert case.update().state == "FAILED"
+    case.rewrite(TWO.replace("amount > 0", "amount <> 0"))
+    assert ran(case, "replay", "orders")[0] == 2
+    case.rewrite(TWO)
+    assert case.update().state == "COMPLETED"
+    case.rewrite(TWO.replace("amount > 0", "amount <> 0"))
+    code, answer = ran(case, "replay", "orders")
+    assert (code, [flow["replayed"] for flow in answer["flows"]]) == (0, [1, 1])
+    assert case.rows("orders") == [(0, -1), (1, -1)]

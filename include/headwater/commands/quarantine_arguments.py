@@ -31,6 +31,11 @@ class ReplayArguments:
     method: str
     as_json: bool
 
+    @property
+    def of_rows(self) -> bool:
+        """Whether it is about kept rows alone, and not about files that can't be read."""
+        return bool(self.corrections) or self.method == "row"
+
 
 def add_quarantine_arguments(parser: argparse.ArgumentParser) -> None:
     """The actions of the verb and their arguments."""
@@ -42,7 +47,7 @@ def add_quarantine_arguments(parser: argparse.ArgumentParser) -> None:
             continue
         _add_rows(action)
         if name == "show":
-            action.add_argument("--status", choices=("held", "replaying", "replayed", "discarded"))
+            action.add_argument("--status", choices=("held", "pending", "replaying", "replayed", "discarded"))
             action.add_argument("--limit", type=int, default=20, metavar="N")
         if name == "discard":
             action.add_argument("--reason", required=True, help="why; it is kept with the rows")

@@ -59,6 +59,7 @@ def flow_progress(
     metrics: Mapping[str, Any] | None = None,
     dropped: int | None = None,
     quarantined: int | None = None,
+    quarantined_files: int | None = None,
     expectations: Sequence[Mapping[str, Any]] = (),
     version: int | None = None,
     end_offsets: Any = None,
@@ -77,7 +78,11 @@ def flow_progress(
     known = {name: value for name, value in (metrics or {}).items() if value is not None}
     if known:
         body["metrics"] = known
-    quality = {"dropped_records": dropped, "quarantined_records": quarantined}
+    quality = {
+        "dropped_records": dropped,
+        "quarantined_records": quarantined,
+        "quarantined_files": quarantined_files,
+    }
     quality = {name: value for name, value in quality.items() if value is not None}
     if quality or expectations:
         body["data_quality"] = {**quality, "expectations": [dict(item) for item in expectations]}

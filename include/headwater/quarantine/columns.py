@@ -25,6 +25,9 @@ STATUS_AT = "_status_at"
 STATUS_REASON = "_status_reason"
 REPLAY_ID = "_replay_id"
 
+# The name under which files stand that can't be read: no row was judged, so no rule of the user's has it.
+UNREADABLE_FILE = "unreadable_file"
+
 MANAGED = (
     REASON, ID, RULES, FLOW, EPOCH, BATCH, UPDATE_ID, TOPIC, PARTITION, OFFSET, FILE, SOURCE_OFFSETS, SOURCE_RECORD,
     SOURCE_VALUE, ROW, QUARANTINED_AT, STATUS, STATUS_AT, STATUS_REASON, REPLAY_ID,
@@ -32,9 +35,14 @@ MANAGED = (
 
 
 class RowStatus(StrEnum):
-    """Where a quarantined row stands. ``REPLAYING``: marked before its replay is written, so that a crash is noticed."""
+    """Where a quarantined row stands.
+
+    ``REPLAYING``: marked before its replay is written, so that a crash is noticed. ``PENDING``: a row of a file that is
+    being replayed, held once that replay is done.
+    """
 
     HELD = "held"
+    PENDING = "pending"
     REPLAYING = "replaying"
     REPLAYED = "replayed"
     DISCARDED = "discarded"

@@ -189,7 +189,9 @@ class BatchRecords:
             }
             for r in (quality.rules if quality else ())
         ]
+        files = quality.files if quality else 0
         kept = f", {quarantined} quarantined" if quarantined else ""
+        kept += f", {files} files that can't be read quarantined" if files else ""
         told = (
             "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
         )
@@ -213,6 +215,7 @@ class BatchRecords:
                 },
                 dropped=dropped,
                 quarantined=quarantined,
+                quarantined_files=files or None,
                 expectations=rules,
                 version=version,
                 end_offsets=end_offsets,

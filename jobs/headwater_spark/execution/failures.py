@@ -15,12 +15,14 @@ from headwater.event_log.redaction import redact_text
 from headwater_spark.expectations import find_violation
 from headwater_spark.hints import hint_for
 from headwater_spark.loader.source_errors import describe, user_location
+from headwater_spark.quarantine.unreadable_files import damaged_file
 
 _TRANSIENT = re.compile(
     r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"
     r"|ExecutorLost|SparkOutOfMemory|BrokerNotAvailable|DisconnectException|LEADER_NOT_AVAILABLE"
     r"|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
 )
+
 
 _RAISED = re.compile(
     r"^headwater\.errors\.(?P<kind>[A-Z]\w+): \[[A-Z_]+\] (?P<what>[^\n]+)(?:\n  what to do: (?P<remedy>[^\n]+))?",
@@ -53,6 +55,8 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
         raised.where = str(line or "")
         return raised
     text = redact_text(_root(messages) or describe(error))
+    if (file := damaged_file(messages)) is not None:
+        text = f"{file} can't be read: {text}"
     whole = "\n".join(messages) or text
     if isinstance(error, Py4JNetworkError) or _TRANSIENT.search(whole):
         return FlowInterrupted(
@@ -72,6 +76,11 @@ def _raised_in_worker(text: str) -> HeadwaterError | None:
         return None
     error: HeadwaterError = kind(redact_text(found["what"]), remedy=found["remedy"] or "")
     return error
+
+
+def passes_by_itself(text: str) -> bool:
+    """Whether an error with this text is one that another try may not meet."""
+    return _TRANSIENT.search(text) is not None
 
 
 def cause_messages(error: BaseException) -> list[str]:

@@ -10,7 +10,7 @@ from headwater.errors import SchemaChanged, SourceSchemaChanged, UnknownFields
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.failures import cause_messages
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.streaming_write import run_stream
+from headwater_spark.execution.unreadable_restart import run_readable
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.sources.cloud_files.cleaning import clean_sources
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS, wider_columns
@@ -35,7 +35,7 @@ def run_evolving(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: 
     cloud = context.pipeline.evaluation.cloud
     cloud.careful.discard(flow.name)
     try:
-        run_stream(context, dataset, flow, outcome)
+        run_readable(context, dataset, flow, outcome)
     except Exception as error:
         reasons = _reasons(context, dataset, flow, error)
         if not reasons or context.stop_requested.is_set():
@@ -50,7 +50,7 @@ def run_evolving(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: 
 
 def _once_more(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
     try:
-        run_stream(context, dataset, flow, outcome)
+        run_readable(context, dataset, flow, outcome)
     except Exception as error:
         reasons = _reasons(context, dataset, flow, error)
         if not reasons:

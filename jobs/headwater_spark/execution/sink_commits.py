@@ -113,6 +113,7 @@ def as_metadata(quality: Quality) -> dict[str, Any]:
         "dropped": quality.dropped,
         "quarantined": quality.quarantined,
         "failed": failed,
+        "files": quality.files,
     }
 
 
@@ -121,7 +122,7 @@ def _quality(told: Any) -> Quality | None:
         return None
     rows = int(told["rows"])
     rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in told["failed"].items())
-    return Quality(rows, int(told["dropped"]), rules, int(told["quarantined"]))
+    return Quality(rows, int(told["dropped"]), rules, int(told["quarantined"]), int(told.get("files", 0)))
 
 
 def latest_version(table: Path) -> int:

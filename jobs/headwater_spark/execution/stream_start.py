@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.output_mode import OutputMode
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
+from headwater_spark.quarantine.unreadable_files import UnreadableFile
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,14 @@ class StartedStream:
 
 
 def start_stream(
-    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, frame: DataFrame
+    context: UpdateContext,
+    dataset: Dataset,
+    flow: Flow,
+    state: FlowState,
+    frame: DataFrame,
+    unreadable: Sequence[UnreadableFile] = (),
 ) -> StartedStream:
-    """Start the query of a flow over ``frame``."""
+    """Start the query of a flow over ``frame``. ``unreadable``: files that it leaves out, for the quarantine."""
     mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
     folder = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
     metadata: dict[str, Any] = {
@@ -67,6 +74,7 @@ def start_stream(
     judged = None
     if needs_judgement(dataset.expectations):
         judged = _judged(context, dataset, flow, state, target)
+        judged.unreadable = unreadable
         target = judged
     elif target is None and _written_as_batch(context, dataset, folder, application):
         target = DeltaAppend(context.table_path(dataset), dataset.partition_columns)

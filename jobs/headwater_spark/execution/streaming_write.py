@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,13 +27,23 @@ from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContex
 from headwater_spark.expectations import apply_expectations
 from headwater_spark.quarantine.judgement import mark_rows
 from headwater_spark.quarantine.source_records import with_source
+from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_files
 from headwater_spark.schemas import stored_schema
 from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
 from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
 
 
-def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
+def run_stream(
+    context: UpdateContext,
+    dataset: Dataset,
+    flow: Flow,
+    outcome: FlowOutcome,
+    unreadable: Sequence[UnreadableFile] = (),
+) -> None:
     """Run a flow's query until what was available has been written.
+
+    Args:
+        unreadable: files that can't be read; they are left out, and kept in the quarantine.
 
     Raises:
         RefusedForSafety: where position, table and sources no longer belong together; nothing was read.
@@ -55,8 +65,8 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
         schemas = _checked_schemas(context, flow, frame, state)
         checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
-        frame = _checked(frame, dataset, count=table is None)
-        started = start_stream(context, dataset, flow, state, frame)
+        frame = _checked(frame, dataset, unreadable, count=table is None)
+        started = start_stream(context, dataset, flow, state, frame, unreadable)
     batches.started(started)
     _await(context, started, ended, lambda: _note_destination(context, dataset, checkpoint))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
@@ -78,11 +88,14 @@ def run_stream(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
     outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
 
 
-def _checked(frame: DataFrame, dataset: Dataset, *, count: bool) -> DataFrame:
+def _checked(
+    frame: DataFrame, dataset: Dataset, unreadable: Sequence[UnreadableFile], *, count: bool
+) -> DataFrame:
     """The frame with its rules, or with what judging its batches needs."""
     rules = dataset.expectations
     if needs_judgement(rules):
-        return mark_rows(with_source(frame), rules)
+        # Nothing may stand between the files and the condition on their names.
+        return mark_rows(without_files(with_source(frame), unreadable), rules)
     if any(rule.action is ViolationAction.FAIL for rule in rules):
         frame = with_source(frame, cheap=True)  # for the message
     return apply_expectations(frame, rules, OBSERVATION, count=count)

@@ -28,6 +28,7 @@ from headwater.definitions.expectation import (
 )
 from headwater.definitions.flow import Flow
 from headwater.errors import InvalidExpectation
+from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater_spark.expectations import Quality, RuleCounts, comparable, fail_filter, holds, violation_text
 from headwater_spark.output_mode import OutputMode
 from headwater_spark.quarantine.source_records import SOURCE
@@ -175,6 +176,13 @@ def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMo
     rules = [rule for rule in dataset.expectations if needs_judgement([rule])]
     if not rules:
         return
+    reserved = next((rule for rule in dataset.expectations if rule.name.lower() == UNREADABLE_FILE), None)
+    if reserved is not None:
+        raise InvalidExpectation(
+            f"The name {UNREADABLE_FILE!r} is taken: files that can't be read stand under it in the quarantine.",
+            where=reserved.location,
+            remedy="Give the expectation another name.",
+        )
     what = "quarantines rows" if quarantines(rules[:1]) else "compares rows"
     if kind is DatasetKind.TEMPORARY_VIEW:
         raise InvalidExpectation(

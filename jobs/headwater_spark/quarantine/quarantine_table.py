@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, DataFrameWriter
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -31,6 +31,7 @@ from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.quarantine.judgement import any_broken, broken_names, own_columns
 from headwater_spark.quarantine.source_records import SOURCE
+from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.schemas import needs_column_mapping
 
 # Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
@@ -56,23 +57,53 @@ class QuarantineTable:
         """Whether the rows of a batch are there."""
         return has_transaction(self.path, transaction.application, transaction.batch_id)
 
-    def hold(self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction) -> None:
-        """Append the rows that break a quarantine rule, under the batch's transaction."""
+    def hold(
+        self,
+        judged: DataFrame,
+        rules: Sequence[Expectation],
+        transaction: BatchTransaction,
+        files: Sequence[UnreadableFile] = (),
+    ) -> None:
+        """Append the rows that break a quarantine rule, and files that can't be read, under the batch's transaction."""
         with _WRITING[self.path]:
-            self._writer(judged, rules, transaction).mode("append").option(
+            self._writer(judged, rules, transaction, files).mode("append").option(
                 "txnAppId", transaction.application
             ).option("txnVersion", str(transaction.batch_id)).save(str(self.path))
 
-    def replace(self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction) -> None:
-        """Put the rows of a batch in the place of those that a killed driver left of it, in one commit.
+    def hold_pending(
+        self,
+        judged: DataFrame,
+        rules: Sequence[Expectation],
+        transaction: BatchTransaction,
+        replay_id: str,
+    ) -> None:
+        """Append rows of a file that is being replayed: they are held once the replay is done."""
+        with _WRITING[self.path]:
+            rows = self._rows(judged, rules, transaction)
+            rows = rows.withColumns(
+                {
+                    c.STATUS: F.lit(str(RowStatus.PENDING)),
+                    c.REPLAY_ID: F.lit(replay_id),
+                    c.BATCH: F.lit(None).cast("bigint"),
+                }
+            )
+            self._as_table(rows, transaction).mode("append").save(str(self.path))
+
+    def replace(
+        self,
+        judged: DataFrame,
+        rules: Sequence[Expectation],
+        transaction: BatchTransaction,
+        files: Sequence[UnreadableFile] = (),
+    ) -> None:
+        """Put the rows and files of a batch in the place of those that a killed driver left of it, in one commit.
 
         The rules, or the rows of a query that is not repeatable, may be others now; the table does not have the batch yet.
         """
         batch = f"{c.FLOW} = {literal(self.flow)} AND {c.EPOCH} = {self.epoch} AND {c.BATCH} = {transaction.batch_id}"
         with _WRITING[self.path]:
-            self._writer(judged, rules, transaction).mode("overwrite").option("replaceWhere", batch).save(
-                str(self.path)
-            )
+            writer = self._writer(judged, rules, transaction, files).mode("overwrite")
+            writer.option("replaceWhere", batch).save(str(self.path))
 
     def replace_all(
         self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
@@ -82,13 +113,45 @@ class QuarantineTable:
             self._writer(judged, rules, transaction).mode("overwrite").save(str(self.path))
 
     def _writer(
-        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
+        self,
+        judged: DataFrame,
+        rules: Sequence[Expectation],
+        transaction: BatchTransaction,
+        files: Sequence[UnreadableFile] = (),
     ) -> DataFrameWriter:
+        rows = self._rows(judged, rules, transaction)
+        if files:
+            rows = rows.unionByName(
+                self._files(judged.sparkSession, files, transaction), allowMissingColumns=True
+            )
+        return self._as_table(rows, transaction)
+
+    def _rows(
+        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
+    ) -> DataFrame:
         broken = judged.where(any_broken(rules, ViolationAction.QUARANTINE))
         columns = [*self._own(judged), *self._managed(judged, rules, transaction)]
-        rows = broken.select(F.array_join(broken_names(rules), ", ").alias(c.REASON), *columns)
+        return broken.select(F.array_join(broken_names(rules), ", ").alias(c.REASON), *columns)
+
+    def _as_table(self, rows: DataFrame, transaction: BatchTransaction) -> DataFrameWriter:
         writer = rows.write.format("delta")
         return writer.option("mergeSchema", "true").option("userMetadata", transaction.user_metadata)
+
+    def _files(
+        self, session: SparkSession, files: Sequence[UnreadableFile], transaction: BatchTransaction
+    ) -> DataFrame:
+        """A row for each file: its place, and what is known of it in the place of the row."""
+        names = [(file.uri, json.dumps(file.told)) for file in files]
+        rows = session.createDataFrame(names, f"{c.FILE} STRING, {c.ROW} STRING")
+        return rows.select(
+            F.lit(c.UNREADABLE_FILE).alias(c.REASON),
+            F.array(F.lit(c.UNREADABLE_FILE)).alias(c.RULES),
+            *[value.alias(name) for name, value in self._written_by(transaction).items()],
+            c.FILE,
+            c.ROW,
+            F.current_timestamp().alias(c.QUARANTINED_AT),
+            F.lit(str(RowStatus.HELD)).alias(c.STATUS),
+        )
 
     def _written_by(self, transaction: BatchTransaction) -> dict[str, Column]:
         ends = json.loads(transaction.user_metadata).get("end_offsets")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch
 from headwater.checkpoints.table_history import table_exists
 from headwater.commands.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
@@ -25,20 +25,22 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
-from headwater.quarantine.table import RowFilter, literal
-from headwater_spark.execution.failures import flow_error
-from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
+from headwater_spark.execution.failures import cause_messages, flow_error
+from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction, apart, application_id
 from headwater_spark.execution.progress import ProgressListener
-from headwater_spark.execution.sink_commits import has_transaction, latest_version
+from headwater_spark.execution.sink_commits import latest_version
 from headwater_spark.execution.stream_start import batch_target
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.output_mode import OutputMode
+from headwater_spark.quarantine.file_replay import readable_again
 from headwater_spark.quarantine.judgement import any_broken, is_kept, judged_batch, mark_rows, own_columns
-from headwater_spark.quarantine.quarantine_table import JSON_OPTIONS
+from headwater_spark.quarantine.quarantine_table import JSON_OPTIONS, QuarantineTable
+from headwater_spark.quarantine.replay_marks import IS_FILE, ReplayMarks, settle
 from headwater_spark.quarantine.replayed_query import HELD_ID, query_over
+from headwater_spark.quarantine.source_records import with_source
 from headwater_spark.session import start_session
 
 
@@ -47,7 +49,7 @@ class FlowReplay:
     """What came of a flow's rows: ``replayed`` are in the table now, ``held`` break a quarantine rule still.
 
     ``dropped`` break a rule that drops, ``left_out`` the flow's query does not give any more; both are discarded.
-    ``method``: ``source`` or ``row``.
+    ``method``: ``source``, ``row`` or ``file``; of the last, ``files`` were read now, ``damaged_files`` still can't be.
     """
 
     flow: str
@@ -56,6 +58,17 @@ class FlowReplay:
     held: int = 0
     dropped: int = 0
     left_out: int = 0
+    files: int = 0
+    damaged_files: int = 0
+
+    def __str__(self) -> str:
+        told = (
+            f"{self.flow} (from its {self.method}): {self.replayed} rows replayed, {self.held} still held, "
+        )
+        told += f"{self.dropped} dropped, {self.left_out} left out by the query."
+        if self.method == "file":
+            told += f" {self.files} files were read; {self.damaged_files} still can't be."
+        return told
 
 
 @dataclass(frozen=True)
@@ -71,11 +84,7 @@ class ReplayReport:
         return {"state": "COMPLETED", **asdict(self)}
 
     def __str__(self) -> str:
-        lines = [
-            f"{flow.flow} (from its {flow.method}): {flow.replayed} rows replayed, {flow.held} still held, "
-            f"{flow.dropped} dropped, {flow.left_out} left out by the query."
-            for flow in self.flows
-        ]
+        lines = [str(flow) for flow in self.flows]
         return "\n".join(lines) or f"No held row of {self.table}: nothing to replay."
 
 
@@ -97,14 +106,14 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         path = project.warehouse / quarantine_folder(str(location))
         if not table_exists(path):
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
-        _settle(context, dataset, path)
+        settle(context.spark, path, context.table_path(dataset), project.pipeline_id)
         # As it is now: marks made below would change what a frame over the newest version gives.
         version = str(latest_version(path))
         held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
         held = held.where(replace(arguments.chosen, status=RowStatus.HELD).where)
         flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
-        reports = tuple(_replay_flow(context, dataset, path, name, held, arguments) for name in flows)
-        return ReplayReport(replay_id, dataset.name, reports)
+        reports = [_replay_flow(context, dataset, path, name, held, arguments) for name in flows]
+        return ReplayReport(replay_id, dataset.name, tuple(part for found in reports for part in found))
 
 
 @contextmanager
@@ -145,7 +154,7 @@ def _replay_flow(
     name: str,
     held: DataFrame,
     arguments: ReplayArguments,
-) -> FlowReplay:
+) -> list[FlowReplay]:
     flow = next((flow for flow in context.pipeline.registry.flows() if flow.name == name), None)
     if flow is None:
         raise UsageError(
@@ -157,7 +166,17 @@ def _replay_flow(
     mine = held.where(F.col(c.FLOW) == name).persist()
     try:
         with context.pipeline.evaluation.settings(flow):
-            return _judge_again(context, dataset, path, flow, mine, arguments)
+            _check_done(context, dataset, flow, mine)
+            files = [] if arguments.of_rows else mine.where(IS_FILE).collect()
+            rows = mine.where(f"NOT {IS_FILE}")
+            reports = []
+            if not (files and rows.isEmpty()):
+                reports.append(_judge_again(context, dataset, path, flow, rows, arguments))
+            if files:
+                reports.append(_read_again(context, dataset, path, flow, files))
+            for report in reports:
+                _tell(context, dataset, report)
+            return reports
     except UsageError:
         raise
     except Exception as error:
@@ -175,39 +194,90 @@ def _judge_again(
     arguments: ReplayArguments,
 ) -> FlowReplay:
     rows, method = _rows_again(context, flow, mine, arguments)
-    rules = dataset.expectations
+    rules, marks = dataset.expectations, _marks_of(context, path, flow)
     chosen = mine.count()
     with judged_batch(apart(mark_rows(rows, rules)), rules, context.table_path(dataset)) as (judged, quality):
         if quality.kept:
             kept = judged.where(is_kept(rules))
-            _mark(context, path, kept.select(HELD_ID), RowStatus.REPLAYING, None)
-            _write(context, dataset, flow, kept.select(*[f"`{name}`" for name in own_columns(judged)]))
-            _finish(context, path, context.update_id, RowStatus.REPLAYED)
+            marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
+            _write(context, dataset, flow, _own(kept), marks)
+            marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
         if quality.dropped:
             reason = "dropped by a rule when it was replayed"
-            _mark(context, path, judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
+            marks.mark(judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
         if chosen > quality.rows:
             gone = mine.select(F.col(c.ID).alias(HELD_ID)).join(judged.select(HELD_ID), HELD_ID, "left_anti")
-            _mark(
-                context, path, gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed"
-            )
-    report = FlowReplay(
+            marks.mark(gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
+    return FlowReplay(
         flow.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
     )
+
+
+def _read_again(
+    context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, files: Sequence[Row]
+) -> FlowReplay:
+    """Rows that are held of a file stand as pending until the table has the others."""
+    rules, marks = dataset.expectations, _marks_of(context, path, flow, files=True)
+    context.pipeline.evaluation.cloud.again[flow.name] = frozenset(
+        json.loads(entry[c.ROW])["path"] for entry in files
+    )
+    frame = context.pipeline.evaluation.evaluate(flow)
+    readable, rows = readable_again(frame, flow, files, cause_messages)
+    damaged = len(files) - len(readable)
+    if rows is None:
+        return FlowReplay(flow.name, "file", damaged_files=damaged)
+    marked = apart(mark_rows(with_source(rows), rules))
+    with judged_batch(marked, rules, context.table_path(dataset)) as (judged, quality):
+        ids = [(entry[c.ID],) for entry in readable]
+        marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
+        if quality.quarantined:
+            table = QuarantineTable(path, flow.name, _epoch(context, dataset, flow), context.update_id)
+            table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
+        if quality.kept:
+            _write(context, dataset, flow, _own(judged.where(is_kept(rules))), marks)
+        marks.finish()
+    return FlowReplay(
+        flow.name, "file", quality.kept, quality.quarantined, quality.dropped, 0, len(readable), damaged
+    )
+
+
+def _tell(context: UpdateContext, dataset: Dataset, report: FlowReplay) -> None:
+    files = f" and {report.files} files" if report.files else ""
     context.events.emit(
         "user_action",
-        f"{report.replayed} quarantined rows of {dataset.name} were replayed, {report.held} are held still.",
-        flow=flow.name,
+        f"{report.replayed} quarantined rows{files} of {dataset.name} were replayed, {report.held} are held still.",
+        flow=report.flow,
         dataset=dataset.name,
         details=user_action("REPLAY_QUARANTINE", user_name(), replay_id=context.update_id, **asdict(report)),
     )
-    return report
+
+
+def _check_done(context: UpdateContext, dataset: Dataset, flow: Flow, mine: DataFrame) -> None:
+    """A batch that a killed driver left half done comes again, and its rows with it: they are not to come in twice."""
+    checkpoint = context.checkpoint(dataset.name, flow.name)
+    state = checkpoint.read_state()
+    if state is None or flow.once:
+        return
+    folder = checkpoint.epoch_folder(state.epoch)
+    planned = last_planned_batch(folder)
+    if planned is None or planned == last_committed_batch(folder):
+        return
+    application = application_id(context.pipeline.project.pipeline_id, flow.name, state.epoch)
+    if _target(context, dataset, flow).has(BatchTransaction(application, planned, "{}")):
+        return
+    if not mine.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
+        raise UsageError(
+            f"Rows of batch {planned} of {flow.name!r} are held, and the batch is not done: its driver was stopped.",
+            where=flow.location,
+            remedy="Run an update first; it judges these rows anew. Then replay.",
+        )
 
 
 def _rows_again(
     context: UpdateContext, flow: Flow, mine: DataFrame, arguments: ReplayArguments
 ) -> tuple[DataFrame, str]:
+    context.pipeline.evaluation.cloud.again[flow.name] = frozenset()
     frame = context.pipeline.evaluation.evaluate(flow)
     by_source = arguments.method == "source" or (arguments.method == "auto" and not arguments.corrections)
     if by_source and arguments.corrections:
@@ -235,50 +305,37 @@ def _rows_again(
     return rows, "row"
 
 
-def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame) -> None:
+def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame, marks: ReplayMarks) -> None:
+    _target(context, dataset, flow).write(rows, _transaction(context, dataset, flow, marks))
+
+
+def _target(context: UpdateContext, dataset: Dataset, flow: Flow) -> BatchTarget:
     mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
     target = batch_target(context, dataset, flow, mode)
-    target = target or DeltaAppend(context.table_path(dataset), dataset.partition_columns)
-    state = context.checkpoint(dataset.name, flow.name).read_state()
-    epoch = state.epoch if state else 0
-    pipeline = context.pipeline.project.pipeline_id
-    metadata = {"pipeline": pipeline, "flow": flow.name, "epoch": epoch, "replay": context.update_id}
-    target.write(rows, BatchTransaction(_application(context, context.update_id), 0, json.dumps(metadata)))
+    return target or DeltaAppend(context.table_path(dataset), dataset.partition_columns)
 
 
-def _application(context: UpdateContext, replay_id: str) -> str:
-    return application_id(context.pipeline.project.pipeline_id, f"replay.{replay_id}", 0)
-
-
-def _mark(context: UpdateContext, path: Path, ids: DataFrame, status: RowStatus, reason: str | None) -> None:
-    marked = {
-        **_marks(status),
-        c.STATUS_REASON: F.lit(reason).cast("string"),
-        c.REPLAY_ID: F.lit(context.update_id),
+def _transaction(
+    context: UpdateContext, dataset: Dataset, flow: Flow, marks: ReplayMarks
+) -> BatchTransaction:
+    metadata = {
+        "pipeline": marks.pipeline,
+        "flow": flow.name,
+        "epoch": _epoch(context, dataset, flow),
+        "replay": context.update_id,
     }
-    table = DeltaTable.forPath(context.spark, str(path)).alias("q")
-    same = f"q.{c.ID} = i.{HELD_ID}"
-    table.merge(_here(context, ids).alias("i"), same).whenMatchedUpdate(set=marked).execute()
+    return BatchTransaction(marks.application, 0, json.dumps(metadata))
 
 
-def _finish(context: UpdateContext, path: Path, replay_id: str, status: RowStatus) -> None:
-    mine = f"{c.STATUS} = {literal(RowStatus.REPLAYING)} AND {c.REPLAY_ID} = {literal(replay_id)}"
-    DeltaTable.forPath(context.spark, str(path)).update(mine, _marks(status))
+def _epoch(context: UpdateContext, dataset: Dataset, flow: Flow) -> int:
+    state = context.checkpoint(dataset.name, flow.name).read_state()
+    return state.epoch if state else 0
 
 
-def _marks(status: RowStatus) -> dict[str, str | Column]:
-    return {c.STATUS: F.lit(str(status)), c.STATUS_AT: F.current_timestamp()}
+def _marks_of(context: UpdateContext, path: Path, flow: Flow, *, files: bool = False) -> ReplayMarks:
+    pipeline = context.pipeline.project.pipeline_id
+    return ReplayMarks(context.spark, path, pipeline, context.update_id, flow.name, files)
 
 
-def _here(context: UpdateContext, frame: DataFrame) -> DataFrame:
-    return DataFrame(frame._jdf, context.spark)  # noqa: SLF001 - a frame of the apart session, for a merge of this one
-
-
-def _settle(context: UpdateContext, dataset: Dataset, path: Path) -> None:
-    """Decide what became of rows that a killed replay had marked: the table knows its transaction, or it does not."""
-    rows = (
-        context.spark.read.format("delta").load(str(path)).where(RowFilter(status=RowStatus.REPLAYING).where)
-    )
-    for (replay_id,) in rows.select(c.REPLAY_ID).distinct().collect():
-        written = has_transaction(context.table_path(dataset), _application(context, replay_id), 0)
-        _finish(context, path, replay_id, RowStatus.REPLAYED if written else RowStatus.HELD)
+def _own(judged: DataFrame) -> DataFrame:
+    return judged.select(*[f"`{name}`" for name in own_columns(judged)])

@@ -29,7 +29,7 @@ def query_over(frame: DataFrame, held: DataFrame) -> DataFrame | None:
         held: rows of the quarantine table.
 
     Returns:
-        None where a row may come of several records, or a record give several rows.
+        None where a row may come of several records, a record give several rows, or the source is read in another way now.
 
     """
     plan = _replaced(frame._jdf.queryExecution().analyzed(), held)  # noqa: SLF001 - no public face
@@ -53,13 +53,23 @@ def _replaced(node: Any, held: DataFrame) -> Any:
 def _records(leaf: Any, held: DataFrame) -> Any:
     """The records as a relation with the very columns of the leaf, by which the operators above know them."""
     schema = StructType.fromJson(json.loads(leaf.schema().json()))
+    keys = F.map_keys(F.from_json(F.col(c.SOURCE_RECORD), "map<string,string>"))
+    names = [name for name in schema.names if name != "_metadata"]
+    if not held.where(~F.arrays_overlap(keys, F.array(*[F.lit(name) for name in names]))).isEmpty():
+        return None
     record = F.from_json(F.col(c.SOURCE_RECORD), schema, {**JSON_OPTIONS, "mode": "FAILFAST"})
-    rows = held.select(record.alias("record"), F.col(c.ID).alias(HELD_ID)).select("record.*", HELD_ID)
+    return named_columns(
+        held.select(record.alias("record"), F.col(c.ID).alias(HELD_ID)).select("record.*", HELD_ID), leaf
+    )
+
+
+def named_columns(rows: DataFrame, leaf: Any) -> Any:
+    """The plan of rows whose first columns are those of a leaf, under the identities that operators above know them by."""
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     columns = plan.output()
     for index, attribute in enumerate(items(leaf.output())):
-        columns = columns.updated(index, _named(held.sparkSession, columns.apply(index), attribute))
-    project = getattr(held.sparkSession._jvm, f"{_PLANS}.plans.logical.Project")  # noqa: SLF001
+        columns = columns.updated(index, _named(rows.sparkSession, columns.apply(index), attribute))
+    project = getattr(rows.sparkSession._jvm, f"{_PLANS}.plans.logical.Project")  # noqa: SLF001
     return project(columns, plan)
 
 

@@ -18,6 +18,7 @@ from headwater_spark.execution.sink_commits import as_metadata
 from headwater_spark.expectations import Quality
 from headwater_spark.quarantine.judgement import is_kept, judged_batch, own_columns
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
+from headwater_spark.quarantine.unreadable_files import UnreadableFile
 
 # A key that is to be there once in a table: flows that run side by side look and write in turn.
 _LOOKING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -29,7 +30,7 @@ class Judged:
 
     The quarantine is written first, the table second: a batch that the table has is whole. After a crash between the
     two, the quarantined rows are put anew, since rules may have changed meanwhile. ``qualities``: what each batch of
-    this run came to.
+    this run came to. ``unreadable``: files that the batches of this run leave out; each is kept with its own batch.
     """
 
     target: BatchTarget
@@ -38,6 +39,7 @@ class Judged:
     quarantine: QuarantineTable | None
     # The judged rows are kept by this target itself.
     passes: int = 1
+    unreadable: Sequence[UnreadableFile] = ()
     qualities: dict[int, Quality] = field(default_factory=dict)
     _may_repeat: bool = True
 
@@ -51,26 +53,34 @@ class Judged:
             if any(rule.unique and rule.unique.within is UniqueWithin.TABLE for rule in self.rules):
                 stack.enter_context(_LOOKING[self.table])
             judged, quality = stack.enter_context(judged_batch(rows, self.rules, self.table))
+            files = [file for file in self.unreadable if file.batch_id == transaction.batch_id]
+            quality = replace(quality, files=len(files))
             told = replace(
                 transaction,
                 user_metadata=json.dumps(
                     {**json.loads(transaction.user_metadata), "quality": as_metadata(quality)}
                 ),
             )
-            self._hold(judged, quality, told)
+            self._hold(judged, files, quality, told)
             kept = judged.where(is_kept(self.rules)).select(*[_column(n) for n in own_columns(judged)])
             self.target.write(kept, told)
             self.qualities[transaction.batch_id] = quality
 
-    def _hold(self, judged: DataFrame, quality: Quality, transaction: BatchTransaction) -> None:
+    def _hold(
+        self,
+        judged: DataFrame,
+        files: Sequence[UnreadableFile],
+        quality: Quality,
+        transaction: BatchTransaction,
+    ) -> None:
         if self.quarantine is None:
             return
         left = self._may_repeat and self.quarantine.has(transaction)
         self._may_repeat = False
         if left:
-            self.quarantine.replace(judged, self.rules, transaction)
-        elif quality.quarantined:
-            self.quarantine.hold(judged, self.rules, transaction)
+            self.quarantine.replace(judged, self.rules, transaction, files)
+        elif quality.quarantined or files:
+            self.quarantine.hold(judged, self.rules, transaction, files)
 
 
 def _column(name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 
 from pyspark.errors import PySparkException
@@ -43,19 +45,39 @@ def inferred_schema(
             where=sample[0],
             remedy="Correct or remove the file, or give the columns with .schema(...).",
         ) from None
+    if not found.fields and options.format not in ("json", "csv"):
+        raise SchemaNotInferred(
+            f"The columns of the {options.format} files can't be inferred: none of them can be read.",
+            where=sample[0],
+            remedy="Correct or remove the files, or give the columns with .schema(...).",
+        )
     return without_void(union([found]))
 
 
 def csv_headers(paths: Sequence[str], options: CloudFilesOptions) -> dict[str, tuple[str, ...]]:
-    """The columns of each CSV file."""
-    return {path: csv_columns(path, options) for path in paths}
+    """The columns of each CSV file; of one that can't be opened none: Spark says so when it comes to read it."""
+    found = {}
+    for path in paths:
+        with suppress(OSError, EOFError, ValueError, csv.Error):
+            found[path] = csv_columns(path, options)
+    return found
 
 
 def file_schemas(session: SparkSession, paths: Sequence[str], source_format: str) -> list[StructType]:
-    """The different schemas of Parquet, ORC or Avro files; one file of each is opened by Spark."""
-    groups = {footer_key(path, source_format): path for path in paths}
+    """The different schemas of Parquet, ORC or Avro files; one file of each is opened by Spark.
+
+    A file that is none is passed over: Spark says so when it comes to read it.
+    """
+    groups = {}
+    for path in paths:
+        with suppress(OSError, ValueError, IndexError):  # pyarrow's errors are ValueErrors
+            groups[footer_key(path, source_format)] = path
     reader = session.read.format(source_format).option("recursiveFileLookup", "true")
-    return [reader.load(path).schema for path in groups.values()]
+    found = []
+    for path in groups.values():
+        with suppress(PySparkException):
+            found.append(reader.load(path).schema)
+    return found
 
 
 def _of_format(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:
@@ -85,7 +107,9 @@ def _csv(session: SparkSession, paths: list[str], options: CloudFilesOptions) ->
 
 
 def _reader(session: SparkSession, options: CloudFilesOptions) -> DataFrameReader:
-    return session.read.options(**options.native).option("recursiveFileLookup", "true")
+    # Whoever reads the rows reads strictly; the columns come of what can be read.
+    reader = session.read.options(**options.native).option("recursiveFileLookup", "true")
+    return reader.option("ignoreCorruptFiles", "true")
 
 
 def _strings_unless_typed(schema: StructType, options: CloudFilesOptions) -> StructType:

@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -77,6 +77,8 @@ class CloudFiles:
         self._told: set[str] = set()
         self._lock = threading.RLock()
         self.careful: set[str] = set()
+        # Flows whose files are read once more, as in a replay: these files count as new ones.
+        self.again: dict[str, frozenset[str]] = {}
 
     def frame(
         self,
@@ -106,8 +108,12 @@ class CloudFiles:
         partitions = StructType([StructField(f.name, f.dataType) for f in whole.fields if _is_partition(f)])
         decided = FileRead(path, checked, data, partitions, streaming=streaming)
         if live:
-            careful = flow.name in self.careful
-            decided = prepared(self._session, decided, flow.checkpoint, read.key, careful=careful)
+            again = self.again.get(flow.name)
+            careful = flow.name in self.careful or again is not None
+            decided = prepared(
+                self._session, decided, flow.checkpoint, read.key, careful=careful, again=again or frozenset()
+            )
+            decided = decided if again is None else replace(decided, checked=None)
         return self._frame(decided)
 
     def reads_of(self, flow: str) -> list[CloudRead]:

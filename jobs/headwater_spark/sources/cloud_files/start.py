@@ -29,9 +29,15 @@ _HARMLESS = {
 
 
 def prepared(
-    session: SparkSession, read: FileRead, checkpoint: FlowCheckpoint, key: str, *, careful: bool
+    session: SparkSession,
+    read: FileRead,
+    checkpoint: FlowCheckpoint,
+    key: str,
+    *,
+    careful: bool,
+    again: frozenset[str] = frozenset(),
 ) -> FileRead:
-    """The read with what its folder holds now.
+    """The read with what its folder holds now. ``again``: paths of files that are looked at though they were read.
 
     Raises:
         UnknownFields: in a mode that does not go on over new fields.
@@ -48,6 +54,7 @@ def prepared(
     if not read.checks_fields:
         return read
     new = [file for file in unseen(files, folder) if file_uri(file.path) not in read.skipped]
+    new += [file for file in files if file.path in again and file not in new]
     if read.options.format == "json":
         return _proven(read, new) if not careful else read
     if read.options.format == "csv":
