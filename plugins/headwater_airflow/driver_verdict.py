@@ -54,7 +54,7 @@ def _told(error: Mapping[str, Any]) -> str:
     lines = [f"[{error.get('condition', 'ERROR')}] {error.get('message', '')}"]
     lines += [
         f"  {label}: {error[key]}"
-        for label, key in (("where", "where"), ("what to do", "remedy"))
+        for label, key in (("where", "where"), ("what to do", "remedy"), ("more", "help"))
         if error.get(key)
     ]
     return "\n".join(lines)

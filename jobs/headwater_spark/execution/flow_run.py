@@ -28,6 +28,7 @@ def run_flow(
     started = time.monotonic()
     context.flow_event(outcome, FlowStatus.STARTING, f"{flow.name} starts.")
     try:
+        context.check_lease()
         check_brokers(_entry(context, flow.name).sources)
         if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
             refresh_view(context, dataset, flow, outcome, force=force)

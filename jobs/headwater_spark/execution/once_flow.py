@@ -47,6 +47,7 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
         return
     with context.pipeline.evaluation.settings(flow):
         _append(context, dataset, flow, state, outcome)
+    context.check_lease()
     checkpoint.update_state(
         sink_id=destination_id(context, dataset),
         completed=True,
@@ -66,6 +67,7 @@ def _append(
     frame = context.pipeline.evaluation.evaluate(flow)
     metadata = json.dumps({"pipeline": pipeline, "flow": flow.name, "epoch": state.epoch})
     transaction = BatchTransaction(application, 0, metadata)
+    context.check_lease()
     if needs_judgement(dataset.expectations):
         quality = _write_judged(context, dataset, flow, state, frame, transaction)
     else:

@@ -10,6 +10,7 @@ from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, quarantine_folder
 from headwater.errors import CheckpointUnreadable
 from headwater.graph.update_plan import ResetStage, UpdatePlan
+from headwater_spark.execution.retired_epochs import ids_before, retire
 from headwater_spark.execution.tables import empty_table
 from headwater_spark.execution.update_context import UpdateContext
 
@@ -20,6 +21,7 @@ def run_resets(context: UpdateContext, plan: UpdatePlan) -> None:
     All intents are written down before the first table is emptied, readers before what they read: a stream whose
     source was emptied, and which was to be reset with it, could never go on.
     """
+    context.check_lease()
     stages = (*_unfinished(context, plan), *plan.resets)
     order = [stage.dataset for stage in plan.refreshes]
     for stage in sorted(stages, key=lambda stage: order.index(stage.dataset), reverse=True):
@@ -70,6 +72,8 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
             "update": context.update_id,
         }
         schema = context.pipeline.evaluation.table_schema(dataset)
+        # First: what a driver of the past still commits now is taken out with the rest.
+        _retire(context, stage)
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
         _empty_quarantine(context, dataset, json.dumps(metadata))
         # Sequences and tombstones of rows that are no more.
@@ -87,6 +91,19 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
             "user_action": {"action": "RESET", "flows": list(stage.flows), "empty_table": stage.empty_table}
         },
     )
+
+
+def _retire(context: UpdateContext, stage: ResetStage) -> None:
+    dataset = context.pipeline.dataset(stage.dataset)
+    pipeline_id = context.pipeline.project.pipeline_id
+    ids: set[str] = set()
+    for flow in stage.flows:
+        checkpoint = context.checkpoint(stage.dataset, flow)
+        state = checkpoint.read_state()
+        assert state is not None
+        assert state.pending_epoch is not None
+        ids |= ids_before(checkpoint, pipeline_id, flow, state.pending_epoch)
+    retire(context.spark, (context.table_path(dataset), context.quarantine_path(dataset)), ids)
 
 
 def _empty_quarantine(context: UpdateContext, dataset: Dataset, metadata: str) -> None:

@@ -126,6 +126,7 @@ class _Snapshots:
         table = DeltaTable.forPath(frame.sparkSession, str(self._target.path))
         check_types(columns, table, where)
         with snapshot_changes(frame, columns, table, where) as changes:
+            self._context.check_lease()
             position = self._versions.intend(position, snapshot.version)
             if changes.count:
                 merge_snapshot(changes, snapshot.literal, table, self._transaction(position))

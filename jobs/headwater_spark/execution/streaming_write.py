@@ -20,6 +20,7 @@ from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.retired_epochs import ids_before, retire
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
 from headwater_spark.execution.tables import create_table
@@ -56,6 +57,9 @@ def run_stream(
     found = known or FlowState()
     start = check_flow(context, dataset, flow, found)
     epoch = known.epoch if known is not None else context.unused_epoch(dataset.name, flow.name)
+    if epoch > 0:
+        ids = ids_before(checkpoint, context.pipeline.project.pipeline_id, flow.name, epoch)
+        retire(context.spark, (table, context.quarantine_path(dataset)), ids)
     state_settings = _state_settings(context, flow, found)
     state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=state_settings)
     batches = BatchRecords(context, dataset, flow, state, outcome)
@@ -74,6 +78,7 @@ def run_stream(
     batches.record_missed()
     batches.check_conservation()
     stopped = context.stop_requested.is_set()
+    context.check_lease()
     checkpoint.update_state(
         sink_id=destination_id(context, dataset),
         sink_version=head_version(table) if table is not None else None,

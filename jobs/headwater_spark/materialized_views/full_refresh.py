@@ -69,6 +69,7 @@ def refresh_view(
         quarantined_rows=quality.quarantined,
         version=latest_version(path),
     )
+    context.check_lease()
     _record(context, dataset, flow, outcome, quality)
     checkpoint.update_state(
         sink_id=table_id(path), completed=True, definition_hash=definition, input_versions=now or {}
@@ -132,6 +133,8 @@ def _overwrite(
         writer = writer.option("overwriteSchema", "true")
     if dataset.partition_columns:
         writer = writer.partitionBy(*dataset.partition_columns)
+    # Delta refuses one that was under way while another driver replaced the rows: both remove the same files.
+    context.check_lease()
     writer.save(str(path))
 
 

@@ -14,6 +14,7 @@ def told(transient, condition="X"):
         "where": "a.py:3",
         "remedy": "Mend it.",
         "transient": transient,
+        "help": "docs/page.md#x",
     }
 
 
@@ -30,7 +31,7 @@ def test_the_drivers_own_error_decides(transient):
     """An error in the report says itself whether a retry may help, whatever the exit code is."""
     found = judge(3, {"error": told(transient)}, [])
     assert found.transient is transient
-    assert found.message == "[X] It broke.\n  where: a.py:3\n  what to do: Mend it."
+    assert found.message == "[X] It broke.\n  where: a.py:3\n  what to do: Mend it.\n  more: docs/page.md#x"
 
 
 @pytest.mark.parametrize("code", [2, 3])

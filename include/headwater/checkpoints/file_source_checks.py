@@ -1,0 +1,51 @@
+"""Whether the files of a batch that was planned, and did not end, are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.conditions import SourceFilesGone
+from headwater.checkpoints.damage import Damage, Repair
+from headwater.checkpoints.flow_start import FlowStart
+from headwater.checkpoints.offsets import files_seen, read_offsets
+from headwater.definitions.source import SourceKind
+from headwater.errors import CheckpointUnreadable
+
+
+def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
+    """A planned batch comes again with the files that it named; Spark fails in its middle where one is gone."""
+    batch = max(start.planned, default=None)
+    if batch is None or batch in start.committed or (start.written or -1) >= batch or start.sources is None:
+        return
+    for index, source in enumerate(start.sources):
+        if source.kind is not SourceKind.FILES or source.on("ignoreMissingFiles"):
+            continue
+        try:
+            begin, end = _entry(start, batch - 1, index), _entry(start, batch, index)
+            named = [seen for seen in files_seen(start.folder, index, up_to=end) if seen.batch_id > begin]
+        except CheckpointUnreadable:
+            return  # the checks of the logs tell it
+        local = [seen.path for seen in named if seen.path.startswith("/")]
+        gone = [path for path in local if not Path(path).exists()]
+        if gone:
+            yield Damage(
+                SourceFilesGone(
+                    f"Files of batch {batch} of {start.flow!r}, which is planned and not done, are gone from {source.name!r}: "
+                    f"{len(gone)} of {len(named)}.",
+                    where=gone[0],
+                    remedy="Put the files back; or take all files that are older than a point in time as read, and go on with the "
+                    f"others: {start.command('new-epoch')} --from-time TIME",
+                ),
+                tuple(gone[:10]),
+                (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
+            )
+
+
+def _entry(start: FlowStart, batch: int, index: int) -> int:
+    """The last entry of the source's own log that a batch has taken in, -1 for none."""
+    if batch not in start.planned:
+        return -1
+    position: Any = read_offsets(start.folder, batch).source(index)
+    return int(position["logOffset"]) if isinstance(position, dict) and "logOffset" in position else -1
