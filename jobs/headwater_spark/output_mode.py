@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -47,28 +48,29 @@ def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
         return OutputMode("changes", tuple(str(key) for key in flow.changes.keys))
     if flow.replacement is not None:
         return _replace(frame, flow)
-    reasons = {mode: _objection(frame, mode) for mode in _MODES}
+    # Asked one by one: each refusal is an exception of the JVM, and most streams need to ask once only.
+    reason = cache(partial(_objection, frame))
     if flow.kind is FlowKind.UPDATE:
-        return _update_flow(flow, dataset, reasons["update"])
-    if reasons["append"] is None:
+        return _update_flow(flow, dataset, reason("update"))
+    if reason("append") is None:
         return OutputMode()
     if dataset.sink is not None:
         raise QueryFailed(
-            f"{flow.name!r} can't append to the sink {dataset.name!r}: {reasons['append']}",
+            f"{flow.name!r} can't append to the sink {dataset.name!r}: {reason('append')}",
             where=flow.location,
             remedy=f'Send the rows that change with @dp.update_flow(target="{dataset.name}").'
-            if reasons["update"] is None
+            if reason("update") is None
             else "Give the aggregation a watermark and a window over it.",
         )
-    keys = aggregation_keys(frame) if reasons["update"] is None else ()
+    keys = aggregation_keys(frame) if reason("update") is None else ()
     if keys:
         return OutputMode("update", keys)
-    if reasons["complete"] is None:
+    if reason("complete") is None:
         return OutputMode("complete")
     raise QueryFailed(
-        f"Spark can't run the query of {flow.name!r} as a stream: {reasons['append']}",
+        f"Spark can't run the query of {flow.name!r} as a stream: {reason('append')}",
         where=flow.location,
-        remedy=_way_out(reasons["append"]),
+        remedy=_way_out(str(reason("append"))),
     )
 
 
