@@ -42,7 +42,7 @@ class PipelineDag(DAG):  # type: ignore[misc]
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
-            "schedule": task.airflow.schedule,
+            "schedule": task.schedule,
             "params": selection_params(offered),
         }
         super().__init__(task.pipeline_id, **{**common_settings(task), **defaults, **settings})

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
-from headwater.definitions.pipeline_spec import AirflowSpec
+from headwater.definitions.pipeline_spec import AirflowSpec, PipelineSpec
+from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -35,6 +36,7 @@ class PipelineTask:
     pipeline_id: str
     name: str
     airflow: AirflowSpec
+    schedule: str | None = None
     datasets: tuple[DatasetTask, ...] = ()
     manifest: Manifest | None = None
     without_graph: str | None = None
@@ -51,10 +53,17 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         project.pipeline_id,
         project.spec.name,
         project.spec.airflow,
+        _schedule(project.spec),
         _dataset_tasks(manifest) if manifest else (),
         manifest,
         trouble,
     )
+
+
+def _schedule(spec: PipelineSpec) -> str | None:
+    """A long stream runs again and again, unless its schedule is given (also as null: by hand only)."""
+    endless = isinstance(spec.trigger, ProcessingTime) and "schedule" not in spec.airflow.model_fields_set
+    return "@continuous" if endless else spec.airflow.schedule
 
 
 def _usable_manifest(project: PipelineProject) -> tuple[Manifest | None, str | None]:

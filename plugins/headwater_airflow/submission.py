@@ -48,6 +48,8 @@ def driver_environment(project: PipelineProject) -> dict[str, str]:
         "HEADWATER_STORAGE": str(project.storage),
         "HEADWATER_WAREHOUSE": str(project.warehouse),
         "PYTHONUNBUFFERED": "1",
+        # Of the four seconds that a task has, the rest is for the last records.
+        "HEADWATER_STOP_SECONDS": "2",
     }
 
 

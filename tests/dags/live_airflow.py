@@ -34,6 +34,7 @@ from datetime import datetime, timedelta
 
 from airflow.sdk import DAG
 
+from headwater_airflow import submission
 from headwater_airflow.changes import DeltaTableAsset, changes
 from headwater_airflow.dag import PipelineCheckDag, PipelineDag
 from headwater_airflow.notifications.webhook import WebhookNotifier
@@ -42,6 +43,12 @@ from headwater_airflow.sensors.table_version import TableVersionSensor
 
 pipeline = PipelineDag("medallion")
 pipeline_checks = PipelineCheckDag("medallion", notifiers=[WebhookNotifier("hook")])
+
+# In the place of Spark: a driver that takes the lease and works in batches. No Java, no jars.
+submission.spark_submit = lambda: os.environ["FAKE_STREAM"]
+submission.java_environment = dict
+submission.submit_conf = lambda conf, local: {}
+stream = PipelineDag("stream", default_args={"retries": 0})
 
 
 def consumer(name, asset):
@@ -66,6 +73,13 @@ with DAG("waits", schedule=None, start_date=datetime(2025, 1, 1)) as waits:
     ChangeFeedSensor(task_id="in_vain", table="shop.made_anew", after_version=5, poke_interval=0.5, timeout=100)
 """
 
+STREAM = """
+name: stream
+schema: shop
+trigger: {processing_time: 1 second, run_for: 2 seconds}
+airflow: {retries: 0}
+"""
+
 
 class LiveAirflow:
     """Airflow's services over one folder."""
@@ -81,7 +95,17 @@ class LiveAirflow:
         (folder / "dags").mkdir()
         (folder / "dags" / "live.py").write_text(DAGS)
         write_observed_pipeline(folder, airflow="{check_schedule: null, alerts: {freshness_minutes: 0}}")
+        stream = folder / "pipelines" / "stream"
+        stream.mkdir()
+        (stream / "pipeline.yml").write_text(STREAM)
+        submit = folder / "spark-submit"
+        submit.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.dags.fake_stream "$@"\n')
+        submit.chmod(0o755)
         variables = {
+            "FAKE_STREAM": str(submit),
+            "STREAM_NOTES": str(folder / "stream.jsonl"),
+            "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[*]"}',
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
             "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{u}:{role}" for u, role in USERS.items()),
@@ -98,7 +122,7 @@ class LiveAirflow:
             "NOTES": str(self.notes_file),
             "AIRFLOW_CONN_HOOK": hook.connection,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-            "PYTHONPATH": os.pathsep.join(floors),
+            "PYTHONPATH": os.pathsep.join([*floors, str(airflow_home.CHECKOUT)]),
         }
         self.services = AirflowServices(airflow_home.CHECKOUT, home, free_port(), processes, variables)
         self.services.password_file.write_text(json.dumps(dict.fromkeys(USERS, PASSWORD)))

@@ -77,6 +77,19 @@ def test_the_settings_of_the_pipeline_reach_the_dag(roots):
     assert update.priority_weight > dag.get_task("raw").priority_weight
 
 
+@pytest.mark.parametrize(
+    ("spec", "schedule"),
+    [("", "@continuous"), ("airflow: {schedule: '@daily'}", "@daily"), ("airflow: {schedule: null}", None)],
+)
+def test_a_long_stream_runs_again_and_again(roots, spec, schedule):
+    """With `processing_time` the DAG is continuous, one run at a time, unless its schedule is given."""
+    folder = write_pipeline(roots / "pipelines" / "diamond", DIAMOND)
+    long = "trigger: {processing_time: 10 seconds, run_for: 30 minutes}"
+    (folder / "pipeline.yml").write_text(f"name: diamond\n{long}\n{spec}\n")
+    dag = PipelineDag("diamond")
+    assert (dag.schedule, dag.max_active_runs) == (schedule, 1)
+
+
 @pytest.mark.parametrize("spoil", ["missing", "older", "broken"])
 def test_without_a_fresh_manifest_there_is_one_task_and_the_dag_says_why(roots, spoil):
     """A manifest that is missing, older than the sources or no manifest leaves one task, with the reason."""

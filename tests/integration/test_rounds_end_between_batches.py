@@ -81,6 +81,40 @@ def test_sigterm_ends_it(pipeline):
     assert case.rows("bronze") == [(1,), (2,)]
 
 
+def test_a_batch_in_flight_is_finished(pipeline):
+    """Told to stop, or out of time, within a slow batch, an update ends when that is done, not when all is read."""
+    slow = """
+import time
+
+@F.udf("int")
+def slow(value):
+    time.sleep(1)
+    return value
+
+@dp.table
+def bronze():
+    files = spark.readStream.schema("id INT").option("maxFilesPerTrigger", 1).json(LANDING)
+    return files.select(slow("id").alias("id"))
+"""
+    case = pipeline(slow)
+    for number in range(6):
+        case.land([{"id": number}])
+    offsets = case.checkpoint("bronze").epoch_folder(0) / "offsets" / "0"
+    thread = when(offsets.exists, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    report = case.update()
+    thread.join(60)
+    assert report.state == "CANCELED"
+    assert (offsets.parents[1] / "commits" / "0").exists()
+    assert case.rows("bronze") == [(0,)]
+    text = (case.folder / "pipeline.yml").read_text()
+    case.write("pipeline.yml", text + "trigger: {processing_time: 1 second, run_for: 1 second}\n")
+    report = case.update()
+    assert report.state == "COMPLETED"
+    done = 1 + report["bronze"].batches
+    assert 2 <= done < 6
+    assert case.rows("bronze") == [(number,) for number in range(done)]
+
+
 def test_what_is_stopped_is_not_called_failed(pipeline):
     """Told to stop in its first table, an update is canceled: no flow is skipped or failed, and the next goes on."""
     case = pipeline(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
-from headwater.checkpoints.offsets import query_id
+from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.checkpoints.state_checks import store_names
 from headwater.checkpoints.table_history import head_version, table_exists
 from headwater.definitions.dataset import Dataset
@@ -32,6 +35,9 @@ from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_
 from headwater_spark.schemas import stored_schema
 from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
 from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
+
+# Who stops an update by hand has the time; under Airflow, which kills a task after five seconds, the task says less.
+STOP_SECONDS = 30.0
 
 
 def run_stream(
@@ -72,7 +78,8 @@ def run_stream(
         frame = _checked(frame, dataset, unreadable, count=table is None)
         started = start_stream(context, dataset, flow, state, frame, unreadable)
     batches.started(started)
-    _await(context, started, ended, lambda: _note_destination(context, dataset, checkpoint))
+    folder = checkpoint.epoch_folder(epoch)
+    _await(context, started, ended, folder, lambda: _note_destination(context, dataset, checkpoint))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
         create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
     batches.record_missed()
@@ -140,16 +147,23 @@ def _note_destination(context: UpdateContext, dataset: Dataset, checkpoint: Flow
 
 
 def _await(
-    context: UpdateContext, started: StartedStream, ended: threading.Event, meanwhile: Callable[[], None]
+    context: UpdateContext,
+    started: StartedStream,
+    ended: threading.Event,
+    folder: Path,
+    meanwhile: Callable[[], None],
 ) -> None:
     query: StreamingQuery = started.query
+    before = last_committed_batch(folder)
     try:
         # Half seconds work; the annotation knows whole ones only.
         while not query.awaitTermination(0.5):  # type: ignore[arg-type]
             meanwhile()
             _stop_without_lease(context, query)
-            if context.stop_requested.is_set():
-                # A batch in flight is given up and repeated by the next update: nothing is lost or doubled.
+            # However short the time is: what is begun takes in one batch, if there is one.
+            late = context.time_is_up and last_committed_batch(folder) != before
+            if context.stop_requested.is_set() or late:
+                end_of_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
                 query.stop()
                 break
     except Exception:
@@ -158,6 +172,25 @@ def _await(
         raise
     finally:
         ended.wait(LAST_PROGRESS.total_seconds())
+
+
+def stop_seconds() -> float:
+    """How long a stop waits for the batch in flight: HEADWATER_STOP_SECONDS."""
+    return float(os.environ.get("HEADWATER_STOP_SECONDS", STOP_SECONDS))
+
+
+def end_of_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
+    """Wait until the batch in flight is done, for so long at most.
+
+    One that takes longer is given up and repeated by the next update: nothing is lost or doubled, but its work. What the
+    query begins behind it before it is stopped is given up, too.
+    """
+    in_flight = last_planned_batch(folder)
+    ends = None if seconds is None else time.monotonic() + seconds
+    while in_flight not in {None, last_committed_batch(folder)} and query.isActive:
+        if (last_planned_batch(folder) or 0) > (in_flight or 0) or (ends and time.monotonic() >= ends):
+            return
+        time.sleep(0.05)
 
 
 def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:

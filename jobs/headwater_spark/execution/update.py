@@ -152,6 +152,8 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
     context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))
     trigger = context.pipeline.project.spec.trigger
     context.more_rounds = isinstance(trigger, ProcessingTime)
+    if isinstance(trigger, ProcessingTime):
+        context.ends = started + trigger.run_for.total_seconds()
     run_refreshes(context, plan, outcomes)
     if isinstance(trigger, ProcessingTime):
         _more_rounds(context, plan, outcomes, trigger, started)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,11 @@ LAST_PROGRESS = timedelta(seconds=10)
 
 @dataclass
 class UpdateContext:
-    """What the parts of one update share. ``more_rounds``: a flow that is done waits for the next look at its sources."""
+    """What the parts of one update share.
+
+    ``more_rounds``: a flow that is done waits for the next look at its sources. ``ends``: when the time is up
+    (of ``time.monotonic``), None for never; a flow then stops after the batch in flight, and is done.
+    """
 
     pipeline: ResolvedPipeline
     spark: SparkSession
@@ -37,7 +42,13 @@ class UpdateContext:
     attempts_left: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
     more_rounds: bool = False
+    ends: float | None = None
     lease: Lease | None = None
+
+    @property
+    def time_is_up(self) -> bool:
+        """Whether no batch may be begun any more."""
+        return self.ends is not None and time.monotonic() >= self.ends
 
     def check_lease(self) -> None:
         """Raise LeaseLost where this update may no longer write."""

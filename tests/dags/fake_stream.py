@@ -1,0 +1,54 @@
+"""Stands in for `spark-submit` of a long stream: a child takes the pipeline's lease, and works in batches until its time is up.
+
+The child notes what happens in the file that STREAM_NOTES names. A stop is heard within a batch and obeyed after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from headwater.checkpoints.lease import update_lease
+
+
+def note(**what: object) -> None:
+    """Add a line with the time."""
+    with Path(os.environ["STREAM_NOTES"]).open("a") as notes:
+        notes.write(json.dumps({"at": time.time(), "process": os.getpid(), **what}) + "\n")
+
+
+def stream(state_folder: Path, request: str) -> int:
+    """Batches of a fifth of a second; two seconds of them, or as long as the file `endless` is there."""
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    with update_lease(state_folder, request, wait=timedelta(minutes=10)):
+        note(what="begun", request=request)
+        ends = time.monotonic() + 2
+        while not told and (time.monotonic() < ends or (state_folder / "endless").exists()):
+            time.sleep(0.2)
+            note(what="batch")
+        note(what="stopped" if told else "ended")
+    state = "CANCELED" if told else "COMPLETED"
+    print(json.dumps({"state": state, "flows": []}), flush=True)
+    return 1 if told else 0
+
+
+def main() -> int:
+    """As the JVM of `spark-submit`: wait for the child, which is the driver."""
+    if sys.argv[1] == "child":
+        return stream(Path(sys.argv[2]), sys.argv[3])
+    values = sys.argv[next(i for i, a in enumerate(sys.argv) if a.endswith("run_update.py")) + 1 :]
+    storage, request = (values[values.index(name) + 1] for name in ("--storage", "--request-id"))
+    state = Path(storage) / "pipelines" / Path(values[0]).name
+    child = [sys.executable, "-m", "tests.dags.fake_stream", "child", str(state), request]
+    return subprocess.run(child, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
