@@ -36,7 +36,7 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
         return 0
     request = UpdateRequest(selection, arguments.request_id, arguments.attempt, arguments.max_attempts)
     result = run_update(project, request)
-    report = _report(result)
+    report = run_report(result)
     for outcome in result.outcomes:
         if outcome.error is not None:
             print(outcome.error, file=sys.stderr)
@@ -90,7 +90,8 @@ def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
     return error.exit_code
 
 
-def _report(result: UpdateResult) -> RunReport:
+def run_report(result: UpdateResult) -> RunReport:
+    """The report of an update, for people and programs."""
     flows = tuple(_flow_report(outcome) for outcome in result.outcomes)
     message = result.error.what.partition("\n")[0] if result.error is not None else ""
     failed = [outcome.error for outcome in result.outcomes if outcome.status is FlowStatus.FAILED]

@@ -19,6 +19,7 @@ PAGE = Path(__file__).resolve().parents[2] / HELP_PAGE
 VERBS = {
     "init",
     "run",
+    "backfill",
     "validate",
     "graph",
     "status",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from headwater import __version__
 from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
+from headwater.commands.backfill_arguments import add_backfill_arguments
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.failure_report import run_and_report
 from headwater.commands.maintenance_arguments import add_maintenance_arguments
@@ -49,6 +50,10 @@ def _parser() -> Parser:
     run = verb("run", "Take in what is new: one update of the pipeline.")
     add_run_arguments(run)
     run.set_defaults(answer=_run)
+
+    filled = verb("backfill", "Fill a range of a table from its definition, beside the live stream.")
+    add_backfill_arguments(filled)
+    filled.set_defaults(answer=_backfill)
 
     validate = verb(
         "validate",
@@ -153,6 +158,12 @@ def _run(parsed: argparse.Namespace) -> int:
     from headwater.commands.run import run
 
     return run(run_arguments(parsed))
+
+
+def _backfill(parsed: argparse.Namespace) -> int:
+    from headwater.commands.backfill import backfill
+
+    return backfill(_project(parsed), parsed, parsed.argv[1:])
 
 
 def _graph(parsed: argparse.Namespace) -> int:

@@ -119,13 +119,13 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
     if options.from_version is not None:
         if len(sources) != 1 or sources[0].table is None:
             raise UsageError("--from-version is for flows with one source that is a Delta table.")
-        return (_delta_offset(sources[0].table, options.from_version),), {}
+        return (delta_offset(sources[0].table, options.from_version),), {}
     assert options.from_time is not None
     ends: list[str | None] = []
     files: dict[int, Lines] = {}
     for index, source in enumerate(sources):
         if source.table is not None:
-            ends.append(_delta_offset(source.table, _version_at(source.table, options.from_time)))
+            ends.append(delta_offset(source.table, _version_at(source.table, options.from_time)))
         elif source.kind is SourceKind.FILES:
             files[index] = lines_by_age(source, options.from_time)
             ends.append('{"logOffset":0}')
@@ -152,7 +152,8 @@ def _given(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Posit
     return tuple(json.dumps(offset, separators=(",", ":")) for offset in offsets)
 
 
-def _delta_offset(table: Path, version: int) -> str:
+def delta_offset(table: Path, version: int) -> str:
+    """The position of a stream that begins with a version of a Delta table; raises UsageError where it has no such version."""
     head = head_version(table)
     if not 0 <= version <= head + 1:
         raise UsageError(f"The table has versions 0 to {head}, not {version}.", where=table)

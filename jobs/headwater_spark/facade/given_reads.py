@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """What a reader was told. ``options`` have lower-case keys; ``schema`` is a StructType, DDL text or None."""
+    """What a reader was told. ``options`` have lower-case keys; ``schema`` is a StructType, DDL text or None.
+
+    ``bounded``: it is a stream of the source that is read as a batch.
+    """
 
     format: str
     path: str | None
     streaming: bool
     options: Mapping[str, str] = field(default_factory=dict)
     schema: Any = None
+    bounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class GivenReads:
             self.streaming,
             everything,
             schema if schema is not None else self._schema,
+            bool(getattr(self, "bounded", False)),
         )
         found = given.source(request, self.session)
         if isinstance(found, Moved):

@@ -231,7 +231,7 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
         if self.session.given is not None:
-            frame = self.session.given.table(tableName, self.session, streaming=False)
+            frame = self.session.given.table(tableName, self.session, streaming=self.bounded)
             if frame is not None:
                 return frame
         if self.session.resolution is None:

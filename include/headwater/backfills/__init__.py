@@ -1,0 +1,1 @@
+"""Filling a part of a table again from its definition, beside the live stream."""

@@ -1,0 +1,42 @@
+"""``backfill``: what can be told without Spark is told at once, then Spark's process takes over."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Sequence
+
+from headwater.commands.backfill_arguments import backfill_arguments
+from headwater.commands.run import become_program
+from headwater.errors import UnknownDataset
+from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Check the arguments and become the job; ``argv``: what stands behind the verb on the command line.
+
+    Raises:
+        UsageError, InvalidRange, UnknownDataset: the command can't be meant so.
+    """
+    arguments = backfill_arguments(parsed)
+    manifest = read_manifest(project.state_folder / FILE_NAME)
+    if manifest is not None and manifest.source_hash == project.source_hash():
+        known_tables(manifest, arguments.tables)
+    become_program("run_backfill.py", list(argv))
+    return 1
+
+
+def known_tables(manifest: Manifest, tables: Sequence[str]) -> list[str]:
+    """The tables as the manifest spells them; raises UnknownDataset with the nearest name."""
+    known = {entry.name.lower(): entry.name for entry in manifest.tables}
+    for name in tables:
+        if name.lower() not in known:
+            near = difflib.get_close_matches(name.lower(), list(known), n=1)
+            raise UnknownDataset(
+                f"The pipeline has no table {name!r}.",
+                remedy=f"Did you mean {known[near[0]]!r}?"
+                if near
+                else f"It has: {', '.join(known.values())}.",
+            )
+    return [known[name.lower()] for name in tables]

@@ -1,0 +1,161 @@
+"""A backfill from the command's arguments to its report: docs/backfills.md."""
+
+from __future__ import annotations
+
+import difflib
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import timedelta
+
+from headwater.checkpoints.lease import update_lease
+from headwater.commands.backfill_arguments import BackfillArguments
+from headwater.commands.backfill_report import BackfillReport, TableBackfill
+from headwater.definitions.dataset import Dataset
+from headwater.errors import HeadwaterError, UnknownDataset
+from headwater.event_log.details import operation_progress, user_action
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.pipeline_project import PipelineProject
+from headwater_spark.backfills.table_backfill import fill_table
+from headwater_spark.backfills.table_plan import TablePlan, plan_table
+from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.progress import ProgressListener
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_records import user_name
+from headwater_spark.graph_resolution import resolved_pipeline
+from headwater_spark.session import start_session
+
+# How long a backfill that Airflow sent waits for an update to end, where it can't run beside one.
+_PATIENCE = timedelta(minutes=10)
+
+
+def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> BackfillReport:
+    """Fill a range of tables from their definitions; each table is one commit, and a second run writes nothing.
+
+    Raises:
+        UsageError, InvalidPipeline: the command or the definition is wrong; nothing was written.
+        RefusedForSafety: it would lose or double rows; nothing was written.
+        UpdateFailed: a table failed; those before it are done, and are left out by the next try.
+    """
+    started = time.monotonic()
+    backfill_id = str(uuid.uuid4())
+    assert arguments.chosen is not None
+    with backfill_context(project, backfill_id, arguments) as context:
+        datasets = [known_dataset(context, name) for name in arguments.tables]
+        plans = [plan_table(context, dataset, arguments) for dataset in datasets]
+        done: list[TableBackfill] = []
+        for plan in plans:
+            done += _fill(context, plan, arguments)
+    state = "PLANNED" if arguments.dry_run else "COMPLETED"
+    words = f"{arguments.chosen}{' (dry run)' if arguments.dry_run else ''}"
+    seconds = time.monotonic() - started
+    return BackfillReport(backfill_id, state, arguments.chosen.as_dict(), words, tuple(done), seconds)
+
+
+@contextmanager
+def backfill_context(
+    project: PipelineProject, backfill_id: str, arguments: BackfillArguments
+) -> Iterator[UpdateContext]:
+    """The resolved pipeline over its real tables, and the event log, for as long as the block runs."""
+    spark = start_session(project.pipeline_id, project.spec.spark)
+    nothing: Future[dict[tuple[str, int], int]] = Future()
+    nothing.set_result({})
+    with ExitStack() as stack:
+        pipeline = stack.enter_context(resolved_pipeline(project, spark))
+        events = stack.enter_context(
+            EventLogWriter(
+                project.state_folder,
+                project.pipeline_id,
+                project.spec.name,
+                backfill_id,
+                arguments.request_id,
+            )
+        )
+        pipeline.evaluation.live = True
+        yield UpdateContext(pipeline, spark, events, ProgressListener(), backfill_id, nothing)
+
+
+def known_dataset(context: UpdateContext, name: str) -> Dataset:
+    """The table of this name; raises UnknownDataset with the nearest one."""
+    datasets = {d.name.lower(): d for d in context.pipeline.registry.datasets() if d.stored}
+    if name.lower() in datasets:
+        return datasets[name.lower()]
+    near = difflib.get_close_matches(name.lower(), list(datasets), n=1)
+    raise UnknownDataset(
+        f"The pipeline has no table {name!r}.",
+        remedy=f"Did you mean {datasets[near[0]].name!r}?"
+        if near
+        else f"It has: {', '.join(d.name for d in datasets.values())}.",
+    )
+
+
+def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> list[TableBackfill]:
+    """One table, with its records in the event log; a dry run leaves none."""
+    with ExitStack() as stack:
+        if not arguments.dry_run:
+            _tell_start(context, plan, arguments)
+            if any(flow.changes is not None for flow in plan.flows):
+                # What AUTO CDC keeps beside the table has one writer.
+                wait = _PATIENCE if arguments.request_id is not None else timedelta(0)
+                folder = context.pipeline.project.state_folder
+                stack.enter_context(update_lease(folder, f"backfill-{context.update_id}", wait=wait))
+        try:
+            done = fill_table(context, plan, arguments)
+        except Exception as error:
+            told = _as_error(context, plan, error)
+            if not arguments.dry_run:
+                _tell_failure(context, plan, told)
+            raise told from None
+    if not arguments.dry_run:
+        for table in done:
+            _tell_end(context, plan, table)
+    return done
+
+
+def _as_error(context: UpdateContext, plan: TablePlan, error: Exception) -> HeadwaterError:
+    if isinstance(error, HeadwaterError):
+        return error
+    return flow_error(plan.flows[0], error, context.pipeline.evaluation.labels)
+
+
+def _tell_start(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> None:
+    asked = {"range": plan.chosen.as_dict(), "mode": str(plan.mode), "again": arguments.again}
+    context.say(f"BACKFILL   {plan.dataset.name}: {plan.chosen}, {plan.mode}")
+    context.events.emit(
+        "user_action",
+        f"{user_name()} started a backfill of {plan.dataset.name}: {plan.chosen}, {plan.mode}.",
+        dataset=plan.dataset.name,
+        details=user_action("BACKFILL", user_name(), backfill_id=context.update_id, **asked),
+    )
+
+
+def _tell_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -> None:
+    words = "was done before; nothing was written"
+    if table.state == "COMPLETED":
+        words = f"wrote {table.output_rows} rows in the place of {table.replaced_rows}"
+    context.say(f"{table.state:<9}  {table.dataset}: {words}")
+    context.events.emit(
+        "operation_progress",
+        f"The backfill of {table.dataset} ({plan.chosen}) {words}.",
+        flow=table.flow,
+        dataset=table.dataset,
+        details=operation_progress(
+            "BACKFILL", "COMPLETED", None, range=plan.chosen.as_dict(), **asdict(table)
+        ),
+    )
+
+
+def _tell_failure(context: UpdateContext, plan: TablePlan, error: HeadwaterError) -> None:
+    context.events.emit(
+        "operation_progress",
+        f"The backfill of {plan.dataset.name} failed: {error.what}",
+        level="ERROR",
+        dataset=plan.dataset.name,
+        details=operation_progress(
+            "BACKFILL", "FAILED", None, range=plan.chosen.as_dict(), mode=str(plan.mode)
+        ),
+        error=error,
+    )

@@ -1,0 +1,53 @@
+"""Quarantined rows of a backfilled range: those of the backfill come, those that the live stream held for it go."""
+
+from __future__ import annotations
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headwater.backfills.backfill_range import BackfillMode
+from headwater.checkpoints.table_history import table_exists
+from headwater.quarantine import columns as c
+from headwater.quarantine.columns import RowStatus
+from headwater.quarantine.table import literal
+from headwater_spark.backfills.range_rows import RangeRows
+from headwater_spark.backfills.table_plan import TablePlan
+from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.execution.stream_start import quarantine_table
+from headwater_spark.execution.update_context import UpdateContext
+
+# No live epoch has this number: a batch of the stream never takes the rows of a backfill for its own.
+BACKFILL_EPOCH = -1
+
+
+def hold_rows(
+    context: UpdateContext, plan: TablePlan, part: RangeRows, transaction: BatchTransaction
+) -> None:
+    """Hold what the rules keep out of the range; it comes before the table's commit, and once."""
+    quarantine = quarantine_table(context, plan.dataset, part.flow, BACKFILL_EPOCH)
+    if quarantine is None:
+        return
+    if plan.mode is BackfillMode.REPLACE_WHERE and table_exists(quarantine.path):
+        _discard_former(context, plan, part)
+    if part.quality.quarantined:
+        quarantine.hold(part.judged, plan.dataset.expectations, transaction)
+
+
+def _discard_former(context: UpdateContext, plan: TablePlan, part: RangeRows) -> None:
+    """Mark what was held of the range before: it has been judged again."""
+    path = context.quarantine_path(plan.dataset)
+    table = DeltaTable.forPath(context.spark, str(path))
+    column = (plan.chosen.column or "").lower()
+    if column not in {field.name.lower() for field in table.toDF().schema.fields}:
+        return  # no row that was held had a time that the quarantine could keep
+    former = (
+        f"{c.FLOW} = {literal(part.flow.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.condition}"
+        f" AND {c.UPDATE_ID} <> {literal(context.update_id)}"
+    )
+    marks: dict[str, str | Column] = {
+        c.STATUS: F.lit(str(RowStatus.DISCARDED)),
+        c.STATUS_AT: F.current_timestamp(),
+        c.STATUS_REASON: F.lit(f"judged again by the backfill {context.update_id}"),
+    }
+    table.update(former, marks)

@@ -1,0 +1,137 @@
+"""How much of each stream's source a backfill reads: what the live stream has read, or the range that was asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.backfills.backfill_range import BackfillRange, RangeKind
+from headwater.backfills.conditions import BackfillNotPossible, InvalidRange
+from headwater.backfills.live_position import LivePosition, delta_end
+from headwater.checkpoints.flow_start import FlowStart, StreamSource
+from headwater.checkpoints.offsets import files_seen
+from headwater.checkpoints.table_history import head_version
+from headwater.definitions.source import SourceKind
+
+_KIND_OF = {
+    RangeKind.VERSION: (SourceKind.DELTA, SourceKind.DATASET),
+    RangeKind.OFFSET: (SourceKind.KAFKA,),
+    RangeKind.FILE_TIME: (SourceKind.FILES,),
+}
+
+
+@dataclass(frozen=True)
+class DeltaLimit:
+    """Versions of a Delta table, both ends included; ``first`` None: all rows as they stand at ``last`` (-1: none)."""
+
+    table: Path
+    first: int | None
+    last: int
+    changes: bool = False
+    skips_changes: bool = False
+
+
+@dataclass(frozen=True)
+class KafkaLimit:
+    """Offsets as Spark's source takes them; the end is the next offset. ``topics``: the subscription."""
+
+    topics: tuple[tuple[str, str], ...]
+    start: str
+    end: str
+
+
+@dataclass(frozen=True)
+class FilesLimit:
+    """Files of a folder. ``seen``: these alone; None for all. ``after``, ``before``: when they were changed."""
+
+    path: str
+    seen: frozenset[str] | None = None
+    after: Any = None
+    before: Any = None
+
+
+Limit = DeltaLimit | KafkaLimit | FilesLimit
+
+
+def read_so_far(position: LivePosition, flow: str) -> tuple[Limit, ...]:
+    """What a live stream has read of each of its sources, no more.
+
+    Raises:
+        RangeNotReadYet: it is in the middle of a version.
+        BackfillNotPossible: a source that can't be read as a batch up to a position.
+    """
+    pairs = enumerate(zip(position.sources, position.ends, strict=True))
+    return tuple(_so_far(source, end, position, index, flow) for index, (source, end) in pairs)
+
+
+def chosen_part(chosen: BackfillRange, start: FlowStart) -> tuple[Limit, ...]:
+    """The part of a flow's source that a range of versions, offsets or file times names.
+
+    Raises:
+        InvalidRange: the flow has no source, or several, of which there could be such a range; or the range leaves it.
+    """
+    sources = start.sources or ()
+    if len(sources) != 1 or sources[0].kind not in _KIND_OF[chosen.kind]:
+        kinds = ", ".join(str(source.kind) for source in sources) or "no stream"
+        raise InvalidRange(
+            f"{start.flow!r} can't be filled by {chosen.kind}: it reads {kinds}.",
+            remedy="version is for one Delta table, offset for one Kafka topic or more, file-time for one folder of files; "
+            "event-time is for any.",
+        )
+    source = sources[0]
+    if source.table is not None:
+        head = head_version(source.table)
+        if chosen.end > head:
+            raise InvalidRange(
+                f"{source.name!r} has versions up to {head}, and the range goes to {chosen.end}.",
+                where=source.table,
+            )
+        return (_delta(source, source.table, chosen.start, chosen.end),)
+    if source.kind is SourceKind.KAFKA:
+        return (KafkaLimit(_topics(source), json.dumps(chosen.start), json.dumps(chosen.end)),)
+    return (FilesLimit(source.path or "", None, chosen.start, chosen.end),)
+
+
+def everything(source: StreamSource, end: Any) -> Limit:
+    """All that a Delta table or a topic has, up to a position: what comes before a stream that begins there."""
+    if source.table is not None:
+        return _delta(source, source.table, None, int(end["reservoirVersion"]) - 1)
+    return KafkaLimit(_topics(source), "earliest", json.dumps(end))
+
+
+def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, flow: str) -> Limit:
+    if source.table is not None:
+        if source.on("readChangeFeed"):
+            raise BackfillNotPossible(
+                f"{flow!r} follows the changes of {source.name!r}: which of them made the rows of a range can't be told from "
+                "the table.",
+                where=source.table,
+                remedy="Give a range of versions, --range version --from A --to B, or fill the table anew with --full-refresh.",
+            )
+        return _delta(source, source.table, None, delta_end(end, source, flow) - 1)
+    if source.kind is SourceKind.KAFKA:
+        return KafkaLimit(_topics(source), "earliest", json.dumps(end or {}))
+    if source.kind is SourceKind.FILES:
+        last = int(end["logOffset"]) if end is not None else -1
+        seen = files_seen(position.checkpoint, index, up_to=last)
+        return FilesLimit(
+            source.path or "", frozenset(file.path.partition("?superseded=")[0] for file in seen)
+        )
+    raise BackfillNotPossible(
+        f"{flow!r} reads {source.name!r} ({source.kind}), which can't be read as a batch.",
+        remedy="Backfill a table that reads this one's rows, or fill it anew with --full-refresh.",
+    )
+
+
+def _delta(source: StreamSource, table: Path, first: int | None, last: int) -> DeltaLimit:
+    skips = source.on("skipChangeCommits")
+    return DeltaLimit(table, first, last, source.on("readChangeFeed"), skips)
+
+
+def _topics(source: StreamSource) -> tuple[tuple[str, str], ...]:
+    wanted = ("subscribe", "subscribepattern", "assign")
+    return tuple(
+        sorted((key.lower(), value) for key, value in source.options.items() if key.lower() in wanted)
+    )

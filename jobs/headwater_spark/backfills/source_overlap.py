@@ -1,0 +1,96 @@
+"""A range of a source against what the live stream has read: nothing may come twice, and nothing before its time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from headwater.backfills.backfill_range import BackfillRange, RangeKind
+from headwater.backfills.conditions import RangeAlreadyWritten, RangeNotReadYet
+from headwater.backfills.live_position import LivePosition, delta_end
+from headwater.checkpoints.flow_start import FlowStart, StreamSource
+from headwater.checkpoints.offsets import files_seen, kafka_initial_offset
+from headwater.metrics.file_listing import ListedFile, list_files
+
+_TIMES = ("modifiedafter", "modifiedbefore")
+
+
+def check_overlap(chosen: BackfillRange, start: FlowStart, position: LivePosition, *, appends: bool) -> None:
+    """Compare a range of the flow's one source with its position.
+
+    Raises:
+        RangeNotReadYet: the live stream will bring a part of it.
+        RangeAlreadyWritten: ``appends``, and the live stream has brought a part of it.
+    """
+    source, end = position.sources[0], position.ends[0]
+    read, unread = {
+        RangeKind.VERSION: _versions,
+        RangeKind.OFFSET: _offsets,
+        RangeKind.FILE_TIME: _files,
+    }[chosen.kind](chosen, start, source, end)
+    if unread:
+        raise RangeNotReadYet(
+            f"{start.flow!r} has not read {unread} yet: it will bring these rows by itself.",
+            where=source.name,
+            remedy="Let an update read them (headwater run PIPELINE_DIR), or end the range before them.",
+        )
+    if read and appends:
+        raise RangeAlreadyWritten(
+            f"{start.flow!r} has read {read}: appended, their rows would be in the table twice.",
+            where=source.name,
+            remedy="Give --mode merge with --keys, or replace rows by event time: --range event-time --column COLUMN.",
+        )
+
+
+def _versions(chosen: BackfillRange, start: FlowStart, source: StreamSource, end: Any) -> tuple[str, str]:
+    first_unread = delta_end(end, source, start.flow)
+    begun = {key.lower(): value for key, value in source.options.items()}.get("startingversion", "0")
+    # A stream that began elsewhere, or by a time, may have read any version: nothing is known to be left out.
+    first_read = int(begun) if begun.isdigit() else 0
+    unread = f"versions from {first_unread} on" if chosen.end >= first_unread else ""
+    return (f"versions from {first_read} on" if chosen.end >= first_read else ""), unread
+
+
+def _offsets(chosen: BackfillRange, start: FlowStart, source: StreamSource, end: Any) -> tuple[str, str]:  # noqa: ARG001
+    seeded = start.state.first_batch > 0 or start.state.epoch > 0
+    initial = None if seeded else kafka_initial_offset(start.folder)
+    begun: Mapping[str, Mapping[str, int]] = initial or {}
+    ends: Mapping[str, Mapping[str, int]] = end or {}
+    read, unread = [], []
+    for topic, parts in chosen.end.items():
+        for part, last in parts.items():
+            if last > int(ends.get(topic, {}).get(part, 0)):
+                unread.append(f"{topic}[{part}] from {ends.get(topic, {}).get(part, 0)} on")
+            if last > int(begun.get(topic, {}).get(part, 0)):
+                read.append(f"{topic}[{part}] from {begun.get(topic, {}).get(part, 0)} on")
+    return ", ".join(read), ", ".join(unread)
+
+
+def _files(chosen: BackfillRange, start: FlowStart, source: StreamSource, end: Any) -> tuple[str, str]:
+    options = {key: value for key, value in source.options.items() if key.lower() not in _TIMES}
+    inside = [file for file in list_files(source.path or "", options) if _changed_within(file, chosen)]
+    wanted = {file.path for file in list_files(source.path or "", source.options)} - _left_out(start)
+    last = int(end["logOffset"]) if end is not None else -1
+    seen = {file.path.partition("?superseded=")[0] for file in files_seen(start.folder, 0, up_to=last)}
+    read = [file.path for file in inside if file.path in seen & wanted]
+    unread = [file.path for file in inside if file.path in wanted - seen]
+    return _counted(read), _counted(unread)
+
+
+def _changed_within(file: ListedFile, chosen: BackfillRange) -> bool:
+    # Spark knows files' times to the millisecond.
+    millis = file.modified_ns // 1_000_000
+    return bool(chosen.start.timestamp() * 1000 <= millis < chosen.end.timestamp() * 1000)
+
+
+def _left_out(start: FlowStart) -> set[str]:
+    """Files that were there before the stream and that it was told to leave out (``includeExistingFiles``)."""
+    records = start.checkpoint.folder.glob(f"existing-{start.state.epoch}-*.json")
+    return {path for record in records for path in json.loads(record.read_text(encoding="utf-8"))}
+
+
+def _counted(paths: list[str]) -> str:
+    if not paths:
+        return ""
+    return paths[0] if len(paths) == 1 else f"{len(paths)} files of it (one is {paths[0]})"

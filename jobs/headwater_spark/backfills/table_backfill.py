@@ -1,0 +1,211 @@
+"""Filling one table: its rows for the range, judged, written in one commit under an id that knows the range."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from headwater.backfills.backfill_range import BackfillMode
+from headwater.backfills.conditions import FewerRows, RangeAlreadyWritten
+from headwater.commands.backfill_arguments import BackfillArguments
+from headwater.commands.backfill_report import TableBackfill
+from headwater.errors import DuplicateKey
+from headwater_spark.backfills.event_slice import SliceSize, slice_size
+from headwater_spark.backfills.held_rows import hold_rows
+from headwater_spark.backfills.late_rows import KNOWN, put_back_late_rows
+from headwater_spark.backfills.range_rows import RangeRows, range_rows
+from headwater_spark.backfills.table_plan import TablePlan
+from headwater_spark.execution.failures import cause_messages
+from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction
+from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.execution.stream_start import change_target
+from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.delta_merge import DeltaMerge
+from headwater_spark.execution.targets.delta_replace import DeltaReplace
+from headwater_spark.execution.update_context import UpdateContext
+
+_CONFLICT = "DELTA_CONCURRENT"
+
+
+def fill_table(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> list[TableBackfill]:
+    """Fill the range of a table, or count what that would do.
+
+    Where rows are replaced, all flows of the table are one commit; else each is one of its own.
+
+    Raises:
+        RefusedForSafety: rows would be lost or doubled; nothing was written.
+        What Spark throws, for ``flow_error`` to name.
+    """
+    if plan.mode is BackfillMode.REPLACE_WHERE:
+        return [_fill(context, plan, plan.flows, arguments)]
+    return [_fill(context, plan, (flow,), arguments) for flow in plan.flows if not flow.once]
+
+
+def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: BackfillArguments) -> TableBackfill:
+    table = context.table_path(plan.dataset)
+    names = ", ".join(flow.name for flow in flows)
+    transaction = _transaction(context, plan, names, arguments)
+    if has_transaction(table, transaction.application, 0):
+        commit = SinkCommits(table, transaction.application).find(0)
+        if plan.condition is not None and plan.mode is BackfillMode.REPLACE_WHERE and not arguments.dry_run:
+            put_back_late_rows(context.spark, table, plan.condition, transaction)
+        told = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
+        return TableBackfill(
+            plan.dataset.name, names, str(plan.mode), "DONE_BEFORE",
+            version=latest_version(table), note=told + "Nothing was written; --again does it once more.",
+        )  # fmt: skip
+    with ExitStack() as stack:
+        parts = [stack.enter_context(range_rows(context, plan, flow)) for flow in flows]
+        held = slice_size(context.spark, table, plan.condition)
+        rows = sum(part.quality.rows for part in parts)
+        kept = sum(part.quality.kept for part in parts)
+        _check_count(plan, kept, held, arguments)
+        replaced = held.rows if plan.mode is BackfillMode.REPLACE_WHERE else 0
+        report = TableBackfill(
+            plan.dataset.name,
+            names,
+            str(plan.mode),
+            "PLANNED",
+            rows,
+            kept,
+            sum(part.quality.dropped for part in parts),
+            sum(part.quality.quarantined for part in parts),
+            replaced,
+            _sum(part.source_bytes for part in parts),
+            held.file_bytes if replaced else 0,
+            round(held.bytes_a_row * kept),
+        )
+        if arguments.dry_run:
+            return report
+        for part in parts:
+            hold_rows(context, plan, part, transaction)
+        known = {
+            name: p.position.table_version for p in parts if p.position for name in p.position.applications
+        }
+        _write(context, plan, parts, transaction.telling(**{KNOWN: known}))
+    return TableBackfill(
+        **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": latest_version(table)}
+    )
+
+
+def _check_count(plan: TablePlan, kept: int, held: SliceSize, arguments: BackfillArguments) -> None:
+    name = plan.dataset.name
+    if plan.mode is BackfillMode.APPEND and held.rows:
+        raise RangeAlreadyWritten(
+            f"{name!r} has {held.rows} rows of this range: appended, they would be there twice.",
+            where=plan.dataset.location,
+            remedy="Give --mode replace-where, or --mode merge with --keys.",
+        )
+    if plan.mode is BackfillMode.REPLACE_WHERE and kept < held.rows and not arguments.allow_fewer_rows:
+        if arguments.dry_run:
+            return
+        raise FewerRows(
+            f"{name!r} has {held.rows} rows of this range, and its definition gives {kept} now. Sources that no longer hold all that "
+            "they once gave (retention, archived files) look like this.",
+            where=plan.dataset.location,
+            remedy="Look with --dry-run. Where fewer rows are meant, give --allow-fewer-rows.",
+        )
+
+
+def _transaction(
+    context: UpdateContext, plan: TablePlan, names: str, arguments: BackfillArguments
+) -> BatchTransaction:
+    """The identity of a range: the same for a retry, another for another range, mode or definition."""
+    project = context.pipeline.project
+    again = (arguments.request_id or str(uuid.uuid4())) if arguments.again else ""
+    definition = context.pipeline.manifest.source_hash
+    parts = [names, plan.chosen.key, str(plan.mode), ",".join(plan.keys), definition, again]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+    told = {
+        "pipeline": project.pipeline_id,
+        "flow": names,
+        "backfill": context.update_id,
+        "request": arguments.request_id,
+        "range": plan.chosen.as_dict(),
+        "mode": str(plan.mode),
+    }
+    application = f"{project.pipeline_id}.{plan.dataset.name}@backfill-{digest}"
+    return BatchTransaction(application, 0, json.dumps(told))
+
+
+def _conflicts(error: BaseException) -> bool:
+    return any(_CONFLICT in message for message in cause_messages(error))
+
+
+@retry(
+    retry=retry_if_exception(_conflicts),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.2, max=10),
+    reraise=True,
+)
+def _write(
+    context: UpdateContext, plan: TablePlan, parts: Sequence[RangeRows], transaction: BatchTransaction
+) -> None:
+    """Commit the rows; where Delta says that another writer came between, the same rows are tried again."""
+    if plan.mode is BackfillMode.REPLACE_WHERE:
+        _replace(context, plan, parts, transaction)
+        return
+    (part,) = parts
+    if plan.keys:
+        _check_keys(part.kept, plan.keys, plan)
+    _target(context, plan, part).write(part.kept, transaction)
+
+
+def _target(context: UpdateContext, plan: TablePlan, part: RangeRows) -> BatchTarget:
+    table, flow = context.table_path(plan.dataset), part.flow
+    if flow.changes is not None:
+        return change_target(context, plan.dataset, flow)
+    if flow.replacement is not None:
+        return DeltaReplace(table, flow.replacement)
+    if plan.mode is BackfillMode.MERGE:
+        return DeltaMerge(table, plan.keys)
+    return DeltaAppend(table, plan.dataset.partition_columns)
+
+
+def _replace(
+    context: UpdateContext, plan: TablePlan, parts: Sequence[RangeRows], transaction: BatchTransaction
+) -> None:
+    assert plan.condition is not None
+    table = context.table_path(plan.dataset)
+    rows = reduce(
+        lambda one, other: one.unionByName(other, allowMissingColumns=True), [p.kept for p in parts]
+    )
+    writer = (
+        rows.write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", plan.condition)
+        .option("mergeSchema", "true")
+        .option("txnAppId", transaction.application)
+        .option("txnVersion", str(transaction.batch_id))
+        .option("userMetadata", transaction.user_metadata)
+    )
+    if plan.dataset.partition_columns:
+        writer = writer.partitionBy(*plan.dataset.partition_columns)
+    writer.save(str(table))
+    put_back_late_rows(context.spark, table, plan.condition, transaction)
+
+
+def _check_keys(rows: DataFrame, keys: Sequence[str], plan: TablePlan) -> None:
+    columns = [F.col("`" + key.replace("`", "``") + "`") for key in keys]
+    twice = rows.groupBy(*columns).count().where("count > 1").limit(1).collect()
+    if twice:
+        shown = ", ".join(f"{key}={twice[0][key]!r}" for key in keys)
+        raise DuplicateKey(
+            f"The range gives {twice[0]['count']} rows of {plan.dataset.name!r} with one key ({shown}); nothing was written.",
+            where=plan.dataset.location,
+            remedy="Give --keys that tell all rows apart, or replace rows by event time.",
+        )
+
+
+def _sum(sizes: Any) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known else None

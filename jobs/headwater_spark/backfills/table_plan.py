@@ -1,0 +1,165 @@
+"""What a backfill will do to one table, or why it can't be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.backfills.backfill_range import BackfillMode, BackfillRange, RangeKind
+from headwater.backfills.conditions import BackfillNotPossible, ReadersWouldBreak
+from headwater.commands.backfill_arguments import BackfillArguments
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.expectation import UniqueWithin, quarantines
+from headwater.definitions.flow import Flow
+from headwater.errors import UsageError
+from headwater_spark.backfills.event_slice import slice_condition
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.stateful_queries import is_stateful
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table's backfill. ``condition``: the rows of the table that the range names, None for a range of the source."""
+
+    dataset: Dataset
+    flows: tuple[Flow, ...]
+    mode: BackfillMode
+    chosen: BackfillRange
+    keys: tuple[str, ...]
+    condition: str | None
+    is_view: bool
+
+    @property
+    def by_sequence(self) -> bool:
+        """Whether the flows themselves say which row of a key stays: what comes twice changes nothing."""
+        return any(flow.changes is not None or flow.replacement is not None for flow in self.flows)
+
+
+def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArguments) -> TablePlan:
+    """Decide how a table is filled.
+
+    Raises:
+        BackfillNotPossible, ReadersWouldBreak: it would not give what the definition means.
+        UsageError, InvalidRange: the arguments do not fit the table.
+    """
+    evaluation = context.pipeline.evaluation
+    assert arguments.chosen is not None
+    flows = tuple(evaluation.flows_of(dataset))
+    is_view = evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW
+    for flow in flows:
+        check_definition(context, dataset, flow)
+    mode = _mode(dataset, flows, arguments, is_view=is_view)
+    by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
+    schema = evaluation.schema_of(dataset)
+    condition = slice_condition(arguments.chosen, schema, dataset) if by_row else None
+    keys = _keys(dataset, flows, arguments, mode, [field.name for field in schema.fields])
+    plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, condition, is_view)
+    _check_rules(plan)
+    _check_readers(context, plan)
+    return plan
+
+
+def check_definition(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
+    """Raise BackfillNotPossible where a part of the flow's result means nothing by itself."""
+    evaluation = context.pipeline.evaluation
+    name, refresh = flow.name, f"headwater run PIPELINE_DIR --full-refresh {dataset.name}"
+    if flow.snapshots is not None:
+        raise BackfillNotPossible(
+            f"{name!r} compares whole snapshots with its table: a part of one would delete the rest.",
+            where=flow.location,
+            remedy="Let the function give the snapshots again, or fill the table anew: " + refresh,
+        )
+    frame = evaluation.frames[name]
+    mode = evaluation.output_modes.get(name)
+    if is_stateful(frame) or (mode is not None and mode.name in ("update", "complete")):
+        raise BackfillNotPossible(
+            f"{name!r} keeps state (a window, an aggregation, a deduplication or a join of streams). Its live state would not know "
+            "of what a backfill writes, and would write other rows of the same range later.",
+            where=flow.location,
+            remedy=f"Fill the table anew: {refresh}. Or make it a materialized view, any range of which can be backfilled.",
+        )
+
+
+def _mode(
+    dataset: Dataset, flows: tuple[Flow, ...], arguments: BackfillArguments, *, is_view: bool
+) -> BackfillMode:
+    assert arguments.chosen is not None
+    by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
+    if is_view:
+        if arguments.mode not in (None, BackfillMode.REPLACE_WHERE) or not by_row:
+            raise BackfillNotPossible(
+                f"{dataset.name!r} is a materialized view: its rows are what its query gives now, and nothing can be added to them.",
+                where=dataset.location,
+                remedy="Give a range by event time: its rows are recomputed in place (replace-where). Or run an update.",
+            )
+        return BackfillMode.REPLACE_WHERE
+    if any(flow.changes is not None or flow.replacement is not None for flow in flows):
+        if arguments.mode not in (None, BackfillMode.MERGE) or arguments.keys:
+            raise BackfillNotPossible(
+                f"{dataset.name!r} merges rows by its own keys and sequence: they can't be appended, replaced, or merged by others.",
+                where=dataset.location,
+                remedy="Leave --mode and --keys out. What is fed a second time changes nothing.",
+            )
+        return BackfillMode.MERGE
+    return arguments.mode or (BackfillMode.REPLACE_WHERE if by_row else BackfillMode.APPEND)
+
+
+def _keys(
+    dataset: Dataset,
+    flows: tuple[Flow, ...],
+    arguments: BackfillArguments,
+    mode: BackfillMode,
+    columns: list[str],
+) -> tuple[str, ...]:
+    own = any(flow.changes is not None or flow.replacement is not None for flow in flows)
+    if mode is not BackfillMode.MERGE or own:
+        return ()
+    known = {name.lower(): name for name in columns}
+    missing = [key for key in arguments.keys if key.lower() not in known]
+    if missing or not arguments.keys:
+        what = f"has no column {missing[0]!r}" if missing else "has no key of its own to merge by"
+        raise UsageError(
+            f"{dataset.name!r} {what}.", remedy=f"Give --keys, of its columns: {', '.join(columns)}."
+        )
+    return tuple(known[key.lower()] for key in arguments.keys)
+
+
+def _check_rules(plan: TablePlan) -> None:
+    rules = plan.dataset.expectations
+    if plan.is_view and quarantines(rules):
+        raise BackfillNotPossible(
+            f"The rules of {plan.dataset.name!r} quarantine rows, and a part of a view's quarantine can't be replaced.",
+            where=plan.dataset.location,
+            remedy="Run an update: it recomputes the view and its quarantine whole.",
+        )
+    whole = next((r for r in rules if r.unique is not None and r.unique.within is UniqueWithin.TABLE), None)
+    if whole is not None and plan.mode is not BackfillMode.APPEND:
+        raise BackfillNotPossible(
+            f"The rule {whole.name!r} wants keys to be there once in all of {plan.dataset.name!r}: rows that come in the place of "
+            "others would be taken for repetitions.",
+            where=whole.location,
+            remedy=f"Fill the table anew: headwater run PIPELINE_DIR --full-refresh {plan.dataset.name}",
+        )
+
+
+def _check_readers(context: UpdateContext, plan: TablePlan) -> None:
+    if plan.mode is BackfillMode.APPEND:
+        return
+    follows = ("skipChangeCommits", "readChangeFeed", "ignoreChanges")
+    readers = sorted(
+        {
+            entry.target
+            for entry in context.pipeline.manifest.flows
+            for source in entry.sources
+            if source.streaming
+            and source.name == plan.dataset.name
+            and not any(source.options.get(option, "").lower() == "true" for option in follows)
+        }
+    )
+    if readers:
+        raise ReadersWouldBreak(
+            f"The streams into {', '.join(readers)} read {plan.dataset.name!r}: they fail on a commit that takes rows out of it, and "
+            f"{plan.mode} makes one.",
+            where=plan.dataset.location,
+            remedy='Let them read with .option("skipChangeCommits", "true") and backfill them too, or refresh all of them: '
+            f"headwater run PIPELINE_DIR --full-refresh {','.join([plan.dataset.name, *readers])}",
+        )

@@ -1,0 +1,265 @@
+"""Batch first, then stream: all history in one commit that knows where it ended, and a stream that begins there.
+
+The commit is the only step that matters. It carries the rows and the sources' positions at their end, as a batch of the
+flow's first epoch. Killed before it, nothing is there; killed after it, the positions are read from the table again, and
+an update that comes meanwhile is refused (CHECKPOINT_LOST): it would read everything a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from headwater.backfills.conditions import BackfillNotPossible, RangeAlreadyWritten
+from headwater.checkpoints.flow_start import Positions, StreamSource
+from headwater.checkpoints.lease import update_lease
+from headwater.checkpoints.table_history import FlowCommit, flow_commits, head_version, table_exists
+from headwater.commands.backfill_arguments import BackfillArguments
+from headwater.commands.printing import print_json
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.definitions.source import SourceKind
+from headwater.doctor.beginnings import delta_offset
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.opening import open_at
+from headwater.event_log.details import operation_progress, user_action
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.update_plan import Selection
+from headwater.metrics.kafka_login import login_settings
+from headwater.metrics.kafka_offsets import BrokerTopics
+from headwater_spark.backfills.backfill import backfill_context, known_dataset
+from headwater_spark.backfills.range_rows import judged_rows
+from headwater_spark.backfills.source_limits import everything
+from headwater_spark.backfills.table_plan import check_definition
+from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
+from headwater_spark.execution.sink_commits import as_metadata, latest_version
+from headwater_spark.execution.stream_start import change_target, quarantine_table
+from headwater_spark.execution.tables import create_table
+from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.delta_replace import DeltaReplace
+from headwater_spark.execution.update import UpdateRequest, run_update
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_records import user_name
+from headwater_spark.expectations import Quality
+from headwater_spark.quarantine.judgement import is_kept, own_columns
+from headwater_spark.update_command import run_report
+
+
+def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> int:
+    """Load the history of tables that never ran, then run an update of them; returns the exit code.
+
+    Raises:
+        RangeAlreadyWritten: a table's stream has run already; nothing was written.
+        BackfillNotPossible: a source has no position at which a stream can begin, or the definition keeps state.
+        UpdateInProgress: an update is running.
+    """
+    load_id = str(uuid.uuid4())
+    loaded: list[dict[str, Any]] = []
+    names: list[str] = []
+    with backfill_context(project, load_id, arguments) as context:
+        datasets = [known_dataset(context, name) for name in arguments.tables]
+        flows = [
+            (dataset, flow) for dataset in datasets for flow in context.pipeline.evaluation.flows_of(dataset)
+        ]
+        for dataset, flow in flows:
+            _check(context, dataset, flow)
+        with update_lease(project.state_folder, f"history-{load_id}"):
+            for dataset, flow in flows:
+                loaded.append(_load(context, dataset, flow, dry_run=arguments.dry_run))
+        names = [dataset.name for dataset in datasets]
+    if arguments.dry_run:
+        _show_planned(loaded, as_json=arguments.as_json)
+        return 0
+    report = run_report(run_update(project, UpdateRequest(Selection(tuple(names)), arguments.request_id)))
+    if arguments.as_json:
+        print_json({**report.as_dict(), "history": loaded})
+    else:
+        for one in loaded:
+            print(f"{one['dataset']}: {one['message']}")
+        report.show(as_json=False)
+    return report.exit_code
+
+
+def _check(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
+    check_definition(context, dataset, flow)
+    view = context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW
+    kinds = [source.kind for source in _case(context, flow).start.sources or ()]
+    if view or flow.once or not kinds:
+        raise BackfillNotPossible(
+            f"{flow.name!r} is no stream: an update reads all of its history as it is.",
+            where=flow.location,
+            remedy="headwater run PIPELINE_DIR",
+        )
+    if any(kind not in (SourceKind.DELTA, SourceKind.DATASET, SourceKind.KAFKA) for kind in kinds):
+        raise BackfillNotPossible(
+            f"{flow.name!r} reads {', '.join(map(str, kinds))}: a stream can be begun in the middle of Delta tables and Kafka topics.",
+            where=flow.location,
+            remedy="Run an update: a stream of files takes the files that are there first, as many in a batch as "
+            "maxFilesPerTrigger says.",
+        )
+
+
+def _case(context: UpdateContext, flow: Flow) -> FlowCase:
+    manifest = context.pipeline.manifest
+    return FlowCase(
+        context.pipeline.project, manifest, next(f for f in manifest.flows if f.name == flow.name)
+    )
+
+
+def _load(context: UpdateContext, dataset: Dataset, flow: Flow, *, dry_run: bool) -> dict[str, Any]:
+    """The history of one flow: its commit, unless it is there, and the epoch that begins where it ended."""
+    case = _case(context, flow)
+    project = context.pipeline.project
+    table = context.table_path(dataset)
+    told = {"dataset": dataset.name, "flow": flow.name}
+    commit = _history(flow_commits(table, project.pipeline_id, flow.name))
+    if case.start.checkpoint.epochs():
+        if commit is not None and case.start.state.epoch > commit.epoch:
+            return {
+                **told,
+                "rows": 0,
+                "message": "its history was loaded before; the stream goes on from where it stood.",
+            }
+        raise RangeAlreadyWritten(
+            f"{flow.name!r} has run already: it has read its history, or a part of it, by itself.",
+            where=case.start.checkpoint.folder,
+            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or --full-refresh the table.",
+        )
+    if case.commits and commit is None:
+        raise RangeAlreadyWritten(
+            f"The table of {flow.name!r} has its rows, and its checkpoint is gone.",
+            where=table,
+            remedy=f"headwater checkpoints diagnose PIPELINE_DIR {flow.name}",
+        )
+    rows, ends = 0, commit.end_offsets if commit is not None else None
+    if ends is None:
+        ends = _ends(context, case.start.sources or ())
+        rows = _write(context, dataset, flow, ends, dry_run=dry_run)
+        if dry_run:
+            words = f"{rows} rows of history would be loaded, up to {_shown(ends)}."
+            return {**told, "rows": rows, "message": words}
+        case = _case(context, flow)
+    position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
+    opened = open_at(case, position, {})
+    message = f"{rows} rows of history were loaded; {opened}."
+    context.events.emit(
+        "operation_progress",
+        f"{flow.name}: {message}",
+        flow=flow.name,
+        dataset=dataset.name,
+        details=operation_progress(
+            "BACKFILL", "COMPLETED", None, history=True, rows=rows, position=list(position)
+        ),
+    )
+    return {**told, "rows": rows, "message": message}
+
+
+def _history(commits: list[FlowCommit]) -> FlowCommit | None:
+    """The commit that loaded the history: the first of the flow, under the mark of its own."""
+    return next((c for c in commits if c.transaction is not None and c.transaction[0].endswith(_MARK)), None)
+
+
+# At the end of the id of a history's commit.
+_MARK = "-history"
+
+
+def _ends(context: UpdateContext, sources: tuple[StreamSource, ...]) -> tuple[Any, ...]:
+    """Where each source ends now: what comes later is the stream's."""
+    found: list[Any] = []
+    for source in sources:
+        if source.table is not None:
+            found.append(json.loads(delta_offset(source.table, head_version(source.table) + 1)))
+        else:
+            found.append(_kafka_ends(context, source.options))
+    return tuple(found)
+
+
+def _kafka_ends(context: UpdateContext, options: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    servers = options["kafka.bootstrap.servers"]
+    ends: dict[str, dict[str, int]] = {}
+    with BrokerTopics(servers, login=login_settings(context.pipeline.project, servers)) as topics:
+        for topic, part in topics.partitions(options):
+            ends.setdefault(topic, {})[str(part)] = topics.bounds((topic, part))[1]
+    return ends
+
+
+def _write(
+    context: UpdateContext, dataset: Dataset, flow: Flow, ends: tuple[Any, ...], *, dry_run: bool
+) -> int:
+    """Write the history in one commit that tells where it ended; returns the rows that were (or would be) written."""
+    sources = _case(context, flow).start.sources or ()
+    limits = tuple(everything(source, end) for source, end in zip(sources, ends, strict=True))
+    table, rules = context.table_path(dataset), dataset.expectations
+    epoch = context.unused_epoch(dataset.name, flow.name)
+    pipeline = context.pipeline.project.pipeline_id
+    metadata = {"pipeline": pipeline, "flow": flow.name, "epoch": epoch, "end_offsets": list(ends)}
+    transaction = BatchTransaction(
+        application_id(pipeline, flow.name, epoch) + _MARK, 0, json.dumps(metadata)
+    )
+    try:
+        with judged_rows(context, dataset, flow, limits, None, table) as (judged, quality, _):
+            if dry_run:
+                return quality.kept
+            if not table_exists(table):
+                create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
+            _announce(context, dataset, flow)
+            quarantine = quarantine_table(context, dataset, flow, epoch)
+            if quarantine is not None and quality.quarantined:
+                quarantine.hold(judged, rules, transaction)
+            kept = judged.where(is_kept(rules)).select(*[f"`{name}`" for name in own_columns(judged)])
+            transaction = transaction.telling(quality=as_metadata(quality))
+            _target(context, dataset, flow).write(kept, transaction)
+            _record(context, dataset, flow, quality)
+            return quality.kept
+    except Exception as error:
+        raise flow_error(flow, error, context.pipeline.evaluation.labels) from None
+
+
+def _target(context: UpdateContext, dataset: Dataset, flow: Flow) -> Any:
+    table = context.table_path(dataset)
+    if flow.changes is not None:
+        return change_target(context, dataset, flow)
+    if flow.replacement is not None:
+        return DeltaReplace(table, flow.replacement)
+    return DeltaAppend(table, dataset.partition_columns)
+
+
+def _announce(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
+    context.say(f"HISTORY    {flow.name} is loaded as one batch")
+    context.events.emit(
+        "user_action",
+        f"{user_name()} loads the history of {flow.name} as one batch.",
+        flow=flow.name,
+        dataset=dataset.name,
+        details=user_action("BACKFILL", user_name(), backfill_id=context.update_id, history=True),
+    )
+
+
+def _record(context: UpdateContext, dataset: Dataset, flow: Flow, quality: Quality) -> None:
+    told = as_metadata(quality)
+    context.say(
+        f"WRITTEN    {flow.name}: {quality.kept} rows of history, version {latest_version(context.table_path(dataset))}"
+    )
+    context.events.emit(
+        "operation_progress",
+        f"The history of {flow.name} was loaded: {quality.kept} rows.",
+        flow=flow.name,
+        dataset=dataset.name,
+        details=operation_progress("BACKFILL", "IN_PROGRESS", None, history=True, quality=told),
+    )
+
+
+def _shown(ends: tuple[Any, ...]) -> str:
+    return "; ".join(json.dumps(end) for end in ends)
+
+
+def _show_planned(loaded: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"state": "PLANNED", "flows": [], "history": loaded})
+        return
+    for one in loaded:
+        print(f"{one['dataset']}: {one['message']}")
+    print("Nothing was written.")

@@ -1,0 +1,133 @@
+"""A backfill leaves the table as the batch result, beside the live stream, and never brings a row twice."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import run_backfill
+from headwater.checkpoints.offsets import committed_offsets
+
+ORDERS = """
+@dp.table
+@dp.expect_or_drop("whole", "id IS NOT NULL")
+def orders():
+    lines = spark.readStream.schema("id INT, at TIMESTAMP, amount INT").json(LANDING)
+    return lines.withColumn("tax", F.col("amount") * 2)
+
+@dp.materialized_view
+def by_day():
+    days = dp.read("orders").groupBy(F.to_date("at").alias("day"))
+    return days.agg(F.sum("tax").alias("tax"))
+"""
+MENDED = ORDERS.replace("* 2", "* 3")
+BY_TIME = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
+
+
+def order(number: int | None, day: int, amount: int = 10) -> dict[str, Any]:
+    return {"id": number, "at": f"2026-01-{day:02d}T12:00:00Z", "amount": amount}
+
+
+def ran(case: Any, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """What ``headwater backfill`` becomes, in this process: the exit code, and the JSON of the last line."""
+    roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
+    shown, said = io.StringIO(), io.StringIO()
+    with redirect_stdout(shown), redirect_stderr(said):
+        code = run_backfill.main([str(case.folder), *roots, *arguments])
+    return code, json.loads(shown.getvalue().splitlines()[-1])
+
+
+def refused(case: Any, *arguments: str) -> str:
+    """The condition that a backfill is refused with; nothing is written."""
+    before = {path: path.stat().st_mtime_ns for path in case.warehouse.rglob("*.json")}
+    code, answer = ran(case, *arguments)
+    assert code in (2, 3), answer
+    assert {path: path.stat().st_mtime_ns for path in case.warehouse.rglob("*.json")} == before
+    return str(answer["error"]["condition"])
+
+
+def taxes(case: Any) -> list[tuple[Any, ...]]:
+    return case.rows("orders", "id, tax", "1")  # type: ignore[no-any-return]
+
+
+def test_a_range_of_time_is_replaced_by_what_the_definition_gives_now(pipeline):
+    """Rows of the range follow the mended code, the others stay; unread files are left to the stream; once is enough."""
+    case = pipeline(ORDERS)
+    case.land([order(1, 1), order(2, 2), order(None, 2)])
+    case.land([order(3, 2), order(4, 3)])
+    assert case.update().state == "COMPLETED"
+    case.rewrite(MENDED)
+    case.land([order(5, 2)])
+    position = committed_offsets(case.checkpoint("orders").live_folder())
+
+    code, planned = ran(case, "--tables", "orders", *BY_TIME, "--dry-run")
+    (flow,) = planned["flows"]
+    assert (code, planned["state"]) == (0, "PLANNED")
+    assert (flow["input_rows"], flow["output_rows"], flow["dropped_rows"], flow["replaced_rows"]) == (
+        3,
+        2,
+        1,
+        2,
+    )
+    assert flow["source_bytes"] > 0 < flow["replaced_bytes"]
+    assert taxes(case) == [(1, 20), (2, 20), (3, 20), (4, 20)]
+
+    code, done = ran(case, "--tables", "orders", *BY_TIME)
+    assert (code, done["state"], done["flows"][0]["state"]) == (0, "COMPLETED", "COMPLETED")
+    assert taxes(case) == [(1, 20), (2, 30), (3, 30), (4, 20)]
+    assert committed_offsets(case.checkpoint("orders").live_folder()) == position
+
+    version = case.version("orders")
+    assert ran(case, "--tables", "orders", *BY_TIME)[1]["flows"][0]["state"] == "DONE_BEFORE"
+    assert case.version("orders") == version
+    assert ran(case, "--tables", "orders", *BY_TIME, "--again")[1]["flows"][0]["state"] == "COMPLETED"
+    assert case.update().state == "COMPLETED"
+    assert taxes(case) == [(1, 20), (2, 30), (3, 30), (4, 20), (5, 30)]
+    told = [e["details"]["operation_progress"] for e in case.events(event_type="operation_progress")]
+    assert [t["status"] for t in told if t["type"] == "BACKFILL"] == ["COMPLETED"] * 3
+    assert ran(case, "--tables", "by_day", "--column", "day", *BY_TIME[2:])[1]["flows"][0]["output_rows"] == 1
+
+
+def test_what_would_lose_or_double_rows_is_refused(pipeline):
+    """Each refusal has its own condition, and nothing is written."""
+    case = pipeline(ORDERS + STATEFUL)
+    case.land([order(1, 1), order(2, 2)])
+    assert refused(case, "--tables", "orders", *BY_TIME) == "RANGE_NOT_READ_YET"
+    assert case.update().state == "COMPLETED"
+    assert refused(case, "--tables", "order", *BY_TIME) == "UNKNOWN_DATASET"
+    assert refused(case, "--tables", "orders", "--column", "id", *BY_TIME[2:]) == "INVALID_RANGE"
+    assert refused(case, "--tables", "orders", "--column", "nope", *BY_TIME[2:]) == "INVALID_RANGE"
+    assert (
+        refused(case, "--tables", "orders", "--column", "at", "--from", "2026-01-03", "--to", "2026-01-02")
+        == "INVALID_RANGE"
+    )
+    assert refused(case, "--tables", "orders", *BY_TIME, "--mode", "append") == "RANGE_ALREADY_WRITTEN"
+    assert refused(case, "--tables", "orders", *BY_TIME, "--mode", "merge") == "USAGE"
+    assert (
+        refused(case, "--tables", "orders", "--range", "version", "--from", "0", "--to", "1")
+        == "INVALID_RANGE"
+    )
+    assert (
+        refused(case, "--tables", "by_day", "--column", "day", *BY_TIME[2:], "--mode", "append")
+        == "BACKFILL_NOT_POSSIBLE"
+    )
+    assert refused(case, "--tables", "first_of_each", *BY_TIME) == "BACKFILL_NOT_POSSIBLE"
+    assert refused(case, "--tables", "raw", *BY_TIME) == "READERS_WOULD_BREAK"
+    for file in case.landing.iterdir():
+        file.unlink()
+    assert refused(case, "--tables", "orders", *BY_TIME) == "FEWER_ROWS"
+    assert ran(case, "--tables", "orders", *BY_TIME, "--allow-fewer-rows")[0] == 0
+    assert taxes(case) == [(1, 20)]
+
+
+STATEFUL = """
+@dp.table
+def raw():
+    return spark.readStream.schema("id INT, at TIMESTAMP").json(LANDING)
+
+@dp.table
+def first_of_each():
+    return dp.read_stream("raw").withWatermark("at", "1 day").dropDuplicatesWithinWatermark(["id"])
+"""
