@@ -1,5 +1,5 @@
 """The DAGs of a pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag`` holds it to its limits,
-``PipelineMaintenanceDag`` tidies its tables and storage.
+``PipelineMaintenanceDag`` tidies its tables and storage, ``PipelineBackfillDag`` fills ranges of its tables.
 """
 
 from __future__ import annotations
@@ -9,11 +9,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, BaseNotifier
+from airflow.sdk import DAG, BaseNotifier, CronDataIntervalTimetable
 
-from headwater_airflow.documentation import check_doc, maintenance_doc, pipeline_description, pipeline_doc
+from headwater.errors import UsageError
+from headwater_airflow.backfill_form import backfill_params
+from headwater_airflow.documentation import (
+    backfill_doc,
+    check_doc,
+    maintenance_doc,
+    pipeline_description,
+    pipeline_doc,
+)
 from headwater_airflow.entities import PipelineTask, read_pipeline
-from headwater_airflow.rendering import render, render_checks, render_maintenance
+from headwater_airflow.rendering import render, render_backfill, render_checks, render_maintenance
 from headwater_airflow.roots import pipeline_project
 from headwater_airflow.selection import maintenance_params, selection_params
 
@@ -105,6 +113,51 @@ class PipelineMaintenanceDag(DAG):  # type: ignore[misc]  # Airflow's types are 
         self.fileloc = _caller()
         with self:
             render_maintenance(task)
+
+
+class PipelineBackfillDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+    """A DAG, ``<pipeline>_backfill``, that fills ranges of tables: by its form, or by Airflow's own backfill over dates.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        interval: a cron expression that cuts time into the intervals of Airflow's backfill (UTC); none, and only
+            the form is there.
+        tables: filled in on the form; the tables that a backfill over dates fills.
+        column: the column with their event time, filled in on the form.
+        scheduled: fill each interval when it is over, too; without it scheduled runs do nothing.
+        settings: arguments of DAG, over those that come from ``pipeline.yml``.
+
+    Raises:
+        PipelineNotFound, InvalidSpec: if there is no such pipeline, or its ``pipeline.yml`` is wrong.
+        UsageError: ``scheduled`` without an ``interval``.
+
+    """
+
+    def __init__(
+        self,
+        pipeline: str,
+        *,
+        interval: str | None = None,
+        tables: Sequence[str] = (),
+        column: str | None = None,
+        scheduled: bool = False,
+        **settings: Any,
+    ) -> None:
+        if scheduled and interval is None:
+            raise UsageError("scheduled=True needs an interval.", remedy='Give one: interval="@daily".')
+        task = read_pipeline(pipeline, pipeline_project(pipeline))
+        offered = [dataset.dataset for dataset in task.datasets if dataset.is_table]
+        defaults = {
+            "description": f"Fills ranges of the tables of the pipeline {task.name} from their definitions.",
+            "doc_md": backfill_doc(task, interval),
+            "schedule": CronDataIntervalTimetable(interval, timezone="UTC") if interval else None,
+            "params": backfill_params(offered, tables, column),
+        }
+        dag_id = f"{task.pipeline_id}_backfill"
+        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
+        self.fileloc = _caller()
+        with self:
+            render_backfill(task, scheduled=scheduled)
 
 
 def common_settings(task: PipelineTask) -> dict[str, Any]:

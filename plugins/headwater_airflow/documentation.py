@@ -62,6 +62,21 @@ def maintenance_doc(task: PipelineTask) -> str:
     )
 
 
+def backfill_doc(task: PipelineTask, interval: str | None) -> str:
+    """Return the backfill DAG's documentation: what its form and Airflow's own backfill do."""
+    dates = (
+        f"*Backfill* (beside *Trigger*) makes a run for each interval of `{interval}` in a span of dates: where the form names no "
+        "range, the interval is the range. Scheduled runs do nothing."
+        if interval
+        else "It has no schedule, so Airflow's own *Backfill* is not offered: give the DAG an `interval`."
+    )
+    return (
+        f"# Backfills of {task.name}\n\n*Trigger* fills a range of tables from the definitions of the pipeline `{task.pipeline}`, beside "
+        "its live stream. The first run is best a dry run (ticked): the task's log has the rows and bytes. A range that was "
+        f"done before by the same definition is left alone.\n\n{dates}"
+    )
+
+
 def _table(manifest: Manifest) -> str:
     rows = [
         f"| {entry.name} | {_kind(entry)} | {_reads(manifest, entry)} | {_cell(entry.comment)} |"

@@ -9,6 +9,7 @@ from airflow.sdk import BaseNotifier, BaseOperator
 
 from headwater_airflow.assets import dataset_asset
 from headwater_airflow.entities import UPDATE_TASK_ID, DatasetTask, PipelineTask
+from headwater_airflow.operators.backfill import BackfillOperator
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
 from headwater_airflow.operators.lag_check import LagCheckOperator
 from headwater_airflow.operators.limit_checks import (
@@ -79,6 +80,20 @@ def render_maintenance(task: PipelineTask) -> list[BaseOperator]:
     work = RunMaintenanceOperator(task_id="maintain", pipeline=task.pipeline, **settings)
     work.set_upstream(plan)
     return [plan, work]
+
+
+def render_backfill(task: PipelineTask, *, scheduled: bool) -> BaseOperator:
+    """Make the operator that fills a range of tables, within the DAG that is being built.
+
+    Runs of Airflow's backfill come side by side; at most as many as here start Spark at once.
+    """
+    return BackfillOperator(
+        task_id="backfill",
+        pipeline=task.pipeline,
+        scheduled=scheduled,
+        max_active_tis_per_dag=2,
+        **_submit_settings(task, task.airflow.priority_weight),
+    )
 
 
 def _watchers(task: PipelineTask) -> list[BaseOperator]:

@@ -11,6 +11,7 @@ from headwater.runtime.submit import submit_conf
 from headwater_airflow.roots import home_folder
 
 UPDATE = "run_update.py"
+BACKFILL = "run_backfill.py"
 
 
 def spark_submit() -> str:

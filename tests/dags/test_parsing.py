@@ -60,7 +60,7 @@ def test_the_dags_of_this_project_parse_without_errors_and_without_spark(parse, 
     monkeypatch.delenv("HEADWATER_PIPELINES")
     found = parse(CHECKOUT / "dags")
     assert found["errors"] == [{}]
-    assert {"orders", "orders_checks", "revenue_changes"} <= set(found["dags"][0])
+    assert {"orders", "orders_backfill", "orders_checks", "revenue_changes"} <= set(found["dags"][0])
     assert found["fileloc"]["orders"] == str(CHECKOUT / "dags" / "orders.py")
     assert found["heavy"] == []
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 
-from headwater.checkpoints.lease import update_lease
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
@@ -100,8 +99,8 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
             if any(flow.changes is not None for flow in plan.flows):
                 # What AUTO CDC keeps beside the table has one writer.
                 wait = _PATIENCE if arguments.request_id is not None else timedelta(0)
-                folder = context.pipeline.project.state_folder
-                stack.enter_context(update_lease(folder, f"backfill-{context.update_id}", wait=wait))
+                lease = context.pipeline.project.lease(f"backfill-{context.update_id}", wait=wait)
+                stack.enter_context(lease)
         try:
             done = fill_table(context, plan, arguments)
         except Exception as error:

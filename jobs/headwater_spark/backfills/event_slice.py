@@ -62,9 +62,14 @@ def _literal(moment: datetime, kind: DataType, column: str, remedy: str) -> str:
     return f"DATE '{moment:%Y-%m-%d}'"
 
 
-def slice_size(session: SparkSession, table: Path, condition: str | None) -> SliceSize:
-    """How much of a table is in the range, by a real count; ``condition`` None: nothing of it."""
-    held = session.read.format("delta").load(str(table))
+def slice_size(session: SparkSession, table: Path, condition: str | None, version: int | None) -> SliceSize:
+    """How much of a version of a table (None: the newest) is in the range, by a real count.
+
+    ``condition`` None: nothing of it.
+    """
+    reader = session.read.format("delta")
+    reader = reader if version is None else reader.option("versionAsOf", str(version))
+    held = reader.load(str(table))
     files = held.select(
         "_metadata.file_path", "_metadata.file_size", F.expr(condition or "false").alias("inside")
     )

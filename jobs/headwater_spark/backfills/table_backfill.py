@@ -65,7 +65,8 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
         )  # fmt: skip
     with ExitStack() as stack:
         parts = [stack.enter_context(range_rows(context, plan, flow)) for flow in flows]
-        held = slice_size(context.spark, table, plan.condition)
+        seen = [part.position.table_version for part in parts if part.position is not None]
+        held = slice_size(context.spark, table, plan.condition, min(seen, default=None))
         rows = sum(part.quality.rows for part in parts)
         kept = sum(part.quality.kept for part in parts)
         _check_count(plan, kept, held, arguments)

@@ -14,7 +14,6 @@ from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeAlreadyWritten
 from headwater.checkpoints.flow_start import Positions, StreamSource
-from headwater.checkpoints.lease import update_lease
 from headwater.checkpoints.table_history import FlowCommit, flow_commits, head_version, table_exists
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.printing import print_json
@@ -66,7 +65,9 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
         ]
         for dataset, flow in flows:
             _check(context, dataset, flow)
-        with update_lease(project.state_folder, f"history-{load_id}"):
+        for dataset in datasets:
+            _check_begun(context, dataset)
+        with project.lease(f"history-{load_id}"):
             for dataset, flow in flows:
                 loaded.append(_load(context, dataset, flow, dry_run=arguments.dry_run))
         names = [dataset.name for dataset in datasets]
@@ -102,6 +103,24 @@ def _check(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
         )
 
 
+def _check_begun(context: UpdateContext, dataset: Dataset) -> None:
+    """Raise RangeAlreadyWritten where no flow of the table is new: their streams have read the history, or a part of it.
+
+    A table whose history was loaded before is left to its streams: after a crash the same command comes again.
+    """
+    cases = [_case(context, flow) for flow in context.pipeline.evaluation.flows_of(dataset)]
+    if any(_history(case.commits) is not None for case in cases):
+        return
+    begun = [case.flow.name for case in cases if case.start.checkpoint.epochs() or case.commits]
+    if begun:
+        raise RangeAlreadyWritten(
+            f"{', '.join(begun)} of {dataset.name!r} has run already, and has read its history, or a part of it, by itself.",
+            where=context.table_path(dataset),
+            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or fill the table anew: "
+            f"headwater run PIPELINE_DIR --full-refresh {dataset.name}",
+        )
+
+
 def _case(context: UpdateContext, flow: Flow) -> FlowCase:
     manifest = context.pipeline.manifest
     return FlowCase(
@@ -117,23 +136,7 @@ def _load(context: UpdateContext, dataset: Dataset, flow: Flow, *, dry_run: bool
     told = {"dataset": dataset.name, "flow": flow.name}
     commit = _history(flow_commits(table, project.pipeline_id, flow.name))
     if case.start.checkpoint.epochs():
-        if commit is not None and case.start.state.epoch > commit.epoch:
-            return {
-                **told,
-                "rows": 0,
-                "message": "its history was loaded before; the stream goes on from where it stood.",
-            }
-        raise RangeAlreadyWritten(
-            f"{flow.name!r} has run already: it has read its history, or a part of it, by itself.",
-            where=case.start.checkpoint.folder,
-            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or --full-refresh the table.",
-        )
-    if case.commits and commit is None:
-        raise RangeAlreadyWritten(
-            f"The table of {flow.name!r} has its rows, and its checkpoint is gone.",
-            where=table,
-            remedy=f"headwater checkpoints diagnose PIPELINE_DIR {flow.name}",
-        )
+        return {**told, "rows": 0, "message": "it has run already; the stream goes on from where it stood."}
     rows, ends = 0, commit.end_offsets if commit is not None else None
     if ends is None:
         ends = _ends(context, case.start.sources or ())

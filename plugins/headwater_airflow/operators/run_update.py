@@ -48,6 +48,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     template_fields: Sequence[str] = ()
     ui_color: ClassVar[str] = "#fbe3d0"
+    runs_updates: ClassVar[bool] = True
 
     def __init__(
         self, *, pipeline: str, tables: Sequence[str] = (), spark_submit: str | None = None, **kwargs: Any
@@ -167,7 +168,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     def _raise_failure(
         self, failure: Failure, project: PipelineProject, request: str, last: bool, cause: Exception
     ) -> None:
-        if failure.silent:
+        if failure.silent and self.runs_updates:
             update = newest_update(project, request)
             record_silent_end(
                 project, request, update, failure.message, will_retry=failure.transient and not last

@@ -15,7 +15,8 @@ from headwater_airflow.roots import home_folder, pipeline_project
 # What may stand in an address of the page: ids of DAGs and pipelines, names of flows.
 URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
-_CHECKS = "_checks"
+# What other DAGs of a pipeline have behind its id.
+_BESIDE = ("_checks", "_maintenance", "_backfill")
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,10 @@ def all_projects() -> list[Found]:
 
 
 def project_of(dag_id: str) -> Found | None:
-    """The pipeline of a DAG, or of its check DAG; None where it has none."""
+    """The pipeline of a DAG, or of one beside it; None where it has none."""
     found = {entry.pipeline_id: entry for entry in all_projects()}
-    return found.get(dag_id) or found.get(dag_id.removesuffix(_CHECKS))
+    names = [dag_id, *(dag_id.removesuffix(suffix) for suffix in _BESIDE)]
+    return next((found[name] for name in names if name in found), None)
 
 
 def _has_spec(folder: Path) -> bool:

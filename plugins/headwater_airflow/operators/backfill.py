@@ -1,0 +1,89 @@
+"""The task that fills a range of tables: ``spark-submit`` of ``jobs/run_backfill.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from headwater.commands.backfill_report import lines_of
+from headwater.errors import HeadwaterError
+from headwater.graph.pipeline_project import PipelineProject
+from headwater_airflow import submission
+from headwater_airflow.backfill_form import BackfillRequest, read_backfill
+from headwater_airflow.operators.run_update import RunUpdateOperator
+from headwater_airflow.request import request_id
+from headwater_airflow.roots import pipeline_project
+
+
+class BackfillOperator(RunUpdateOperator):
+    """Fills a range of tables, as the run's form says, and returns the report.
+
+    Runs of Airflow's own backfill that name no range take their data interval. Runs that the schedule makes are skipped: it
+    is there to cut time into intervals. A retry finds what an earlier try has committed, and writes nothing twice.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        scheduled: fill the intervals of scheduled runs, too.
+
+    """
+
+    ui_color: ClassVar[str] = "#d9e8fb"
+    # One that was killed leaves no update to close in the event log.
+    runs_updates: ClassVar[bool] = False
+
+    def __init__(self, *, pipeline: str, scheduled: bool = False, **kwargs: Any) -> None:
+        super().__init__(pipeline=pipeline, **kwargs)
+        self.scheduled = scheduled
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Fill the range; the report says what came of each table."""
+        instance = context["ti"]
+        kind = _run_type(context)
+        if kind == "scheduled" and not self.scheduled:
+            raise AirflowSkipException(
+                "The schedule only cuts time into intervals: trigger a run, or have Airflow backfill some dates."
+            )
+        request = request_id(instance.dag_id, instance.run_id)
+        attempts = (instance.max_tries or 0) + 1
+        try:
+            project = pipeline_project(self.pipeline)
+            asked = read_backfill(context["params"], None if kind == "manual" else _interval(context))
+            self._prepare_backfill(project, asked, request)
+        except HeadwaterError as error:
+            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
+        self.log.info("Backfill of %s: %s", ", ".join(asked.tables), asked.chosen or "all history")
+        report = self._submit(context, project, request, last=instance.try_number >= attempts)
+        for line in lines_of(report):
+            self.log.info(line)
+        return report
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Nothing: the lineage of a table is that of its updates."""
+
+    def _prepare_backfill(self, project: PipelineProject, asked: BackfillRequest, request: str) -> None:
+        master = self._master()
+        self.application = submission.application(submission.BACKFILL)
+        roots = [f"--storage={project.storage}", f"--warehouse={project.warehouse}"]
+        self.application_args = [
+            str(project.folder),
+            *roots,
+            f"--request-id={request}",
+            "--json",
+            *asked.arguments(),
+        ]
+        self.conf = submission.driver_conf(project, master)
+        self.env_vars = submission.driver_environment(project)
+        self._spark_binary = self.spark_submit or submission.spark_submit()
+
+
+def _run_type(context: Mapping[str, Any]) -> str:
+    found = getattr(context.get("dag_run"), "run_type", "manual")
+    return str(getattr(found, "value", found))
+
+
+def _interval(context: Mapping[str, Any]) -> tuple[datetime, datetime] | None:
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    return (start, end) if start is not None and end is not None and start < end else None

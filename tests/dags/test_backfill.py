@@ -1,0 +1,138 @@
+"""The backfill DAG of a pipeline: its form, what it passes on, and what it refuses to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from tests.dags.airflow_home import CHECKOUT
+
+from headwater.commands.backfill_arguments import parse_backfill_arguments
+from headwater.errors import UsageError
+from headwater_airflow.backfill_form import read_backfill
+from headwater_airflow.dag import PipelineBackfillDag
+from headwater_airflow.request import request_id
+
+RANGE = {"from": "2026-01-01", "to": "2026-02-01", "column": "at"}
+DAY = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC))
+PROGRAM = """#!{python}
+import json, os, sys
+script = next(i for i, a in enumerate(sys.argv) if a.endswith("run_backfill.py"))
+open(os.environ["CALLS"], "a").write(json.dumps(sys.argv[script + 1:]) + "\\n")
+flow = dict(dataset="gold", flow="gold", state="PLANNED", input_rows=3, output_rows=2, dropped_rows=1, quarantined_rows=0,
+            replaced_rows=2, source_bytes=10, replaced_bytes=10, output_bytes=10)
+print(json.dumps(dict(state="PLANNED", flows=[flow])))
+"""
+
+
+@pytest.fixture
+def run(medallion, driver, roots, monkeypatch):
+    """Run the task `backfill` with a form, and give what its driver was called with."""
+    program, calls = roots / "spark-submit", roots / "calls"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    monkeypatch.setenv("CALLS", str(calls))
+
+    def attempt(kind="manual", interval=None, scheduled=False, **form):
+        dag = PipelineBackfillDag(
+            "medallion", interval="@daily", tables=["gold"], column="at", scheduled=scheduled
+        )
+        params = {name: param.value for name, param in dag.params.items()} | form
+        context = {
+            "ti": SimpleNamespace(dag_id=dag.dag_id, run_id="r", try_number=1, max_tries=0),
+            "dag_run": SimpleNamespace(run_type=SimpleNamespace(value=kind)),
+            "params": params,
+        }
+        if interval is not None:
+            context |= {"data_interval_start": interval[0], "data_interval_end": interval[1]}
+        report = dag.get_task("backfill").execute(context)
+        assert report["flows"][0]["output_rows"] == 2
+        return json.loads(calls.read_text().splitlines()[-1])
+
+    attempt.calls = calls
+    return attempt
+
+
+def test_the_form_becomes_the_command_line(run, roots):
+    """What is chosen is passed on as the command line has it, under the run's request; a dry run unless it is unticked."""
+    arguments = run(**RANGE)
+    parsed = parse_backfill_arguments(arguments)
+    assert (parsed.tables, parsed.dry_run, parsed.mode, parsed.as_json) == (("gold",), True, None, True)
+    assert parsed.request_id == request_id("medallion_backfill", "r")
+    assert (parsed.storage, parsed.warehouse) == (str(roots / "storage"), str(roots / "warehouse"))
+    assert str(parsed.chosen) == "at from 2026-01-01 00:00:00Z to before 2026-02-01 00:00:00Z"
+    form = {
+        "range": "offset",
+        "from": '{"t": {"0": 1}}',
+        "to": '{"t": {"0": 2}}',
+        "mode": "merge",
+        "keys": ["id"],
+    }
+    parsed = parse_backfill_arguments(run(**form, dry_run=False, again=True))
+    assert (str(parsed.mode), parsed.keys, parsed.again, parsed.dry_run) == ("merge", ("id",), True, False)
+    assert parsed.chosen is not None
+    assert parsed.chosen.end == {"t": {"0": 2}}
+    assert parse_backfill_arguments(run(then_stream=True, dry_run=False)).then_stream
+
+
+def test_a_backfill_of_airflow_fills_its_interval(run):
+    """The data interval is the range where the form names none; a scheduled run does nothing, unless it is asked to."""
+    parsed = parse_backfill_arguments(run(kind="backfill", interval=DAY, dry_run=False))
+    assert str(parsed.chosen) == "at from 2026-01-05 00:00:00Z to before 2026-01-06 00:00:00Z"
+    with pytest.raises(AirflowSkipException):
+        run(kind="scheduled", interval=DAY)
+    assert (
+        parse_backfill_arguments(run(kind="scheduled", interval=DAY, scheduled=True)).chosen == parsed.chosen
+    )
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {**RANGE, "tables": []},
+        {**RANGE, "tables": ["--again"]},
+        {**RANGE, "tables": "gold"},
+        {**RANGE, "tables": [{"a": 1}]},
+        {**RANGE, "column": "at` OR 1=1"},
+        {**RANGE, "column": 3},
+        {**RANGE, "from": "x; rm"},
+        {**RANGE, "from": ["2026-01-01"]},
+        {**RANGE, "to": "2025-01-01"},
+        {**RANGE, "to": None},
+        {**RANGE, "mode": "drop"},
+        {**RANGE, "range": "all"},
+        {**RANGE, "range": ["event-time"]},
+        {**RANGE, "mode": "merge", "keys": ["id, x"]},
+        {**RANGE, "dry_run": "false"},
+        {**RANGE, "then_stream": True},
+        {"range": "version", "from": "1", "to": "9" * 200_000},
+        {"range": "offset", "from": "{", "to": "}"},
+    ],
+)
+def test_a_hostile_form_starts_nothing(run, form):
+    """Whatever is not of its kind fails at once, and no driver is started."""
+    with pytest.raises(AirflowFailException):
+        run(**form)
+    assert not run.calls.exists()
+
+
+def test_half_a_form_is_a_dry_run():
+    """Who posts without the form's defaults writes nothing by leaving something out."""
+    assert read_backfill({"tables": ["a"], **RANGE}, None).switches == ("dry_run",)
+
+
+def test_the_dag_has_a_form_and_an_interval_if_it_is_given_one(medallion):
+    """Airflow's own backfill needs a schedule whose runs have intervals; their number at once is bounded."""
+    dag = PipelineBackfillDag("medallion")
+    assert (dag.dag_id, dag.schedule, dag.max_active_runs) == ("medallion_backfill", None, 1)
+    assert set(dag.params) >= {"tables", "range", "column", "from", "to", "mode", "keys", "dry_run"}
+    dag = PipelineBackfillDag("medallion", interval="0 0 * * *", max_active_runs=4)
+    assert (type(dag.schedule).__name__, dag.max_active_runs) == ("CronDataIntervalTimetable", 4)
+    assert dag.get_task("backfill").max_active_tis_per_dag == 2
+    with pytest.raises(UsageError):
+        PipelineBackfillDag("medallion", scheduled=True)
+    assert (CHECKOUT / "dags" / "orders_backfill.py").exists()
