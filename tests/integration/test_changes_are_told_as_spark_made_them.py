@@ -8,8 +8,9 @@ import pytest
 
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import FeedPosition, range_after
-from headwater.change_feed.commit_changes import commit_changes, newest_version
+from headwater.change_feed.commit_changes import commit_changes
 from headwater.change_feed.reading import arrow_table, spark_read
+from headwater.delta_log.commits import newest_version
 
 # What is done to the rows 0..99, and the rows that it inserts, updates and deletes.
 COMMANDS = (

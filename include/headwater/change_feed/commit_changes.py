@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from headwater.change_feed.changed_columns import updates_that_change
 from headwater.change_feed.counts import ChangeCounts
+from headwater.delta_log.commits import commit_file, commit_info, commit_seconds, data_files, read_actions
 from headwater.errors import SourceUnreachable
 
 # Commands that rewrite whole files for the sake of some rows: without change files, only their own counts tell.
@@ -37,15 +38,6 @@ class CommitChanges:
     rewrites: bool = False
 
 
-def newest_version(table: Path) -> int | None:
-    """The newest version of the table at ``table``, None where there is no table: only a folder is listed."""
-    try:
-        names = [path.name for path in (table / "_delta_log").iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return max((int(name[:20]) for name in names if _is_commit(name)), default=None)
-
-
 def commit_changes(table: Path, version: int, columns: Sequence[str] = ()) -> CommitChanges | None:
     """The changes of a version, or None where its commit is gone (logs are cleaned after a time).
 
@@ -58,38 +50,27 @@ def commit_changes(table: Path, version: int, columns: Sequence[str] = ()) -> Co
         SourceUnreachable: if the commit, or a change file, can't be read.
 
     """
-    file = table / "_delta_log" / f"{version:020d}.json"
+    file = commit_file(table, version)
     try:
-        text = file.read_text(encoding="utf-8")
-        modified = file.stat().st_mtime
+        actions = read_actions(file)
+        info = commit_info(actions)
+        seconds = commit_seconds(info, file)
     except FileNotFoundError:
         return None
-    try:
-        actions: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
     except json.JSONDecodeError as error:
         raise SourceUnreachable(f"The commit can't be read: {error}.", where=file) from None
-    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    millis = info.get("inCommitTimestamp") or info.get("timestamp") or modified * 1000
-    added, removed = _files(actions, "add"), _files(actions, "remove")
+    added, removed = data_files(actions, "add"), data_files(actions, "remove")
     feed = [action["cdc"] for action in actions if "cdc" in action]
     if not (added or removed or feed):
-        return CommitChanges(version, millis / 1000, ChangeCounts(), changes_data=False)
+        return CommitChanges(version, seconds, ChangeCounts(), changes_data=False)
     if feed:
         counts = _of_change_files(table, feed, columns)
-        return CommitChanges(version, millis / 1000, counts, changes_data=True)
+        return CommitChanges(version, seconds, counts, changes_data=True)
     if removed and str(info.get("operation", "")).upper() in _REWRITING:
         counts = _of_metrics(info)
-        return CommitChanges(version, millis / 1000, counts, changes_data=True, rewrites=bool(added))
+        return CommitChanges(version, seconds, counts, changes_data=True, rewrites=bool(added))
     counts = ChangeCounts(_records(added), 0, _records(removed))
-    return CommitChanges(version, millis / 1000, counts, changes_data=True)
-
-
-def _is_commit(name: str) -> bool:
-    return name.endswith(".json") and name[:-5].isdigit() and len(name) == 25
-
-
-def _files(actions: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
-    return [a[kind] for a in actions if kind in a and a[kind].get("dataChange", True)]
+    return CommitChanges(version, seconds, counts, changes_data=True)
 
 
 def _of_metrics(info: Mapping[str, Any]) -> ChangeCounts:

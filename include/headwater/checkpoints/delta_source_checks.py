@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,14 @@ from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.source_checks import last_offsets, offset_of
 from headwater.checkpoints.table_history import missing_versions, table_exists, table_id
+from headwater.delta_log.commits import (
+    commit_file,
+    commit_info,
+    commit_versions,
+    data_files,
+    log_folder,
+    read_actions,
+)
 
 # Beyond so many files a look at each would hold up the start; the oldest are gone first.
 _MOST_FILES = 1000
@@ -50,13 +57,11 @@ class _Unread:
 
     @cached_property
     def names(self) -> list[str]:
-        return [path.name for path in (self.table / "_delta_log").iterdir()]
+        return [path.name for path in log_folder(self.table).iterdir()]
 
     @cached_property
     def commits(self) -> list[int]:
-        return sorted(
-            int(n[:20]) for n in self.names if n[:20].isdigit() and n.endswith(".json") and len(n) == 25
-        )
+        return commit_versions(self.table)
 
     @cached_property
     def checkpoints(self) -> list[int]:
@@ -67,14 +72,13 @@ class _Unread:
         first = self.version + (1 if self.first_read else 0)
         size = 0
         for version in [number for number in self.commits if number >= first][:_MOST_COMMITS]:
-            size += (self.table / "_delta_log" / f"{version:020d}.json").stat().st_size
+            size += commit_file(self.table, version).stat().st_size
             if size > _MOST_BYTES:
                 return
             yield version, self.actions(version)
 
     def actions(self, version: int) -> list[dict[str, Any]]:
-        path = self.table / "_delta_log" / f"{version:020d}.json"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return read_actions(commit_file(self.table, version))
 
     @property
     def skip(self) -> int:
@@ -186,7 +190,7 @@ def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         setting = _feed_setting(actions)
         if setting is not None or feed is None:
             feed = setting if setting is not None else _feed_before(unread, version)
-        if not feed and any(_data(actions, kind) for kind in ("add", "remove")):
+        if not feed and any(data_files(actions, kind) for kind in ("add", "remove")):
             yield _no_feed(start, unread, version)
             return
 
@@ -195,7 +199,7 @@ def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
     gone: list[str] = []
     looked = 0
     for version, actions in unread.commits_ahead():
-        adds, removes = _data(actions, "add"), _data(actions, "remove")
+        adds, removes = data_files(actions, "add"), data_files(actions, "remove")
         if removes and unread.source.on("skipChangeCommits"):
             continue
         if removes and _refused(unread.source, adds=bool(adds)):
@@ -218,11 +222,6 @@ def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         )
 
 
-def _data(actions: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """The actions of a kind that change rows; optimize only moves them."""
-    return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]
-
-
 def _refused(source: StreamSource, *, adds: bool) -> bool:
     if source.on("ignoreChanges"):
         return False
@@ -230,7 +229,7 @@ def _refused(source: StreamSource, *, adds: bool) -> bool:
 
 
 def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict[str, Any]]) -> Damage:
-    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    info = commit_info(actions)
     return Damage(
         SourceRowsChanged(
             f"Version {version} of the table {_name(unread)!r} changed or deleted rows ({info.get('operation', 'unknown')}), "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from headwater.delta_log.commits import commit_file, commit_head, commit_versions
 
 
 def table_exists(table: Path) -> bool:
@@ -17,9 +18,8 @@ def table_exists(table: Path) -> bool:
 
 def missing_versions(table: Path) -> list[int]:
     """Versions that are missing between others in a table's log; what retention takes at its beginning is no hole."""
-    names = [path.name for path in (table / "_delta_log").iterdir()]
-    there = {int(n[:20]) for n in names if n[:20].isdigit() and n.endswith(".json") and len(n) == 25}
-    return sorted(set(range(min(there), max(there))) - there) if there else []
+    there = commit_versions(table)
+    return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,9 @@ def head_version(table: Path) -> int:
 def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
     """The commits of a flow that the table's log still has, oldest first."""
     found = []
-    log = table / "_delta_log"
-    for path in sorted(log.glob("*.json")) if log.is_dir() else ():
-        info, transaction = _head_of_commit(path)
-        metadata = _user_metadata(info)
+    for version in commit_versions(table):
+        head = commit_head(commit_file(table, version))
+        metadata = head.told
         epoch = metadata.get("epoch")
         if (
             metadata.get("pipeline") != pipeline_id
@@ -83,12 +82,12 @@ def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
         ):
             continue
         ends = metadata.get("end_offsets")
-        rows = info.get("operationMetrics", {}).get("numOutputRows")
+        rows = head.info.get("operationMetrics", {}).get("numOutputRows")
         found.append(
             FlowCommit(
-                int(path.stem),
+                version,
                 epoch,
-                transaction,
+                next(reversed(head.transactions.items()), None),
                 int(rows) if rows is not None else None,
                 tuple(ends) if isinstance(ends, list) else None,
             )
@@ -103,32 +102,5 @@ def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
 
 def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
     """What a flow told with its commits to a table, oldest first, as far back as the log reaches."""
-    log = table / "_delta_log"
-    told = (
-        [_user_metadata(_head_of_commit(path)[0]) for path in sorted(log.glob("*.json"))]
-        if log.is_dir()
-        else []
-    )
+    told = [commit_head(commit_file(table, version)).told for version in commit_versions(table)]
     return [m for m in told if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
-
-
-def _head_of_commit(path: Path) -> tuple[dict[str, Any], tuple[str, int] | None]:
-    info: dict[str, Any] = {}
-    transaction = None
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            # Actions of files make up nearly all of a commit and are not looked into.
-            if line.startswith('{"commitInfo"'):
-                info = json.loads(line)["commitInfo"]
-            elif line.startswith('{"txn"'):
-                action = json.loads(line)["txn"]
-                transaction = (str(action["appId"]), int(action["version"]))
-    return info, transaction
-
-
-def _user_metadata(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        value = json.loads(info.get("userMetadata") or "{}")
-    except json.JSONDecodeError:
-        return {}  # another writer's, in another form
-    return value if isinstance(value, dict) else {}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
-from headwater.maintenance.needed_files import commit_file
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -176,10 +176,8 @@ def _changed_since_rewrite(table: Path, head: int, columns: list[str] | None) ->
 
 
 def _commit(path: Path) -> tuple[dict[str, Any], bool]:
-    actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    moved = [a[kind] for a in actions for kind in ("add", "remove") if kind in a]
-    return info, any(entry.get("dataChange", True) for entry in moved)
+    actions = read_actions(path)
+    return commit_info(actions), any(data_files(actions, kind) for kind in ("add", "remove"))
 
 
 def _order(info: Mapping[str, Any]) -> list[str] | None:

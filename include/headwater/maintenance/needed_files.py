@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from headwater.delta_log.commits import commit_file
 from headwater.maintenance.reader_positions import ReaderPosition
 
 
@@ -52,11 +53,6 @@ def plain(path: str) -> str:
     while (decoded := unquote(path)) != path:
         path = decoded
     return path
-
-
-def commit_file(table: Path, version: int) -> Path:
-    """The file of a commit."""
-    return table / "_delta_log" / f"{version:020d}.json"
 
 
 def _who(positions: Iterable[ReaderPosition], version: int) -> str:

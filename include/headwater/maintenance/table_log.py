@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.definitions.delta_interval import LOG_RETENTION, duration
+from headwater.delta_log.commits import commit_file
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, Rewriter, Step
 from headwater.maintenance.file_layout import delta_rs_may_write, open_table
-from headwater.maintenance.needed_files import commit_file
 from headwater.maintenance.reader_positions import reader_positions
 
 if TYPE_CHECKING:

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.delta_log.commits import (
+    commit_file,
+    commit_info,
+    commit_seconds,
+    data_files,
+    log_folder,
+    read_actions,
+)
 from headwater.errors import SourceUnreachable
 
 # Beyond so many commits back from the head, the question for the last change of data is not worth its answer.
@@ -48,7 +56,7 @@ class Commit:
 
 def table_head(table: Path) -> TableHead | None:
     """The head of the table at ``table``, None where there is none; raises SourceUnreachable if it is damaged."""
-    if not (table / "_delta_log").is_dir():
+    if not log_folder(table).is_dir():
         return None
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -64,18 +72,15 @@ def table_head(table: Path) -> TableHead | None:
 
 def read_commit(table: Path, version: int) -> Commit | None:
     """A version's commit, or None where its file is gone (logs are cleaned after a time) or not there yet."""
-    file = table / "_delta_log" / f"{version:020d}.json"
+    file = commit_file(table, version)
     try:
-        text = file.read_text(encoding="utf-8")
-        modified = file.stat().st_mtime
+        actions = read_actions(file)
+        seconds = commit_seconds(commit_info(actions), file)
     except FileNotFoundError:
         return None
-    actions: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
-    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    millis = info.get("inCommitTimestamp") or info.get("timestamp") or modified * 1000
-    added = tuple(_added(action["add"]) for action in actions if _changes(action, "add"))
-    removes = any(_changes(action, "remove") for action in actions)
-    return Commit(version, millis / 1000, added, removes, any("metaData" in action for action in actions))
+    added = tuple(map(_added, data_files(actions, "add")))
+    removes = bool(data_files(actions, "remove"))
+    return Commit(version, seconds, added, removes, any("metaData" in action for action in actions))
 
 
 def last_change(table: Path, head: int, *, metadata_too: bool = False) -> Commit | None:
@@ -103,10 +108,6 @@ def _backwards(table: Path, head: int) -> Iterator[Commit]:
         if commit is None:
             return
         yield commit
-
-
-def _changes(action: dict[str, Any], kind: str) -> bool:
-    return kind in action and bool(action[kind].get("dataChange", True))
 
 
 def _added(action: dict[str, Any]) -> AddedFile:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.commits import (
+    CommitHead,
+    commit_file,
+    commit_head,
+    commit_versions,
+    newest_version,
+)
 from headwater_spark.expectations import Quality, RuleCounts
 
 
@@ -43,7 +49,7 @@ class SinkCommits:
     _LOOK_BACK = 100
 
     def __init__(self, table: Path, *applications: str) -> None:
-        self._log = table / "_delta_log"
+        self._table = table
         self._applications = applications
         self._next = max(0, latest_version(table) - self._LOOK_BACK)
         self._found: dict[int, SinkCommit] = {}
@@ -55,39 +61,21 @@ class SinkCommits:
         return self._found.get(batch_id)
 
     def _read_on(self) -> None:
-        while True:
-            path = self._log / f"{self._next:020d}.json"
-            if not path.exists():
-                later = self._next < latest_version(self._log.parent)
-                if not later:
-                    return
-                self._next += 1
-                continue
-            self._read(path)
-            self._next += 1
-
-    def _read(self, path: Path) -> None:
-        info: dict[str, Any] = {}
-        batch_id = None
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                # Actions of files make up nearly all of a commit and are not looked into.
-                if line.startswith('{"commitInfo"'):
-                    info = json.loads(line)["commitInfo"]
-                elif line.startswith('{"txn"'):
-                    action = json.loads(line)["txn"]
-                    if action["appId"] in self._applications:
-                        batch_id = int(action["version"])
-        if batch_id is not None:
-            self._found[batch_id] = _commit(int(path.stem), info)
+        for version in (number for number in commit_versions(self._table) if number >= self._next):
+            head = commit_head(commit_file(self._table, version))
+            for application in self._applications:
+                if application in head.transactions:
+                    self._found[head.transactions[application]] = _commit(version, head)
+            self._next = version + 1
 
 
-def _commit(version: int, info: dict[str, Any]) -> SinkCommit:
+def _commit(version: int, head: CommitHead) -> SinkCommit:
+    info = head.info
     metrics = {
         name: int(value) for name, value in info.get("operationMetrics", {}).items() if str(value).isdigit()
     }
     timestamp = int(info.get("timestamp", 0))
-    told = _told(info.get("userMetadata"))
+    told = head.told
     if info.get("operation") != "MERGE":
         return SinkCommit(
             version, metrics.get("numOutputRows", 0), timestamp, told=told, counted="numOutputRows" in metrics
@@ -95,14 +83,6 @@ def _commit(version: int, info: dict[str, Any]) -> SinkCommit:
     # Rows that a merge only copied from one file to another are in its numOutputRows too.
     upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
     return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0), told)
-
-
-def _told(user_metadata: str | None) -> Mapping[str, Any]:
-    try:
-        told = json.loads(user_metadata or "{}")
-    except json.JSONDecodeError:
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def as_metadata(quality: Quality) -> dict[str, Any]:
@@ -127,12 +107,8 @@ def _quality(told: Any) -> Quality | None:
 
 def latest_version(table: Path) -> int:
     """The newest version of a Delta table, -1 where there is none."""
-    log = table / "_delta_log"
-    if not log.is_dir():
-        return -1
-    return max(
-        (int(p.name[:20]) for p in log.iterdir() if p.suffix == ".json" and p.name[:20].isdigit()), default=-1
-    )
+    newest = newest_version(table)
+    return -1 if newest is None else newest
 
 
 def has_transaction(table: Path, application: str, batch_id: int) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.change_feed.commit_changes import commit_changes, newest_version
+from headwater.change_feed.commit_changes import commit_changes
 from headwater.change_feed.counts import ChangeCounts
+from headwater.delta_log.commits import newest_version
 from headwater.errors import SourceUnreachable
 
 

@@ -1,0 +1,97 @@
+"""The commits of a Delta table, read one by one. Nothing here opens the table: only its log folder is looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Action: TypeAlias = dict[str, Any]
+
+
+def log_folder(table: Path) -> Path:
+    """The folder of a table's log."""
+    return table / "_delta_log"
+
+
+def commit_file(table: Path, version: int) -> Path:
+    """The file of a commit, whether it is there or not."""
+    return log_folder(table) / f"{version:020d}.json"
+
+
+def is_commit(name: str) -> bool:
+    """Whether a file of a log is a commit; checkpoints, checksums and files being written are none."""
+    return len(name) == 25 and name.endswith(".json") and name[:20].isdigit()
+
+
+def commit_versions(table: Path) -> list[int]:
+    """The versions whose commits are in the log, ascending; empty where there is no log."""
+    try:
+        names = [path.name for path in log_folder(table).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(name[:20]) for name in names if is_commit(name))
+
+
+def newest_version(table: Path) -> int | None:
+    """The version of the newest commit, None where there is none: a folder is listed, no file is opened."""
+    return max(commit_versions(table), default=None)
+
+
+def read_actions(file: Path) -> list[Action]:
+    """All actions of a commit.
+
+    Raises:
+        FileNotFoundError: the commit is gone (logs are cleaned after a time), or not there yet.
+        json.JSONDecodeError: it is damaged.
+    """
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def commit_info(actions: Iterable[Mapping[str, Any]]) -> Action:
+    """What the writer said of its commit; empty where it said nothing."""
+    return next((dict(action["commitInfo"]) for action in actions if "commitInfo" in action), {})
+
+
+def commit_seconds(info: Mapping[str, Any], file: Path) -> float:
+    """When a commit was made, in seconds since 1970: by the table's clock, the writer's, or the file's."""
+    millis = info.get("inCommitTimestamp") or info.get("timestamp")
+    return float(millis) / 1000 if millis else file.stat().st_mtime
+
+
+def data_files(actions: Iterable[Mapping[str, Any]], kind: str) -> list[Action]:
+    """The ``add`` or ``remove`` actions that change rows; those of optimize only move them."""
+    return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]
+
+
+@dataclass(frozen=True)
+class CommitHead:
+    """What a commit says besides its files. ``transactions``: the last batch by application id."""
+
+    info: Action = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """The JSON object that the writer gave as user metadata; empty where it gave none, or something else."""
+        try:
+            told = json.loads(self.info.get("userMetadata") or "{}")
+        except json.JSONDecodeError:
+            return {}
+        return told if isinstance(told, dict) else {}
+
+
+def commit_head(file: Path) -> CommitHead:
+    """Read a commit's head; the actions of files, nearly all of a commit, are not looked into."""
+    info: Action = {}
+    transactions: dict[str, int] = {}
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith('{"commitInfo"'):
+                info = json.loads(line)["commitInfo"]
+            elif line.startswith('{"txn"'):
+                action = json.loads(line)["txn"]
+                transactions[str(action["appId"])] = int(action["version"])
+    return CommitHead(info, transactions)
