@@ -181,12 +181,14 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
                 )
             continue
         names.append(entry.name)
+    # A view has no position that could break; the flows that read it have its sources.
+    lasting = {entry.name for entry in manifest.outputs}
     for name in names:
         readers = [
             flow.target
             for flow in manifest.flows
             for source in flow.sources
-            if source.streaming and source.name == name and flow.target not in names
+            if source.streaming and source.name == name and flow.target in lasting and flow.target not in names
             and source.options.get("skipChangeCommits") != "true"
         ]  # fmt: skip
         if readers:

@@ -43,7 +43,7 @@ def manifest(*, protected: str = "", skips: str = "") -> Manifest:
                   table("alone", "st")),
         flows=(
             FlowEntry(name="gold", target="gold", streaming=False, inputs=("view",), sources=(reads("silver", False),)),
-            FlowEntry(name="view", target="view", streaming=False, inputs=("silver",)),
+            FlowEntry(name="view", target="view", streaming=True, inputs=("silver",), sources=(reads("silver", True),)),
             FlowEntry(name="silver", target="silver", streaming=True, inputs=("bronze",), sources=(reads("bronze", True),)),
             FlowEntry(name="web", target="bronze", streaming=True),
             FlowEntry(name="app", target="bronze", streaming=False, once=True),
@@ -131,6 +131,12 @@ def test_a_full_refresh_that_would_break_a_stream_is_refused():
     assert "silver" in caught.value.what
     assert "--full-refresh bronze,silver" in caught.value.remedy
     assert order(plan(Selection(full_refresh=("bronze", "silver")))) == ["bronze", "silver"]
+
+
+def test_a_view_is_no_reader_that_breaks():
+    """A temporary view keeps no position: whatever it streams from may be emptied by itself, or with everything."""
+    assert order(plan(Selection(full_refresh=("silver",)))) == ["silver"]
+    assert "view" not in order(plan(Selection(full_refresh_all=True)))
 
 
 def test_a_stream_that_skips_changes_is_not_broken():

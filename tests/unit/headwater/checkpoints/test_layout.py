@@ -1,0 +1,67 @@
+"""Where checkpoints lie, and what outlives an update beside them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.layout import FlowState, flow_checkpoint, write_atomically
+from headwater.graph.pipeline_project import open_project
+
+
+@pytest.mark.parametrize(
+    ("table", "flow"),
+    [
+        ("user_events", "user_events"),
+        ("silver.enriched_events", "enriched_events"),
+        ("orders", "late_orders"),
+    ],
+)
+def test_the_path_says_whose_it_is(tmp_path: Path, table: str, flow: str):
+    """``<storage>/pipelines/<pipeline_id>/checkpoints/<table>/<flow>/<epoch>``: no two flows share one, by whatever name."""
+    (tmp_path / "pipeline.yml").write_text("name: Shop of 2026\nid: shop\n")
+    project = open_project(tmp_path, storage=tmp_path / "storage", environment={})
+    checkpoint = flow_checkpoint(project.state_folder, table, flow)
+    assert checkpoint.live_folder() == tmp_path / f"storage/pipelines/shop/checkpoints/{table}/{flow}/0"
+    checkpoint.write_state(FlowState(epoch=3))
+    assert checkpoint.live_folder().name == "3"
+
+
+def test_an_epoch_leaves_behind_what_was_the_last_ones(tmp_path: Path):
+    """Ids, versions and settings belong to an epoch; what another version of Headwater keeps stays."""
+    checkpoint = flow_checkpoint(tmp_path, "t", "f")
+    checkpoint.write_state(FlowState(sink_id="a", query_id="b", sink_version=4, others={"later": 1}))
+    state = checkpoint.read_state()
+    assert state is not None
+    checkpoint.write_state(state.opened(1))
+    assert checkpoint.read_state() == FlowState(epoch=1, others={"later": 1})
+
+
+def test_the_newest_epoch_stands_in_for_a_lost_state(tmp_path: Path):
+    """Where the file is gone and epochs are not, the newest is live; without any there is no state."""
+    checkpoint = flow_checkpoint(tmp_path, "t", "f")
+    assert checkpoint.surviving_state() is None
+    for epoch in (0, 2, 10):
+        checkpoint.epoch_folder(epoch).mkdir(parents=True)
+    assert checkpoint.surviving_state() == FlowState(epoch=10)
+    checkpoint.state_file.write_text("[]")
+    with pytest.raises(FlowStateDamaged, match="no object"):
+        checkpoint.surviving_state()
+
+
+def test_a_failed_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing half-written takes its place, and nothing is left beside it."""
+    file = tmp_path / "flow.json"
+    write_atomically(file, "old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(file, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["flow.json"]
+    assert file.read_text() == "old"
