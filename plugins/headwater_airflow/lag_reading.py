@@ -7,9 +7,8 @@ from io import StringIO
 from typing import Any
 
 from headwater.errors import InvalidSpec
-from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
-from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.lag import FlowLag, LagBreach, flow_lag, over_limit
+from headwater_airflow.conditions.condition import observed_manifest
 from headwater_airflow.roots import pipeline_project
 
 _TABLE_COLUMNS = 140
@@ -97,7 +96,7 @@ def read_lag(pipeline: str, dataset: str | None, limits: LagLimits) -> LagReadin
 
     """
     project = pipeline_project(pipeline)
-    manifest = _manifest(project)
+    manifest = observed_manifest(project)
     if manifest is None:
         return LagReading((), limits, (), f"{pipeline} has not run yet, so its lag is not known.")
     flows = [flow for flow in manifest.flows if dataset in (None, flow.target)]
@@ -109,11 +108,6 @@ def read_lag(pipeline: str, dataset: str | None, limits: LagLimits) -> LagReadin
     lags = [flow_lag(project, flow) for flow in flows]
     breaches = over_limit(lags, **limits.given)
     return LagReading(tuple(lags), limits, tuple(breaches))
-
-
-def _manifest(project: PipelineProject) -> Manifest | None:
-    """The manifest of the last update: it knows where sources are; before the first, the committed one."""
-    return read_manifest(project.state_folder / FILE_NAME) or read_manifest(project.folder / FILE_NAME)
 
 
 def _number(value: float | None) -> str:

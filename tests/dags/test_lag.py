@@ -13,10 +13,11 @@ from tests.dags.pipeline_folder import write_pipeline
 from headwater.errors import FlowInterrupted
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag
+from headwater_airflow.conditions.lag import LagCondition
 from headwater_airflow.dag import PipelineCheckDag
 from headwater_airflow.operators.lag_check import LagCheckOperator
 from headwater_airflow.sensors.lag import LagSensor
-from headwater_airflow.triggers.lag import LagTrigger
+from headwater_airflow.triggers.condition import ConditionTrigger
 
 
 @pytest.fixture
@@ -40,13 +41,13 @@ def first_event(trigger, seconds=5, after=None):
         return await asyncio.wait_for(anext(trigger.run()), seconds)
 
     path, arguments = trigger.serialize()
-    assert path == "headwater_airflow.triggers.lag.LagTrigger"
-    assert LagTrigger(**arguments).serialize() == (path, arguments)
+    assert path == "headwater_airflow.triggers.condition.ConditionTrigger"
+    assert ConditionTrigger(**arguments).serialize() == (path, arguments)
     return asyncio.run(run())
 
 
-def waiting(**limits):
-    return LagTrigger("medallion", poll_seconds=0.05, **limits)
+def waiting(dataset=None, **limits):
+    return ConditionTrigger.of(LagCondition("medallion", dataset, limits), 0.05)
 
 
 def test_the_sensor_succeeds_at_once_within_its_limits(backlogs):
@@ -63,13 +64,8 @@ def test_the_sensor_defers_with_its_timeout_while_it_is_behind(backlogs):
         sensor.execute({})
     assert deferred.value.timeout.total_seconds() == 120
     assert deferred.value.trigger.serialize()[1] == {
-        "pipeline": "medallion",
-        "dataset": None,
-        "max_seconds": 60,
-        "max_records": None,
-        "max_bytes": None,
-        "max_files": None,
-        "max_versions": None,
+        "kind": "LagCondition",
+        "arguments": {"pipeline": "medallion", "dataset": None, "limits": {"seconds": 60}},
         "poll_seconds": 7.0,
     }
 
@@ -81,7 +77,7 @@ def test_the_trigger_fires_when_the_pipeline_has_caught_up(backlogs):
     def catch_up():
         backlogs["silver"] = Backlog(records=2, moved=True)
 
-    event = first_event(waiting(max_records=2), after=catch_up)
+    event = first_event(waiting(records=2), after=catch_up)
     assert event.payload["breaches"] == []
 
 
@@ -105,8 +101,7 @@ def test_every_measure_can_be_waited_for(backlogs, measure):
 def test_one_table_can_be_waited_for_alone(backlogs):
     """The lag of the others does not matter then."""
     backlogs["bronze"] = Backlog(records=5, moved=True)
-    trigger = LagTrigger("medallion", "gold", max_records=0, poll_seconds=0.05)
-    assert [flow["flow"] for flow in first_event(trigger).payload["flows"]] == ["gold"]
+    assert [flow["flow"] for flow in first_event(waiting("gold", records=0)).payload["flows"]] == ["gold"]
 
 
 @pytest.mark.parametrize("trouble", [Backlog.because("the broker is away"), FlowInterrupted("gone")])
@@ -114,12 +109,12 @@ def test_a_lag_that_is_not_known_is_waited_for(backlogs, trouble):
     """An unreachable broker is neither caught up nor the end of waiting."""
     backlogs["bronze"] = trouble
     with pytest.raises(TimeoutError):
-        first_event(waiting(max_records=0), seconds=0.4)
+        first_event(waiting(records=0), seconds=0.4)
 
 
 def test_an_unknown_table_ends_the_wait_with_a_sentence(backlogs):
     """Waiting for what can never be fails at once, in the trigger as in the sensor."""
-    event = first_event(LagTrigger("medallion", "nothing", max_records=0))
+    event = first_event(waiting("nothing", records=0))
     sensor = LagSensor(task_id="wait", pipeline="medallion", dataset="nothing", max_records=0)
     for action in (lambda: sensor.resume({}, event.payload), lambda: sensor.execute({})):
         with pytest.raises(AirflowFailException, match="no table 'nothing'"):
@@ -196,7 +191,7 @@ def test_the_trigger_measures_off_the_event_loop(backlogs, monkeypatch):
             threads.append(threading.current_thread()) or FlowLag(flow.name, flow.target, True, real, ())
         ),
     )
-    first_event(waiting(max_records=0))
+    first_event(waiting(records=0))
     assert threading.main_thread() not in threads
 
 

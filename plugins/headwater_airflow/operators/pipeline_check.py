@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ class Measurement:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PipelineCheckOperator(BaseOperator):  # type: ignore[misc]  # Airflow's types are not followed
+class PipelineCheckOperator(BaseOperator, ABC):  # type: ignore[misc]  # Airflow's types are not followed
     """Fails while a limit is broken; the notifiers are told once when it breaks, and once when it is met again.
 
     What has been told is kept in storage, so that repeats are suppressed over runs and restarts. Where a notifier
@@ -45,9 +46,9 @@ class PipelineCheckOperator(BaseOperator):  # type: ignore[misc]  # Airflow's ty
         self.pipeline = pipeline
         self.notifiers = list(notifiers)
 
+    @abstractmethod
     def measure(self) -> Measurement:
         """Hold the pipeline to the limits of this check."""
-        raise NotImplementedError
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Measure, tell what has changed, and judge."""

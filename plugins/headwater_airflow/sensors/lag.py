@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import BaseSensorOperator
-from airflow.sdk.exceptions import AirflowFailException
-
-from headwater.errors import HeadwaterError
-from headwater_airflow.lag_reading import LagLimits, read_lag
-from headwater_airflow.triggers.lag import LagTrigger
+from headwater_airflow.conditions.lag import LagCondition
+from headwater_airflow.lag_reading import LagLimits
+from headwater_airflow.sensors.waiting import WaitingSensor
 
 
-class LagSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types are not followed
+class LagSensor(WaitingSensor):
     """Waits in the triggerer until the lag is at or under every given limit; needs no JVM, and no worker meanwhile.
 
     A lag that is not known (a broker does not answer, the pipeline never ran) is waited for. ``poke_interval`` and
@@ -45,32 +41,15 @@ class LagSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types ar
         max_bytes: float | None = None,
         max_files: float | None = None,
         max_versions: float | None = None,
-        poke_interval: float = 30.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        super().__init__(**kwargs)
         self.limits = LagLimits(max_seconds, max_records, max_bytes, max_files, max_versions)
         if not self.limits.given or min(self.limits.given.values()) < 0:
             raise ValueError("A LagSensor needs max_seconds or max_records, or another limit, 0 or more.")
         self.pipeline = pipeline
         self.dataset = dataset
 
-    def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Measure once here, then wait in the triggerer."""
-        try:
-            reading = read_lag(self.pipeline, self.dataset, self.limits)
-        except HeadwaterError as error:
-            raise AirflowFailException(str(error)) from error
-        if reading.within_limits:
-            return reading.as_dict()
-        self.log.info(reading.summary())
-        limits = {f"max_{name}": limit for name, limit in self.limits.given.items()}
-        trigger = LagTrigger(self.pipeline, self.dataset, poll_seconds=float(self.poke_interval), **limits)
-        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
-        raise AssertionError  # defer raises
-
-    def resume(self, context: Any, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Return the lag that was found, or fail where waiting is in vain."""
-        if "error" in event:
-            raise AirflowFailException(event["error"])
-        return event
+    def condition(self) -> LagCondition:
+        """What is waited for."""
+        return LagCondition(self.pipeline, self.dataset, self.limits.given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from headwater_airflow.conditions.condition import Condition
 from headwater_airflow.triggers.condition import ConditionTrigger
 
 
-class WaitingSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's types are not followed
+class WaitingSensor(BaseSensorOperator, ABC):  # type: ignore[misc]  # Airflow's types are not followed
     """Looks once where the task runs, then waits in the triggerer: no worker and no JVM meanwhile.
 
     ``poke_interval`` and ``timeout`` are in seconds, as of any sensor; when the time is over, the task fails with
@@ -27,9 +28,9 @@ class WaitingSensor(BaseSensorOperator):  # type: ignore[misc]  # Airflow's type
     def __init__(self, *, poke_interval: float = 30.0, **kwargs: Any) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
 
+    @abstractmethod
     def condition(self) -> Condition:
         """What is waited for, of the rendered fields."""
-        raise NotImplementedError
 
     def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
         """Look once, then defer."""

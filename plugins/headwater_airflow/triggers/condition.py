@@ -13,6 +13,7 @@ from headwater_airflow.conditions.change_feed import ChangeFeedCondition
 from headwater_airflow.conditions.checkpoint_health import CheckpointHealthCondition
 from headwater_airflow.conditions.condition import Condition
 from headwater_airflow.conditions.freshness import FreshnessCondition
+from headwater_airflow.conditions.lag import LagCondition
 from headwater_airflow.conditions.table_version import TableVersionCondition
 from headwater_airflow.conditions.watermark import WatermarkCondition
 
@@ -22,6 +23,7 @@ _KINDS: dict[str, type[Condition]] = {
         ChangeFeedCondition,
         CheckpointHealthCondition,
         FreshnessCondition,
+        LagCondition,
         TableVersionCondition,
         WatermarkCondition,
     )
