@@ -10,25 +10,13 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
 from headwater.commands.arguments import parse_run_arguments
-from headwater.commands.failure_report import run_and_report
-from headwater.graph.pipeline_project import open_project
+from headwater.commands.program import run_program
 from headwater_spark.update_command import answer
 
 
 def main(argv: Sequence[str]) -> int:
     """Run, plan or validate as the arguments say; returns the exit code."""
-
-    def action() -> int:
-        arguments = parse_run_arguments(argv)
-        project = open_project(
-            arguments.pipeline,
-            storage=arguments.storage,
-            warehouse=arguments.warehouse,
-            parameters=arguments.parameters,
-        )
-        return answer(project, arguments)
-
-    return run_and_report(action, as_json="--json" in argv)
+    return run_program(argv, parse_run_arguments, answer)
 
 
 if __name__ == "__main__":

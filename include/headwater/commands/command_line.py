@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from headwater import __version__
-from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments, names
+from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments
 from headwater.commands.backfill_arguments import add_backfill_arguments
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.failure_report import run_and_report
 from headwater.commands.maintenance_arguments import add_maintenance_arguments
 from headwater.commands.quarantine_arguments import add_quarantine_arguments
+from headwater.commands.verb_arguments import (
+    add_events_arguments,
+    add_files_arguments,
+    add_graph_arguments,
+    add_init_arguments,
+    add_lateness_arguments,
+    add_quality_arguments,
+    add_status_arguments,
+    add_validate_arguments,
+)
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
 
@@ -36,112 +47,14 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"headwater {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-
-    def verb(name: str, purpose: str) -> Parser:
-        made: Parser = verbs.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
-        return made
-
-    init = verb("init", "Write a small pipeline that runs at once.")
-    init.add_argument("folder", metavar="DIR", help="a new or empty folder")
-    init.add_argument("--name", help="the pipeline's name (else the folder's)")
-    init.add_argument("--json", dest="as_json", action="store_true", help="one JSON object as the last line")
-    init.set_defaults(answer=_init)
-
-    run = verb("run", "Take in what is new: one update of the pipeline.")
-    add_run_arguments(run)
-    run.set_defaults(answer=_run)
-
-    filled = verb("backfill", "Fill a range of a table from its definition, beside the live stream.")
-    add_backfill_arguments(filled)
-    filled.set_defaults(answer=_backfill)
-
-    validate = verb(
-        "validate",
-        "Resolve the graph, look for what will go wrong, and write manifest.json beside pipeline.yml.",
-    )
-    add_project_arguments(validate)
-    validate.add_argument("--strict", action="store_true", help="warnings of the linter count as errors")
-    validate.set_defaults(answer=_run, validate=True)
-
-    graph = verb("graph", "Show the graph of the manifest.")
-    add_project_arguments(graph)
-    graph.add_argument("--format", choices=("mermaid", "json"), default="mermaid")
-    graph.set_defaults(answer=_graph)
-
-    for name, purpose, answer in (
-        ("status", "The last update, flow by flow, and how fresh the tables are.", _status),
-        ("lag", "How far each flow is behind its sources.", _lag),
-    ):
-        shown = verb(name, purpose)
-        add_project_arguments(shown)
-        shown.set_defaults(answer=answer)
-        if name == "status":
-            measures = "also rates, state and watermark lag of each stream's newest batch"
-            shown.add_argument("--metrics", action="store_true", help=measures)
-    add_checkpoints_verb(
-        verb("checkpoints", "The checkpoints: what they hold, whether they are whole, copies of them.")
-    )
-    add_repair_verb(verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out."))
-    add_drop_verb(verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out."))
-    upkeep = verb("maintenance", "Tidy tables and storage. Shows what is due; --yes does it.")
-    add_maintenance_arguments(upkeep)
-    upkeep.set_defaults(answer=_maintenance)
-    _add_events(verb("events", "What the event log says, newest last."))
-    _add_quality(verb("quality", "How many rows kept and broke each rule, update by update."))
-    files = verb("files", "Which files were taken in from folders, and when.")
-    add_project_arguments(files)
-    files.add_argument("--flow", help="only this flow")
-    files.add_argument("--limit", type=int, default=0, metavar="N", help="only the newest N")
-    files.set_defaults(answer=_files)
-    _add_lateness(
-        verb("lateness", "How late the rows of a table came, and how long a watermark should wait.")
-    )
-    kept_out = verb("quarantine", "Rows that rules kept out: list, show, replay, discard.")
-    add_quarantine_arguments(kept_out)
-    kept_out.set_defaults(answer=_quarantine)
+    for verb in _VERBS:
+        made: Parser = verbs.add_parser(
+            verb.name, help=verb.purpose, description=verb.purpose, allow_abbrev=False
+        )
+        verb.arguments(made)
+        if verb.answer is not None:
+            made.set_defaults(answer=verb.answer)
     return parser
-
-
-def _add_events(parser: Parser) -> None:
-    from headwater.commands.moments import count, moment
-
-    add_project_arguments(parser)
-    parser.add_argument("--update-id", metavar="ID")
-    parser.add_argument("--request-id", metavar="ID")
-    parser.add_argument("--flow")
-    parser.add_argument("--dataset")
-    kinds = "only these types: flow_progress, update_progress, ..."
-    parser.add_argument("--type", dest="event_type", type=names, action="extend", metavar="A,B", help=kinds)
-    parser.add_argument("--level", choices=("INFO", "WARN", "ERROR", "METRICS"))
-    spans = "a time in ISO form (UTC), or how long ago: 90 minutes, 7d"
-    parser.add_argument("--since", type=moment, metavar="WHEN", help=spans)
-    parser.add_argument("--until", type=moment, metavar="WHEN", help=spans)
-    parser.add_argument("--limit", type=count, default=50, metavar="N")
-    parser.add_argument("--follow", action="store_true", help="print new events as they come, until Ctrl-C")
-    parser.add_argument(
-        "--sql",
-        metavar="TEXT",
-        help="SQL over event_log('<pipeline-id>') and details:path.to.value; starts Spark",
-    )
-    parser.set_defaults(answer=_events)
-
-
-def _add_quality(parser: Parser) -> None:
-    from headwater.commands.moments import count, moment
-
-    add_project_arguments(parser)
-    parser.add_argument("--dataset", help="only the rules on this one")
-    parser.add_argument("--updates", type=count, default=20, metavar="N", help="the newest N updates")
-    parser.add_argument("--since", type=moment, metavar="WHEN", help="a time in ISO form, or how long ago")
-    parser.set_defaults(answer=_quality)
-
-
-def _add_lateness(parser: Parser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("table", metavar="TABLE", help="a table of the pipeline")
-    parser.add_argument("--event-time", metavar="COLUMN", default="event_time", help="when it happened")
-    parser.add_argument("--arrival", metavar="COLUMN", default="arrival_timestamp", help="when it came")
-    parser.set_defaults(answer=_lateness)
 
 
 # Each verb's module is loaded when it is asked for: `run` with nothing new should not pay for the others.
@@ -263,3 +176,33 @@ def _project(parsed: argparse.Namespace) -> PipelineProject:
         warehouse=parsed.warehouse,
         parameters=dict(parsed.parameters),
     )
+
+
+@dataclass(frozen=True)
+class _Verb:
+    """A verb. ``answer`` is None where its arguments name one themselves, as verbs of verbs do."""
+
+    name: str
+    purpose: str
+    arguments: Callable[[Parser], None]
+    answer: Callable[[argparse.Namespace], int] | None = None
+
+
+_VERBS = (
+    _Verb("init", "Write a small pipeline that runs at once.", add_init_arguments, _init),
+    _Verb("run", "Take in what is new: one update of the pipeline.", add_run_arguments, _run),
+    _Verb("backfill", "Fill a range of a table from its definition, beside the live stream.", add_backfill_arguments, _backfill),
+    _Verb("validate", "Resolve the graph, look for what will go wrong, and write manifest.json beside pipeline.yml.", add_validate_arguments, _run),
+    _Verb("graph", "Show the graph of the manifest.", add_graph_arguments, _graph),
+    _Verb("status", "The last update, flow by flow, and how fresh the tables are.", add_status_arguments, _status),
+    _Verb("lag", "How far each flow is behind its sources.", add_project_arguments, _lag),
+    _Verb("checkpoints", "The checkpoints: what they hold, whether they are whole, copies of them.", add_checkpoints_verb),
+    _Verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out.", add_repair_verb),
+    _Verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out.", add_drop_verb),
+    _Verb("maintenance", "Tidy tables and storage. Shows what is due; --yes does it.", add_maintenance_arguments, _maintenance),
+    _Verb("events", "What the event log says, newest last.", add_events_arguments, _events),
+    _Verb("quality", "How many rows kept and broke each rule, update by update.", add_quality_arguments, _quality),
+    _Verb("files", "Which files were taken in from folders, and when.", add_files_arguments, _files),
+    _Verb("lateness", "How late the rows of a table came, and how long a watermark should wait.", add_lateness_arguments, _lateness),
+    _Verb("quarantine", "Rows that rules kept out: list, show, replay, discard.", add_quarantine_arguments, _quarantine),
+)  # fmt: skip
