@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from headwater.commands.printing import age, print_json, print_table, size
 from headwater.commands.stored_manifest import stored_manifest
 from headwater.errors import ManifestNotFound
 from headwater.event_log import reader
-from headwater.event_log.flow_result import CHANGE_COUNTS
+from headwater.event_log.flow_result import CHANGE_COUNTS, FlowResult
 from headwater.event_log.stream_measures import StreamMeasures, stream_measures
+from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.freshness import pipeline_freshness
@@ -42,6 +44,15 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     if latest is None:
         print(f"{project.pipeline_id} has not run yet.")
         return 0
+    _show_flows(project, latest, flows)
+    rows = [(entry.dataset, entry.version, age(entry.seconds), held.get(entry.dataset)) for entry in fresh]
+    print_table("Newest data", ("dataset", "version", "age", "held in quarantine"), rows)
+    if metrics:
+        _show_measures(measured)
+    return 0
+
+
+def _show_flows(project: PipelineProject, latest: UpdateSummary, flows: Sequence[FlowResult]) -> None:
     ago = age((datetime.now(UTC) - latest.started).total_seconds())
     print_table(
         f"{project.pipeline_id}: update {latest.update_id} is {latest.state}, started {ago} ago",
@@ -73,11 +84,6 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     ]
     if merged:
         print_table("Changes merged", ("dataset", "flow", *CHANGE_COUNTS.values()), merged)
-    rows = [(entry.dataset, entry.version, age(entry.seconds), held.get(entry.dataset)) for entry in fresh]
-    print_table("Newest data", ("dataset", "version", "age", "held in quarantine"), rows)
-    if metrics:
-        _show_measures(measured)
-    return 0
 
 
 def _show_measures(measured: list[StreamMeasures]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
-from headwater.graph.manifest import DatasetEntry, Manifest
+from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 
 
 @dataclass(frozen=True)
@@ -96,24 +96,8 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     for name in selection.reset_flows:
         _known(name, [flow.name for flow in manifest.flows], "flow")
     emptied = _emptied(manifest, selection)
-    reset_flows = [
-        flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
-    ]
-    for flow in reset_flows:
-        if not _may_reset(tables[flow.target]):
-            raise ResetNotAllowed(
-                f"The flow {flow.name!r} must not begin anew: the property pipelines.reset.allowed of its table "
-                f"{flow.target!r} is false.",
-                where=tables[flow.target].defined_at,
-                remedy="To go on from a position and keep the rows: headwater repair PIPELINE_DIR FLOW --action rebuild, or remove "
-                "the property.",
-            )
-    chosen = set(tables) if selection.full_refresh_all or selection.everything else (
-        set(selection.tables) | set(emptied) | {flow.target for flow in reset_flows}
-    )  # fmt: skip
-    if selection.full_refresh and not selection.tables and not selection.full_refresh_all:
-        # As on Lakeflow: tables named for a full refresh alone are what the update is about.
-        chosen = set(selection.full_refresh) | {flow.target for flow in reset_flows}
+    reset_flows = _reset_flows(manifest, selection, emptied)
+    chosen = _chosen(manifest, selection, emptied, reset_flows)
     resets = [
         ResetStage(
             name,
@@ -145,6 +129,37 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         tuple(refreshes),
         tuple(name for name in tables if name not in chosen or name in done),
     )
+
+
+def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[str]) -> list[FlowEntry]:
+    """The flows that begin anew while their table keeps its rows."""
+    tables = {entry.name: entry for entry in manifest.outputs}
+    found = [
+        flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
+    ]
+    for flow in found:
+        if not _may_reset(tables[flow.target]):
+            raise ResetNotAllowed(
+                f"The flow {flow.name!r} must not begin anew: the property pipelines.reset.allowed of its table "
+                f"{flow.target!r} is false.",
+                where=tables[flow.target].defined_at,
+                remedy="To go on from a position and keep the rows: headwater repair PIPELINE_DIR FLOW --action rebuild, or remove "
+                "the property.",
+            )
+    return found
+
+
+def _chosen(
+    manifest: Manifest, selection: Selection, emptied: Collection[str], reset_flows: Sequence[FlowEntry]
+) -> set[str]:
+    """The tables and sinks that the update is about."""
+    anew = {flow.target for flow in reset_flows}
+    if selection.full_refresh and not selection.tables and not selection.full_refresh_all:
+        # As on Lakeflow: tables named for a full refresh alone are what the update is about.
+        return set(selection.full_refresh) | anew
+    if selection.full_refresh_all or selection.everything:
+        return {entry.name for entry in manifest.outputs}
+    return set(selection.tables) | set(emptied) | anew
 
 
 def ordered(manifest: Manifest) -> list[str]:
