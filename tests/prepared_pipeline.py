@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from tests.pipeline_case import PipelineCase
 
+from headwater.checkpoints.damage import Damage as Finding
+from headwater.checkpoints.damage import Repair
 from headwater.checkpoints.preflight import examine
 from headwater.commands.command_line import main
 from headwater.commands.flow_cases import named_case
@@ -103,7 +106,23 @@ def conditions_of(case: PipelineCase, flow: str, *, deep: bool = False) -> list[
     manifest = stored_manifest(project)
     entry = next(item for item in manifest.flows if item.name == flow)
     found = examine(flow_start(project, manifest, entry, deep=deep))
+    for damage in found:
+        is_told_well(damage, flow)
     return [(damage.condition, damage.mends_itself) for damage in found]
+
+
+def is_told_well(damage: Finding, flow: str) -> None:
+    """Each message says whose it is, where, and what to do by a command that is there; never that something is "corrupt"."""
+    error = damage.error
+    # A hole in a table's log is everybody's.
+    assert flow in f"{error.what} {error.remedy}" or damage.condition.endswith("LOG_HOLE")
+    assert "corrupt" not in str(error).lower()
+    assert error.where
+    assert damage.evidence
+    actions = {match[1] for match in re.finditer(r"--action ([a-z-]+)", error.remedy)}
+    assert actions <= {str(repair) for repair in Repair}
+    by_hand = ("The next start", "Restore the file", "Put ", "Run it with", "Run the update with")
+    assert actions or "--full-refresh" in error.remedy or error.remedy.startswith(by_hand), error.remedy
 
 
 @pytest.fixture(scope="session")

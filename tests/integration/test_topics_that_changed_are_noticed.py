@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,46 @@ def orders():
     begin_anew(case)
     assert case.update().state == "COMPLETED"
     assert values(case) == Counter([*range(5), *range(100, 110), *range(203, 206)])
+
+
+def test_a_broker_that_is_killed_and_comes_back(pipeline, broker: KafkaBroker):
+    """Away before a start or in the middle of a batch, the flow fails as one that another try may help, names the broker or
+    the wait, and has each message once when the broker is back.
+    """
+    case: PipelineCase = pipeline(
+        f"""
+import pathlib, time
+GATE = LANDING + "/gate"
+
+@F.udf("string")
+def held(value):
+    pathlib.Path(GATE + ".waits").touch()
+    while not pathlib.Path(GATE).exists():
+        time.sleep(0.05)
+    return value
+
+@dp.table
+def orders():
+    rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")
+    rows = rows.option("subscribe", "orders").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 3)
+    rows = rows.option("kafkaConsumer.pollTimeoutMs", 2000).option("fetchOffset.numRetries", 1).load()
+    return rows.select(held(F.expr("CAST(value AS STRING)")).alias("v"))
+"""
+    )
+    gate = case.landing / "gate"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(case.update)
+        while not gate.with_name("gate.waits").exists():
+            assert not running.done(), running.result().error
+            time.sleep(0.05)
+        broker.kill()
+        gate.touch()
+        report = running.result(90)
+    assert report.state == "FAILED"
+    assert (report.error.condition, report.error.transient) == ("FLOW_INTERRUPTED", True)  # type: ignore[union-attr]
+    report = case.update()
+    assert (report.error.condition, report.error.transient) == ("SOURCE_UNREACHABLE", True)  # type: ignore[union-attr]
+    assert broker.bootstrap_servers in str(report.error)
+    broker.start()
+    assert case.update().state == "COMPLETED"
+    assert values(case) == Counter(range(5))

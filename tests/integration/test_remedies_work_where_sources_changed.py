@@ -1,0 +1,138 @@
+"""For damage that no start makes good: the remedy that its message names is carried out, and gives what it says."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.prepared_pipeline import SOURCE, Prepared, flip, lose, put
+from tests.repaired_pipeline import repair, treated, update_and_compare
+
+__all__ = ["treated"]
+
+
+def append(table: Path, number: int) -> None:
+    """One more version with a row that nothing has read."""
+    rows = {"id": pa.array([number], pa.int32()), "team": ["z"], "points": pa.array([1], pa.int32())}
+    write_deltalake(str(table), pa.table(rows), mode="append")
+
+
+def log_cut(done: Prepared) -> Counter[Any]:
+    """Retention took a commit that was not read: left out from a version on, or all read anew."""
+    table = done.case.table("bronze")
+    append(table, 98)
+    append(table, 99)
+    DeltaTable(str(table)).create_checkpoint()
+    head = DeltaTable(str(table)).version()
+    for version in range(head):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    arguments = ("--action=new-epoch", f"--from-version={head}")
+    repair(done, "silver", *arguments, condition="SOURCE_LOG_CUT")
+    repair(done, "running", "--action=full-refresh", condition="SOURCE_LOG_CUT")
+    return Counter([(99, 2)])
+
+
+def made_anew(done: Prepared) -> Counter[Any]:
+    """Another table has the source's name: read from its beginning, beside the rows that are there."""
+    shutil.rmtree(done.case.table("bronze"))
+    append(done.case.table("bronze"), 99)
+    arguments = ("--action=new-epoch", "--from-start")
+    repair(done, "bronze", *arguments, condition="TABLE_REPLACED", doubled="up to 12 rows")
+    repair(done, "silver", *arguments, condition="SOURCE_REPLACED", doubled="up to 12 rows")
+    repair(done, "running", *arguments, condition="SOURCE_REPLACED")
+    return Counter(done.case.rows("silver"))
+
+
+def rows_deleted(done: Prepared) -> Counter[Any]:
+    """Rows of the source were deleted: such commits are left out, or all is read anew."""
+    gone = done.case.rows("bronze", "id, points")[0]
+    DeltaTable(str(done.case.table("bronze"))).delete(f"id = {gone[0]}")
+    assert done.conditions("silver") == [("SOURCE_ROWS_CHANGED", False)]
+    reads = 'dp.read_stream("bronze").select("id"'
+    done.case.rewrite(
+        SOURCE.replace(
+            reads, 'spark.readStream.option("skipChangeCommits", "true").table("bronze").select("id"'
+        )
+    )
+    repair(done, "running", "--action=full-refresh", condition="SOURCE_ROWS_CHANGED")
+    return Counter([(gone[0], gone[1] * 2)])
+
+
+def vacuumed(done: Prepared) -> Counter[Any]:
+    """Files of commits that were not read were compacted and vacuumed: all is read anew."""
+    table = done.case.table("bronze")
+    append(table, 99)
+    DeltaTable(str(table)).optimize.compact()
+    DeltaTable(str(table)).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    for flow in ("silver", "running"):
+        repair(done, flow, "--action=full-refresh", condition="SOURCE_FILES_GONE")
+    return Counter()
+
+
+def another_query(done: Prepared) -> Counter[Any]:
+    """Other keys of a state, and one source more, are refused; filled anew, tables are what the query says now."""
+    union = '''more = spark.readStream.schema("id INT, team STRING, points INT").json(LANDING)
+    return dp.read_stream("bronze").union(more).select("id"'''
+    keys = SOURCE.replace('groupBy("team")', 'groupBy(F.lower("team").alias("team"))')
+    done.case.rewrite(keys.replace('return dp.read_stream("bronze").select("id"', union))
+    code, answer = done.case.run()
+    told = {flow["flow"]: flow["error"] or "" for flow in answer["flows"]}
+    assert code == 3
+    assert "[PLAN_CHANGED]" in told["running"]
+    assert "[SOURCES_CHANGED]" in told["silver"]
+    code, answer = done.case.run("--full-refresh=silver,running")
+    assert (code, answer["state"]) == (0, "COMPLETED")
+    return Counter()
+
+
+@pytest.mark.matrix(2)
+@pytest.mark.parametrize("damage", [log_cut, made_anew, rows_deleted, vacuumed, another_query])
+def test_sources_that_changed(treated: Prepared, damage: Callable[[Prepared], Counter[Any]]):
+    """After the remedy updates go on, and the tables hold what is in their source, with what the remedy left over."""
+    beside = damage(treated)
+    treated.land()
+    report = treated.case.update()
+    assert (report.state, report.error) == ("COMPLETED", None)
+    case = treated.case
+    now = Counter(case.rows("bronze", "id, points * 2"))
+    if damage is log_cut:
+        now -= Counter([(98, 2), (99, 2)])
+    if damage is another_query:  # each row comes from the table, and from its file
+        beside = now
+    assert Counter(case.rows("silver")) == now + beside
+    assert dict(case.rows("running")) == Counter(row[0] for row in case.rows("bronze", "team, id"))
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("round_", ["copies", "by hand"])
+def test_checkpoints_and_logs(treated: Prepared, round_: str):
+    """A copy is gone on from; what was put back, and marks that Spark can do without, change nothing."""
+    if round_ == "copies":
+        treated.call("checkpoints", "snapshot")
+        put("offsets/{last}", "v3\n{}\n{}")(treated.folder("silver"))
+        flip("state/0/0/SSTs/*.sst")(treated.folder("running"))
+        assert treated.conditions("running", deep=True) == [("STATE_DAMAGED", False)]
+        lose("state/0/1")(treated.folder("running"))
+        repair(treated, "silver", "--action=restore", condition="OFFSETS_TOO_NEW")
+        repair(treated, "running", "--action=restore", condition="STATE_LOST")
+    else:
+        table = treated.case.table("bronze")
+        first = table / "_delta_log" / f"{1:020d}.json"
+        first.rename(table / "kept")
+        assert treated.conditions("bronze") == [("TABLE_LOG_HOLE", False)]
+        assert treated.conditions("silver") == [("SOURCE_LOG_HOLE", False)]
+        (table / "kept").rename(first)
+        table.rename(treated.case.root / "away")
+        assert treated.conditions("silver") == [("SOURCE_GONE", False)]
+        (treated.case.root / "away").rename(table)
+        state = treated.case.checkpoint("bronze").state_file
+        state.rename(state.with_name("flow.json.aside"))
+        lose("commits/{last}")(treated.folder("silver"))
+        lose("commits")(treated.folder("running"))
+    update_and_compare(treated)

@@ -1,0 +1,54 @@
+"""The prepared pipeline under repair: each remedy is refused before, planned, carried out, and compared with the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.prepared_pipeline import FLOWS, Prepared
+
+
+@pytest.fixture
+def treated(done: Prepared, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prepared]:
+    """The pipeline; where a repair becomes an update, that one runs in this process."""
+
+    def update(arguments: Any) -> None:
+        code, answer = done.case.run(f"--full-refresh={','.join(arguments.full_refresh)}")
+        assert (code, answer["state"]) == (0, "COMPLETED")
+
+    monkeypatch.setattr("headwater.commands.repair.become_job", update)
+    return done
+
+
+def repair(
+    done: Prepared, flow: str, *arguments: str, condition: str, doubled: str = "no rows"
+) -> dict[str, Any]:
+    """Refused before; the plan alone changes nothing; carried out, it leaves a copy and a record."""
+    assert done.conditions(flow)[:1] == [(condition, False)]
+    code, answer, _ = done.call("checkpoints", "diagnose", flow)
+    assert (code, answer["findings"][0]["condition"]) == (3, condition)
+    before = sorted(str(path) for path in done.case.storage.rglob("*"))
+    code, answer, told = done.call("repair", flow, *arguments)
+    assert (code, answer["state"]) == (0, "PLANNED"), told
+    assert answer["plan"]["doubled"].startswith(doubled), answer
+    assert [path for path in before if not path.endswith("update.lease")] == [
+        str(path) for path in sorted(done.case.storage.rglob("*")) if path.name != "update.lease"
+    ] or before == sorted(str(path) for path in done.case.storage.rglob("*"))
+    code, answer, told = done.call("repair", flow, *arguments, "--yes")
+    assert (code, answer["state"]) == (0, "COMPLETED"), told
+    records = done.case.events(flow=flow, event_type="user_action")
+    assert records[-1]["details"]["user_action"]["action"] == "REPAIR"
+    found: dict[str, Any] = answer["repair"]
+    return found
+
+
+def update_and_compare(done: Prepared) -> None:
+    """The next update takes in four more rows, and all tables equal the batch."""
+    assert [done.conditions(flow) for flow in FLOWS] == [[], [], []]
+    for _ in range(2):
+        done.land()
+        report = done.case.update()
+        assert (report.state, report.error) == ("COMPLETED", None)
+        done.tables_equal_the_batch()
+    assert [done.conditions(flow) for flow in FLOWS] == [[], [], []]
