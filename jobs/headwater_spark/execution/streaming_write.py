@@ -38,6 +38,7 @@ from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, 
 
 # Who stops an update by hand has the time; under Airflow, which kills a task after five seconds, the task says less.
 STOP_SECONDS = 30.0
+_TOLD = 2.0
 
 
 def run_stream(
@@ -180,15 +181,20 @@ def stop_seconds() -> float:
 
 
 def end_of_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
-    """Wait until the batch in flight is done, for so long at most.
+    """Wait until the batch in flight is done and has been told of, for so long at most.
 
     One that takes longer is given up and repeated by the next update: nothing is lost or doubled, but its work. What the
     query begins behind it before it is stopped is given up, too.
     """
     in_flight = last_planned_batch(folder)
     ends = None if seconds is None else time.monotonic() + seconds
-    while in_flight not in {None, last_committed_batch(folder)} and query.isActive:
-        if (last_planned_batch(folder) or 0) > (in_flight or 0) or (ends and time.monotonic() >= ends):
+    done: float | None = None
+    while in_flight is not None and query.isActive:
+        now = time.monotonic()
+        if last_committed_batch(folder) == in_flight:
+            # Its progress comes a moment after its mark, and before the next plan, or the query's own end.
+            done = done or now
+        if last_planned_batch(folder) != in_flight or (ends and now >= ends) or (done and now > done + _TOLD):
             return
         time.sleep(0.05)
 
