@@ -1,4 +1,4 @@
-"""What Airflow loads by itself: the page of pipelines, in the Browse menu and as a tab of each DAG."""
+"""What Airflow loads by itself: the page of pipelines, in the Browse menu and as a tab of each DAG, and links from tasks to it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,17 @@ class _Page:
         await self._application(scope, receive, send)
 
 
+def _links() -> list[Any]:
+    from headwater_airflow.links import PipelinePageLink, SparkUiLink
+
+    return [PipelinePageLink(), SparkUiLink()]
+
+
 class HeadwaterPlugin(AirflowPlugin):  # type: ignore[misc]  # Airflow's types are not followed
     """The page."""
 
     name = "headwater"
+    operator_extra_links = _links()
     fastapi_apps = [{"app": _Page(), "url_prefix": PREFIX, "name": "Headwater"}]  # noqa: RUF012 - as Airflow reads it
     external_views = [  # noqa: RUF012
         {

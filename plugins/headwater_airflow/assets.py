@@ -6,6 +6,9 @@ from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
 
+from headwater.event_log.quality import fold_quality
+from headwater.event_log.reader import events
+from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.dataset_verdict import Ending, Verdict
 from headwater_airflow.entities import DatasetTask, read_pipeline
 from headwater_airflow.roots import pipeline_project
@@ -35,15 +38,24 @@ def table_asset(pipeline: str, dataset: str) -> Asset:
     raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {known or found.without_graph}")
 
 
-def announce(task: BaseOperator, context: Any, verdict: Verdict) -> None:
-    """Put into the task's asset events what changed, or take care that there are none.
+def update_quality(project: PipelineProject, dataset: str, update_id: str) -> dict[str, dict[str, int]]:
+    """Of each rule on a dataset, how many rows kept and broke it in an update."""
+    if not update_id:
+        return {}
+    records = events(project.state_folder, update_id=update_id, event_type="flow_progress", dataset=dataset)
+    rules, _ = fold_quality(records, dataset=dataset)
+    return {rule.rule: {"passed": rule.passed, "failed": rule.failed} for rule in rules}
+
+
+def announce(task: BaseOperator, context: Any, verdict: Verdict, **more: Any) -> None:
+    """Put into the task's asset events what changed (and ``more``), or take care that there are none.
 
     A task that succeeds makes an event of every outlet it still has, and each event wakes other DAGs.
     """
     if verdict.ending is not Ending.UPDATED:
         silence(task)
     for asset in task.outlets:
-        context["outlet_events"][asset].extra = verdict.asset_extra()
+        context["outlet_events"][asset].extra = {**verdict.asset_extra(), **more}
 
 
 def silence(task: BaseOperator) -> None:

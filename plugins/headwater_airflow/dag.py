@@ -19,9 +19,17 @@ from headwater_airflow.documentation import (
     maintenance_doc,
     pipeline_description,
     pipeline_doc,
+    repair_doc,
 )
 from headwater_airflow.entities import PipelineTask, read_pipeline
-from headwater_airflow.rendering import render, render_backfill, render_checks, render_maintenance
+from headwater_airflow.rendering import (
+    render,
+    render_backfill,
+    render_checks,
+    render_maintenance,
+    render_repair,
+)
+from headwater_airflow.repair_form import repair_params
 from headwater_airflow.roots import pipeline_project
 from headwater_airflow.selection import maintenance_params, selection_params
 
@@ -113,6 +121,34 @@ class PipelineMaintenanceDag(DAG):  # type: ignore[misc]  # Airflow's types are 
         self.fileloc = _caller()
         with self:
             render_maintenance(task)
+
+
+class PipelineRepairDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+    """A DAG, ``<pipeline>_repair``, that repairs a flow's checkpoint by a form: the plan with its cost first, a dry run unless told.
+
+    Args:
+        pipeline: the name of the pipeline's folder.
+        settings: arguments of DAG, over those that come from ``pipeline.yml``.
+
+    Raises:
+        PipelineNotFound, InvalidSpec: if there is no such pipeline, or its ``pipeline.yml`` is wrong.
+
+    """
+
+    def __init__(self, pipeline: str, **settings: Any) -> None:
+        task = read_pipeline(pipeline, pipeline_project(pipeline))
+        flows = task.manifest.flows if task.manifest else ()
+        defaults = {
+            "description": f"Repairs checkpoints of {task.name}: the plan and its cost first.",
+            "doc_md": repair_doc(task),
+            "schedule": None,
+            "params": repair_params([flow.name for flow in flows if flow.streaming or flow.once]),
+        }
+        dag_id = f"{task.pipeline_id}_repair"
+        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
+        self.fileloc = _caller()
+        with self:
+            render_repair(task)
 
 
 class PipelineBackfillDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed

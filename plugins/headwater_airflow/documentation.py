@@ -77,6 +77,15 @@ def backfill_doc(task: PipelineTask, interval: str | None) -> str:
     )
 
 
+def repair_doc(task: PipelineTask) -> str:
+    """Return the repair DAG's documentation."""
+    return (
+        f"# Repairs of {task.name}\n\nThe inspector of checkpoints, on the tab *Pipeline*, says what is wrong and what would help. "
+        "`plan` shows, in its log, what a repair would do and which rows it would lose or double; `repair` does it if the "
+        "run is no dry run, after a copy of what is there. A full refresh is on the form of the pipeline's own DAG."
+    )
+
+
 def _table(manifest: Manifest) -> str:
     rows = [
         f"| {entry.name} | {_kind(entry)} | {_reads(manifest, entry)} | {_cell(entry.comment)} |"

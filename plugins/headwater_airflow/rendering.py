@@ -19,6 +19,7 @@ from headwater_airflow.operators.limit_checks import (
     RetentionCheckOperator,
     RulesCheckOperator,
 )
+from headwater_airflow.operators.repair_checkpoint import RepairCheckpointOperator
 from headwater_airflow.operators.run_maintenance import RunMaintenanceOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
@@ -80,6 +81,14 @@ def render_maintenance(task: PipelineTask) -> list[BaseOperator]:
     work = RunMaintenanceOperator(task_id="maintain", pipeline=task.pipeline, **settings)
     work.set_upstream(plan)
     return [plan, work]
+
+
+def render_repair(task: PipelineTask) -> list[BaseOperator]:
+    """Make the operators of a repair, within the DAG that is being built: the plan, then the operation."""
+    plan = RepairCheckpointOperator(task_id="plan", pipeline=task.pipeline, only_plan=True, retries=0)
+    repair = RepairCheckpointOperator(task_id="repair", pipeline=task.pipeline, retries=0)
+    repair.set_upstream(plan)
+    return [plan, repair]
 
 
 def render_backfill(task: PipelineTask, *, scheduled: bool) -> BaseOperator:

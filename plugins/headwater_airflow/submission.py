@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from headwater.definitions.trigger import ProcessingTime
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.runtime.java import java_environment
 from headwater.runtime.submit import submit_conf
@@ -32,7 +33,11 @@ def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
         JarsUnavailable, JarChecksumMismatch: if the jars are neither in the cache nor to be had.
 
     """
-    return submit_conf(project.spec.spark, local=master.startswith("local"))
+    wanted = project.spec.airflow.spark_ui
+    # A short update is over before anybody looks.
+    shown = isinstance(project.spec.trigger, ProcessingTime) if wanted is None else wanted
+    ui = {"spark.ui.enabled": "true"} if shown else {}
+    return submit_conf({**ui, **project.spec.spark}, local=master.startswith("local"))
 
 
 def driver_environment(project: PipelineProject) -> dict[str, str]:

@@ -24,6 +24,7 @@ from headwater_airflow import update_watch
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.dataset_verdict import UpdateOutcome
 from headwater_airflow.request import request_id
+from headwater_airflow.roots import pipeline_project
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger
 
 RUN = "scheduled__1"
@@ -219,6 +220,8 @@ def test_the_operator_ends_at_once_when_the_log_already_tells(log, update):
         "dropped_rows": 1,
         "quarantined_rows": 0,
         "update_id": "update-1",
+        "rules": {},
+        "spec_hash": pipeline_project("medallion").source_hash(),
     }
 
 

@@ -109,6 +109,10 @@ def test_the_inspector_shows_epochs_and_positions(page, observed):
     assert "files up to 0" in shown
     assert "silver silver 0 sick" in shown
     assert "the file is empty" in shown
+    # The doctor's finding, with remedies and their cost, and the way to the form that carries one out.
+    assert "silver: OFFSETS_" in shown or "silver: CHECKPOINT_" in shown
+    assert "headwater repair medallion silver --action" in shown
+    assert 'href="/dags/medallion_repair" target="_top"' in page("/pipelines/medallion/checkpoints")
 
 
 def test_a_failed_table_shows_its_own_error(page, observed):

@@ -11,6 +11,7 @@ from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.event_log.reader import flow_results, updates
 from headwater.graph.manifest import read_manifest
+from headwater.graph.pipeline_project import open_project
 from headwater.metrics.news import NewsVerdict
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.request import request_id
@@ -42,7 +43,9 @@ def failed(run, **named):
 def test_the_driver_gets_what_the_command_line_promises(run, driver, roots):
     """Folder, roots, request, attempt and selection are arguments; the driver leads its own session in the checkout."""
     driver.will(FINE)
-    assert run(tables=["silver"], full_refresh=["silver"]) == FINE["report"]
+    project = open_project(roots / "pipelines" / "medallion")
+    expected = {**FINE["report"], "spec_hash": project.source_hash()}
+    assert run(tables=["silver"], full_refresh=["silver"]) == expected
     (call,) = driver.calls
     assert (call["folder"], call["storage"], call["warehouse"]) == (
         str(roots / "pipelines" / "medallion"),

@@ -134,6 +134,7 @@ class AirflowSpec(_Strict):
     check_schedule: str | None = "*/5 * * * *"
     maintenance_schedule: str | None = "30 3 * * *"
     connection: str = "spark_default"
+    spark_ui: bool | None = None
     tags: tuple[str, ...] = ()
     owner: str | None = None
     alerts: AlertSpec = AlertSpec()

@@ -25,17 +25,18 @@ _BY_KEY = ("update", "complete", "replace", "changes")
 
 @dataclass(frozen=True)
 class FlowCase:
-    """A flow of a pipeline, as it lies in storage."""
+    """A flow of a pipeline, as it lies in storage. ``brokers``: whether Kafka may be asked what it holds."""
 
     project: PipelineProject
     manifest: Manifest
     flow: FlowEntry
     deep: bool = False
+    brokers: bool = True
 
     @cached_property
     def start(self) -> FlowStart:
         """What a start would find; where ``flow.json`` is lost, in the newest epoch that the table knows."""
-        found = flow_start(self.project, self.manifest, self.flow, deep=self.deep)
+        found = flow_start(self.project, self.manifest, self.flow, deep=self.deep, brokers=self.brokers)
         newest = max((commit.epoch for commit in self.commits), default=0)
         if not found.checkpoint.state_file.exists() and newest > found.state.epoch:
             return replace(found, state=FlowState(epoch=newest))

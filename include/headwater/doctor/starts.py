@@ -23,7 +23,7 @@ _SERVERS = "kafka.bootstrap.servers"
 
 
 def flow_start(
-    project: PipelineProject, manifest: Manifest, flow: FlowEntry, *, deep: bool = False
+    project: PipelineProject, manifest: Manifest, flow: FlowEntry, *, deep: bool = False, brokers: bool = True
 ) -> FlowStart:
     """What the checks look at for a flow, as it lies in storage now.
 
@@ -43,7 +43,7 @@ def flow_start(
         table,
         destination_id(target, table),
         is_sink=target.kind is DatasetKind.SINK,
-        sources=stream_sources(project, flow),
+        sources=stream_sources(project, flow, brokers=brokers),
         position=recorded_positions(project.state_folder, project.pipeline_id, flow.name, table, state.epoch),
         deep=deep,
     )
@@ -64,15 +64,17 @@ def destination_id(target: DatasetEntry, table: Path | None) -> str | None:
     return f"{target.sink_format}:{target.name}"
 
 
-def stream_sources(project: PipelineProject, flow: FlowEntry) -> tuple[StreamSource, ...]:
-    """The streaming sources of a flow, with how to ask them."""
+def stream_sources(
+    project: PipelineProject, flow: FlowEntry, *, brokers: bool = True
+) -> tuple[StreamSource, ...]:
+    """The streaming sources of a flow, with how to ask them; without ``brokers``, none of Kafka's is asked."""
     resolved = with_configuration(flow, project.configuration)
-    return tuple(_source(source, project) for source in resolved.sources if source.streaming)
+    return tuple(_source(source, project, brokers) for source in resolved.sources if source.streaming)
 
 
-def _source(entry: SourceEntry, project: PipelineProject) -> StreamSource:
+def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> StreamSource:
     servers = entry.options.get(_SERVERS)
-    asked = entry.kind is SourceKind.KAFKA and servers
+    asked = brokers and entry.kind is SourceKind.KAFKA and servers
     return StreamSource(
         entry.kind,
         entry.name or entry.path or entry.format,

@@ -19,6 +19,7 @@ from headwater.errors import EventLogNotWritten, HeadwaterError
 from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
 from headwater.event_log.hooks import EventHooks
+from headwater.event_log.live_driver import told_driver
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
@@ -100,6 +101,8 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         # A selection that can't be is told before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         lease = stack.enter_context(_lease(project, request, update_id))
+        ui = spark.sparkContext.uiWebUrl
+        stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
         done = _done_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, done)
         close_dead_updates(project.state_folder, project.pipeline_id, project.spec.name, request.request_id)

@@ -12,11 +12,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from airflow.triggers.base import StartTriggerArgs
 
 from headwater.errors import HeadwaterError
-from headwater_airflow.assets import announce
+from headwater_airflow.assets import announce, update_quality
 from headwater_airflow.dataset_progress import DatasetProgress
 from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict
 from headwater_airflow.openlineage import task_lineage
 from headwater_airflow.request import request_id
+from headwater_airflow.roots import pipeline_project
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger, update_outcome
 
 # ``DAG.test`` runs tasks one after the other and leaves this name: a task that waits there waits forever.
@@ -94,5 +95,10 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         if verdict.ending is Ending.LEFT_OUT:
             raise AirflowSkipException(verdict.message)
         self.log.info(verdict.message)
-        announce(self, context, verdict)
-        return verdict.asset_extra()
+        project = pipeline_project(self.pipeline)
+        more = {
+            "rules": update_quality(project, self.dataset, verdict.update_id),
+            "spec_hash": project.source_hash(),
+        }
+        announce(self, context, verdict, **more)
+        return {**verdict.asset_extra(), **more}

@@ -19,7 +19,7 @@ from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow import submission
-from headwater_airflow.assets import announce, silence
+from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.driver_process import Driver
 from headwater_airflow.driver_verdict import Failure, judge
@@ -74,7 +74,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
                 )
                 silence(self)
-                return report
+                return {**report, "spec_hash": project.source_hash()}
             first = self._first_attempt(project, request, instance.try_number)
             self._prepare(project, selection, request, instance.try_number - first + 1, attempts - first + 1)
         except HeadwaterError as error:
@@ -83,7 +83,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._announce(context, project, request)
         for flow in report["flows"]:
             self.log.info("%(flow)s: %(state)s, %(input_rows)s rows in, %(output_rows)s out", flow)
-        return report
+        return {**report, "spec_hash": project.source_hash()}
 
     def on_kill(self) -> None:
         """Stop after the batch in flight; what is not done then can be killed without harm to the tables."""
@@ -117,7 +117,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         results = request_results(project.state_folder, request)
         verdict = decide(watched, results, UpdateOutcome.SUCCEEDED)
         assert verdict is not None, "an update that is over has an end for every table"
-        announce(self, context, verdict)
+        rules = update_quality(project, self.tables[0], verdict.update_id)
+        announce(self, context, verdict, rules=rules, spec_hash=project.source_hash())
 
     def _prepare(
         self, project: PipelineProject, selection: Selection, request: str, attempt: int, attempts: int

@@ -16,7 +16,7 @@ from headwater_airflow.roots import home_folder, pipeline_project
 URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 # What other DAGs of a pipeline have behind its id.
-_BESIDE = ("_checks", "_maintenance", "_backfill")
+_BESIDE = ("_checks", "_maintenance", "_backfill", "_repair")
 
 
 @dataclass(frozen=True)

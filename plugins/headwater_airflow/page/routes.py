@@ -16,6 +16,7 @@ from headwater.checkpoints.listing import list_checkpoints
 from headwater_airflow.page import wording
 from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGINS, may_read
 from headwater_airflow.page.addresses import PREFIX, base_path
+from headwater_airflow.page.diagnoses import diagnoses
 from headwater_airflow.page.pipeline_view import PipelineView, pipeline_view
 from headwater_airflow.page.projects import URL_NAME, Found, all_projects, project_of
 
@@ -89,7 +90,17 @@ def checkpoints(request: Request, dag_id: Name) -> HTMLResponse:
     entries = list_checkpoints(found.project.state_folder)
     view = pipeline_view(found)
     health = {(entry.dataset, entry.flow): entry for dataset in view.datasets for entry in dataset.health}
-    return _page("checkpoints.html", request, view=view, entries=entries, health=health)
+    findings, troubles = diagnoses(found.project)
+    return _page(
+        "checkpoints.html",
+        request,
+        view=view,
+        entries=entries,
+        health=health,
+        findings=findings,
+        doctor_troubles=troubles,
+        repair=f"{base_path()}/dags/{view.pipeline_id}_repair",
+    )
 
 
 def _project(dag_id: str) -> Found:

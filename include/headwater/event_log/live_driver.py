@@ -1,0 +1,48 @@
+"""Where the driver of the update that runs now can be looked at: a file that is there as long as the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headwater.checkpoints.layout import write_atomically
+
+
+@dataclass(frozen=True)
+class LiveDriver:
+    """``spark_ui``: the address of its Spark UI; ``request_id``: whose update it runs."""
+
+    request_id: str | None
+    update_id: str
+    spark_ui: str
+
+
+@contextmanager
+def told_driver(
+    state_folder: Path, request_id: str | None, update_id: str, spark_ui: str | None
+) -> Iterator[None]:
+    """Tell of a driver inside the block; nothing where it has no UI."""
+    if spark_ui is None:
+        yield
+        return
+    file = _file(state_folder)
+    write_atomically(file, json.dumps(asdict(LiveDriver(request_id, update_id, spark_ui))) + "\n")
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def live_driver(state_folder: Path) -> LiveDriver | None:
+    """The driver that was told last and has not said that it ended; a killed one says nothing."""
+    try:
+        return LiveDriver(**json.loads(_file(state_folder).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _file(state_folder: Path) -> Path:
+    return state_folder / "driver.json"

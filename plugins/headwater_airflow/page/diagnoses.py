@@ -1,0 +1,30 @@
+"""What the doctor finds in a pipeline's checkpoints, for the inspector. No JVM, and no broker, is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headwater.commands.flow_cases import flow_cases
+from headwater.doctor.diagnosis import Diagnosis, diagnose
+from headwater.errors import HeadwaterError, ManifestNotFound
+from headwater.event_log.redaction import redact_text
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def diagnoses(project: PipelineProject) -> tuple[list[Diagnosis], list[str]]:
+    """Every finding with its remedies, and what could not be looked at, as sentences."""
+    found: list[Diagnosis] = []
+    troubles: list[str] = []
+    try:
+        cases = [replace(case, brokers=False) for case in flow_cases(project)]
+    except ManifestNotFound:
+        return [], []
+    except HeadwaterError as error:
+        return [], [redact_text(error.what)]
+    for case in cases:
+        try:
+            found += diagnose(case)
+        except Exception as error:  # one flow's trouble shall not hide the others' findings
+            told = getattr(error, "what", type(error).__name__)
+            troubles.append(redact_text(f"{case.flow.name} can't be diagnosed: {told}"))
+    return found, troubles
