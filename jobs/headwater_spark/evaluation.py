@@ -24,6 +24,7 @@ from headwater.errors import (
     InvalidSourceOption,
     NotADataFrame,
     StreamingReadOfMaterializedView,
+    UnknownDataset,
 )
 from headwater.graph.registry import Registry, registering
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
@@ -37,6 +38,7 @@ from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.known_names import KnownNames, read_at_import
 from headwater_spark.output_mode import OutputMode, check_alone, output_mode
 from headwater_spark.quarantine.judgement import check_judged
+from headwater_spark.quarantine.quarantine_schema import empty_quarantine
 from headwater_spark.replaced_slice import in_slice
 from headwater_spark.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.sinks import check_sink_rows
@@ -90,6 +92,8 @@ class Evaluation:
         """The rows of ``name`` as they stand."""
         dataset = self.names.dataset(name)
         if dataset is None:
+            if (empty := self._not_kept_yet(name)) is not None:
+                return empty
             return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
         refuse_sink(dataset)
         self._record(dataset, name)
@@ -114,6 +118,11 @@ class Evaluation:
         """The rows of ``name`` as they come."""
         dataset = self.names.dataset(name)
         if dataset is None:
+            if self._not_kept_yet(name) is not None:
+                raise UnknownDataset(
+                    f"{name!r} is not there yet: no row has been kept out.",
+                    remedy=f'Read it as a batch, dp.read("{name}"): it is empty until then. A stream can begin once it is there.',
+                )
             return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
         refuse_sink(dataset)
         self._record(dataset, name)
@@ -323,7 +332,25 @@ class Evaluation:
         given = self.session.given
         if given is not None and given.has_table(name):
             return True
-        return self.names.dataset(name) is not None or self.names.in_warehouse(name) is not None
+        names = self.names
+        return any(
+            found(name) is not None for found in (names.dataset, names.kept_out_of, names.in_warehouse)
+        )
+
+    def _not_kept_yet(self, name: str) -> DataFrame | None:
+        """An empty quarantine where there is no table yet; who reads one comes after the table whose rows it keeps."""
+        dataset = self.names.kept_out_of(name)
+        if dataset is None or not self._reads or dataset.name in self._stack:
+            return None
+        self._record(dataset, name)
+        if self.names.in_warehouse(name) is not None:
+            return None
+        empty = empty_quarantine(self.session, self.schema_of(dataset))
+        if self.live:
+            return empty
+        # Its table stands for it among the reader's sources: a view is recomputed when that moves.
+        reader = DataFrameReader(self.session).schema(empty.schema)
+        return reader.format("parquet").load(self._stub("batch", dataset))
 
     def _record(self, dataset: Dataset, name: str) -> None:
         if not self._reads:

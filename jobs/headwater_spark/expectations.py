@@ -252,7 +252,8 @@ def find_violation(message: str) -> Violation | None:
 
 def _readable(source: dict[str, Any]) -> dict[str, Any]:
     """A source's record with what a message says as text: Kafka's keys and values are bytes, which JSON spells in base64."""
-    record = {**source["record"]}
+    told = source["record"]
+    record = dict(json.loads(told)) if isinstance(told, str) else {**told}
     if source.get("topic") is not None:
         for name in ("key", "value"):
             text = record.get(name)

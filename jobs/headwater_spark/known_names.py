@@ -11,7 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from headwater.checkpoints.table_history import table_exists
-from headwater.definitions.dataset import Dataset
+from headwater.definitions.dataset import QUARANTINE_SUFFIX, Dataset
+from headwater.definitions.expectation import quarantines
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
 from headwater.graph.registry import Registry
@@ -33,6 +34,12 @@ class KnownNames:
         except InvalidName:
             return None
         return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
+
+    def kept_out_of(self, name: str) -> Dataset | None:
+        """The dataset whose quarantine has this name, None where it is no quarantine's."""
+        short = name[: -len(QUARANTINE_SUFFIX)] if name.lower().endswith(QUARANTINE_SUFFIX) else ""
+        found = self.dataset(short) if short else None
+        return found if found is not None and found.stored and quarantines(found.expectations) else None
 
     def in_warehouse(self, name: str) -> Path | None:
         """The folder of a table of the warehouse, None where there is none of that name."""

@@ -63,8 +63,10 @@ SIX = [
 
 def quality(case: Any, flow: str) -> list[dict[str, Any]]:
     """What the event log has on a flow's batches."""
-    records = case.events(flow=flow, level="METRICS")
-    return [record["details"]["flow_progress"]["data_quality"] for record in records]
+    bodies = [
+        record["details"]["flow_progress"] for record in case.events(flow=flow, event_type="flow_progress")
+    ]
+    return [body["data_quality"] for body in bodies if "data_quality" in body]
 
 
 @pytest.mark.parametrize("source", [STREAM, VIEW], ids=["stream", "view"])
@@ -83,6 +85,9 @@ def test_warn_and_drop(pipeline, source: str):
         rule["name"]: (rule["passed_records"], rule["failed_records"]) for rule in found["expectations"]
     }
     assert counts == {"adult": (3, 3), "valid_id": (4, 2), "pos": (4, 2)}
+    told = [r["details"]["flow_progress"] for r in case.events(flow="people", event_type="flow_progress")]
+    told_in = [body["status"] for body in told if "data_quality" in body]
+    assert told_in == ["RUNNING" if source is STREAM else "COMPLETED"]
 
 
 def test_counts_are_of_each_batch(pipeline):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.errors import ExpectationViolated, InvalidExpectation, RowsNotConserved
+from headwater.errors import ExpectationViolated, InvalidExpectation, RowsNotConserved, UnknownDataset
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 
@@ -52,15 +52,19 @@ def held(case: Any, name: str = "people") -> list[tuple[Any, ...]]:
 
 def counts(case: Any, flow: str) -> list[tuple[int, int, int, dict[str, int]]]:
     """Rows written, dropped and quarantined, and failures by rule, of each batch that the event log tells of."""
-    bodies = [r["details"]["flow_progress"] for r in case.events(flow=flow, level="METRICS")]
+    bodies = [r["details"]["flow_progress"] for r in case.events(flow=flow, event_type="flow_progress")]
+    written = [
+        body["metrics"]["num_output_rows"] for body in bodies if "num_output_rows" in body.get("metrics", {})
+    ]
+    judged = [body for body in bodies if "data_quality" in body]
     return [
         (
-            body["metrics"]["num_output_rows"],
+            rows,
             body["data_quality"]["dropped_records"],
             body["data_quality"]["quarantined_records"],
             {rule["name"]: rule["failed_records"] for rule in body["data_quality"]["expectations"]},
         )
-        for body in bodies
+        for rows, body in zip(written, judged, strict=True)
     ]
 
 
@@ -74,6 +78,30 @@ def test_the_worked_example(pipeline, source: str):
     assert case.rows("people") == KEPT
     assert held(case) == sorted(HELD, key=str)
     assert counts(case, "people") == [(2, 1, 3, {"adult": 3, "valid_id": 2, "pos": 2, "small": 1})]
+
+
+UNITED = f"""
+@dp.table
+@dp.expect_or_quarantine("pos", "amount > 0")
+def people():
+    rows = spark.readStream.schema("{SCHEMA}").json(LANDING + "/rows").select("id", "amount")
+    lines = spark.readStream.text(LANDING + "/lines").selectExpr("CAST(value AS INT) AS id", "-1 AS amount")
+    return rows.union(lines)
+"""
+
+
+def test_each_input_of_a_union_has_its_records(pipeline):
+    """Behind a union of unlike sources a held row has the record and the file of its own input."""
+    case = pipeline(UNITED)
+    case.land(people(SIX[2]), "rows")
+    case.land(["8"], "lines")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    rows = case.rows("people_quarantine", "id, _source_record, _file", "id")
+    assert [(row[0], json.loads(row[1]), row[2].rpartition("/landing/")[2]) for row in rows] == [
+        (3, {"id": 3, "amount": -1, "age": 30}, "rows/00001.json"),
+        (8, {"value": "8"}, "lines/00002.json"),
+    ]
 
 
 def test_what_is_kept_of_a_row(pipeline):
@@ -329,3 +357,46 @@ def test_rows_that_are_lost_are_noticed(pipeline, monkeypatch):
     error = case.update().error
     assert isinstance(error, RowsNotConserved)
     assert "6 rows came, 1 were written, 1 dropped, 3 quarantined" in error.what
+
+
+READERS = (
+    STREAM
+    + """
+@dp.materialized_view
+def why():
+    return spark.read.table("people_quarantine").groupBy("error_reason").count()
+
+@dp.materialized_view
+def which():
+    return spark.sql("SELECT id, _rules, _batch, _status, _quarantined_at FROM people_quarantine")
+"""
+)
+
+
+def test_a_quarantine_is_read_before_it_is_there(pipeline):
+    """Until a row is kept out it reads as an empty table of the columns that it will have; its readers come after it."""
+    case = pipeline(READERS)
+    case.land(people(SIX[0]))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert (case.rows("why"), case.rows("which")) == ([], [])
+    assert not case.table("people_quarantine").exists()
+    before = case.columns("which")
+    case.land(people(*SIX))
+    assert case.update().state == "COMPLETED"
+    assert sum(row[1] for row in case.rows("why")) == 3
+    assert case.columns("which") == before
+    assert [row[:1] for row in case.rows("which", order="id")] == [(3,), (6,), (None,)]
+    case.rewrite(
+        STREAM + "\n@dp.table\ndef again():\n    return dp.read_stream('people_quarantine').select('id')\n"
+    )
+    assert case.update().state == "COMPLETED"
+    assert len(case.rows("again")) == 3
+
+
+def test_a_quarantine_that_is_not_there_is_no_stream(pipeline):
+    """A stream of it is refused until there is one, with what can be done."""
+    case = pipeline(STREAM + "\n@dp.table\ndef again():\n    return dp.read_stream('people_quarantine')\n")
+    with pytest.raises(UnknownDataset, match="no row has been kept out") as caught:
+        case.manifest()
+    assert "as a batch" in caught.value.remedy

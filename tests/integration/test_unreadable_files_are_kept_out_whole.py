@@ -22,14 +22,15 @@ def orders():
     rows = spark.readStream.schema("id INT, note STRING").option("maxFilesPerTrigger", 3).json(LANDING + "/lines")
     return rows.select("id")
 """
-# Two streams into one table; of the second each row gives two.
+# Two streams into one table; of the second each row gives two, and it is read twice.
 COLUMNS = """
 @dp.table
 @dp.expect_or_quarantine("small", "id < 1000")
 def both():
     columns = spark.readStream.format("cloudFiles").option("cloudFiles.format", "parquet").load(LANDING + "/columns")
     rows = spark.readStream.schema("id INT, note STRING").json(LANDING + "/more")
-    return columns.select(F.col("id").cast("int").alias("id")).union(rows.select(F.explode(F.array("id", F.col("id") + 1)).alias("id")))
+    more = rows.select(F.explode(F.array("id", F.col("id") + 1)).alias("id")).union(rows.where("id < 0").select("id"))
+    return columns.select(F.col("id").cast("int").alias("id")).union(more)
 """
 
 

@@ -11,10 +11,12 @@ from headwater.definitions.expectation import Expectation, quarantines
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.definitions.source_location import SourceLocation
 
+QUARANTINE_SUFFIX = "_quarantine"
+
 
 def quarantine_folder(table: str) -> str:
     """The folder of the table for rows that the rules of the table in this folder kept out."""
-    return f"{table.rstrip('/')}_quarantine"
+    return table.rstrip("/") + QUARANTINE_SUFFIX
 
 
 class DatasetKind(StrEnum):

@@ -6,11 +6,12 @@ writes for it what is missing: one terminal record for each flow, and one for th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from headwater.errors import FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress, update_progress
+from headwater.event_log.event import Event
 from headwater.event_log.flow_result import FlowResult
 from headwater.event_log.reader import flow_results, updates
 from headwater.event_log.writer import EventLogWriter
@@ -20,13 +21,18 @@ _LOOK_BACK = 20
 
 
 def close_dead_updates(
-    state_folder: Path, pipeline_id: str, pipeline_name: str, request_id: str | None = None
+    state_folder: Path,
+    pipeline_id: str,
+    pipeline_name: str,
+    request_id: str | None = None,
+    listener: Callable[[Sequence[Event]], None] | None = None,
 ) -> list[str]:
     """Write the terminal records of updates that have none. Call it only while holding the pipeline's lease.
 
     Args:
         request_id: of the update that now begins. Flows of an earlier attempt of the same request are marked as tried
             again, so that those who follow the request go on waiting.
+        listener: is given the records, once they are in the log.
 
     Returns:
         The ids of the updates that were closed.
@@ -41,6 +47,8 @@ def close_dead_updates(
         with EventLogWriter(
             state_folder, pipeline_id, pipeline_name, update.update_id, update.request_id
         ) as events:
+            if listener is not None:
+                events.subscribe(listener)
             close_update(events, flows, will_retry=again)
     return [update.update_id for update in dead]
 

@@ -141,6 +141,10 @@ def _count(
         )
     if status.terminal and not progress.seen:
         return replace(progress, counts=counts)
+    if status is not FlowStatus.RUNNING and record["id"] not in progress.seen:
+        # A view's one batch and its quality stand in two records.
+        told = replace(counts, input_rows=0, output_rows=0)
+        return replace(progress, counts=progress.counts + told, seen=progress.seen | {record["id"]})
     return progress
 
 

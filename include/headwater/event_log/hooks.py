@@ -48,13 +48,18 @@ class EventHooks:
         self._running: str | None = None
         self._thread = threading.Thread(target=self._run, name="event-hooks", daemon=True)
 
-    def start(self) -> None:
-        """Listen to the writer from now on; without hooks nothing is started."""
+    def start(self, earlier: Sequence[Event] = ()) -> None:
+        """Listen to the writer from now on; without hooks nothing is started.
+
+        Args:
+            earlier: events that are in the log already, and that no hook has heard of.
+        """
         if not self._standings:
             return
         for standing in self._standings:
             self._tell(standing, "ENABLED", f"The event hook {standing.hook.name} is enabled.")
         self._thread.start()
+        self._offer(earlier)
         self._events.subscribe(self._offer)
 
     def drain(self, seconds: float = DRAIN_SECONDS) -> bool:

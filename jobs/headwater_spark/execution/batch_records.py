@@ -24,7 +24,7 @@ from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits
+from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits, quality_details
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality, read_quality
@@ -180,15 +180,6 @@ class BatchRecords:
                 input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped,
                 version=version, quarantined_rows=quarantined,
             )  # fmt: skip
-        rules = [
-            {
-                "name": r.name,
-                "dataset": self._dataset.name,
-                "passed_records": r.passed,
-                "failed_records": r.failed,
-            }
-            for r in (quality.rules if quality else ())
-        ]
         files = quality.files if quality else 0
         kept = f", {quarantined} quarantined" if quarantined else ""
         kept += f", {files} files that can't be read quarantined" if files else ""
@@ -213,10 +204,7 @@ class BatchRecords:
                     **measures,
                     **change_metrics(commit),
                 },
-                dropped=dropped,
-                quarantined=quarantined,
-                quarantined_files=files or None,
-                expectations=rules,
+                **quality_details(quality or Quality(0, 0, ()), self._dataset.name),
                 version=version,
                 end_offsets=end_offsets,
             ),

@@ -55,6 +55,8 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
     details: dict[str, object] = {"version": outcome.version}
     status = outcome.status
     if status is FlowStatus.COMPLETED:
+        details |= outcome.data_quality
+        outcome.data_quality = {}
         entry = _entry(context, outcome.flow)
         if entry.streaming:
             lag = flow_lag(context.pipeline.project, entry)

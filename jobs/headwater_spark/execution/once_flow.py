@@ -18,7 +18,12 @@ from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.execution.sink_commits import (
+    SinkCommits,
+    has_transaction,
+    latest_version,
+    quality_details,
+)
 from headwater_spark.execution.start_checks import check_flow
 from headwater_spark.execution.stream_start import change_target, quarantine_table
 from headwater_spark.execution.targets.delta_append import DeltaAppend
@@ -100,10 +105,9 @@ def _append(
             "num_deleted_rows": commit.deleted if commit else None,
             **change_metrics(commit),
         },
-        dropped=quality.dropped,
-        quarantined=quality.quarantined,
         version=outcome.version,
     )
+    outcome.data_quality = quality_details(quality, dataset.name)
 
 
 def _write_judged(

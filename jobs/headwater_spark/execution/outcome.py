@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import FlowStatus
@@ -23,6 +24,8 @@ class FlowOutcome:
     seconds: float = 0.0
     error: HeadwaterError | None = None
     failed_rules: dict[str, int] = field(default_factory=dict)
+    # What a flow without batches of its own has to say of its rows; its next closing record tells it, once.
+    data_quality: dict[str, Any] = field(default_factory=dict)
 
     def add_batch(
         self,

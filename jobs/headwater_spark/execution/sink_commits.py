@@ -97,6 +97,19 @@ def as_metadata(quality: Quality) -> dict[str, Any]:
     }
 
 
+def quality_details(quality: Quality, dataset: str) -> dict[str, Any]:
+    """What ``flow_progress`` takes of it."""
+    return {
+        "dropped": quality.dropped,
+        "quarantined": quality.quarantined,
+        "quarantined_files": quality.files or None,
+        "expectations": [
+            {"name": r.name, "dataset": dataset, "passed_records": r.passed, "failed_records": r.failed}
+            for r in quality.rules
+        ],
+    }
+
+
 def _quality(told: Any) -> Quality | None:
     if not isinstance(told, Mapping):
         return None

@@ -18,6 +18,7 @@ from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import EventLogNotWritten, HeadwaterError
 from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
+from headwater.event_log.event import Event
 from headwater.event_log.hooks import EventHooks
 from headwater.event_log.live_driver import told_driver
 from headwater.event_log.reader import flow_results, last_batches
@@ -105,7 +106,10 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
         done = _done_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, done)
-        close_dead_updates(project.state_folder, project.pipeline_id, project.spec.name, request.request_id)
+        endings: list[Event] = []
+        close_dead_updates(
+            project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
+        )
         write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)
@@ -117,16 +121,21 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
                 context = UpdateContext(
                     pipeline, spark, events, listener, update_id, recorded, more, stop, lease=lease
                 )
-                return _run_and_record(context, plan, request)
+                return _run_and_record(context, plan, request, endings)
         finally:
             pipeline.session.streams.removeListener(listener)
             keep_event_log(project.state_folder, project.spec.event_log.retention_days)
 
 
-def _run_and_record(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:
-    """Run the update with its hooks; whatever ends it, each flow and the update get a terminal record."""
+def _run_and_record(
+    context: UpdateContext, plan: UpdatePlan, request: UpdateRequest, endings: Sequence[Event]
+) -> UpdateResult:
+    """Run the update with its hooks; whatever ends it, each flow and the update get a terminal record.
+
+    ``endings``: what was written for killed updates; the hooks hear of them first.
+    """
     hooks = EventHooks(context.pipeline.registry.hooks(), context.events)
-    hooks.start()
+    hooks.start(endings)
     try:
         return _run(context, plan, request)
     except BaseException as error:

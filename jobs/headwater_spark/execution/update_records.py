@@ -55,6 +55,10 @@ def announce(context: UpdateContext, plan: UpdatePlan, selection: Selection, att
     for stage in plan.refreshes:
         for flow in stage.flows:
             context.flow_event(FlowOutcome(flow, stage.dataset), FlowStatus.QUEUED, f"{flow} is planned.")
+    for dataset in plan.excluded:
+        for entry in context.pipeline.manifest.flows_into(dataset):
+            message = f"{entry.name} is no part of this update."
+            context.flow_event(FlowOutcome(entry.name, dataset), FlowStatus.EXCLUDED, message)
 
 
 def user_name() -> str:

@@ -15,7 +15,7 @@ from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import latest_version
+from headwater_spark.execution.sink_commits import latest_version, quality_details
 from headwater_spark.execution.stream_start import quarantine_table
 from headwater_spark.execution.table_upkeep import keep_clustering
 from headwater_spark.execution.tables import table_id
@@ -70,6 +70,7 @@ def refresh_view(
         version=latest_version(path),
     )
     context.check_lease()
+    outcome.data_quality = quality_details(quality, dataset.name)
     _record(context, dataset, flow, outcome, quality)
     checkpoint.update_state(
         sink_id=table_id(path), completed=True, definition_hash=definition, input_versions=now or {}
@@ -154,24 +155,13 @@ def _record(
 ) -> None:
     context.events.emit(
         "flow_progress",
-        f"{dataset.name} was recomputed: {outcome.output_rows} rows, {outcome.dropped_rows} dropped.",
+        f"{dataset.name} was recomputed: {quality.kept} rows, {quality.dropped} dropped.",
         level="METRICS",
         flow=flow.name,
         dataset=dataset.name,
         details=flow_progress(
             FlowStatus.RUNNING,
-            metrics={"num_input_rows": outcome.input_rows, "num_output_rows": outcome.output_rows},
-            dropped=outcome.dropped_rows,
-            quarantined=outcome.quarantined_rows,
-            expectations=[
-                {
-                    "name": r.name,
-                    "dataset": dataset.name,
-                    "passed_records": r.passed,
-                    "failed_records": r.failed,
-                }
-                for r in quality.rules
-            ],
+            metrics={"num_input_rows": quality.rows, "num_output_rows": quality.kept},
             version=outcome.version,
         ),
     )

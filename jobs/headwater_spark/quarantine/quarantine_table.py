@@ -11,16 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    MapType,
-    NullType,
-    StructType,
-    TimestampNTZType,
-    VariantType,
-)
+from pyspark.sql.types import DataType, StringType, StructType
 
 from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.expectation import Expectation, ViolationAction
@@ -30,16 +21,10 @@ from headwater.quarantine.table import literal
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.quarantine.judgement import any_broken, broken_names, own_columns
-from headwater_spark.quarantine.source_records import SOURCE
+from headwater_spark.quarantine.quarantine_schema import own_fields
+from headwater_spark.quarantine.source_records import JSON_OPTIONS, SOURCE, has_bytes
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
-from headwater_spark.schemas import needs_column_mapping
 
-# Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
-JSON_OPTIONS = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 # Several flows may fill one quarantine, side by side: its columns grow one batch at a time.
 _WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
@@ -167,16 +152,11 @@ class QuarantineTable:
     def _own(self, judged: DataFrame) -> list[Column]:
         """The row's columns that fit the table as it is; what does not fit is in the JSON alone."""
         held = _held_types(self.path)
-        taken = {name.lower() for name in c.MANAGED}
-        fields = [judged.schema[name] for name in own_columns(judged)]
+        rows = StructType([judged.schema[name] for name in own_columns(judged)])
         return [
             F.col(f"`{field.name}`")
-            for field in fields
-            if field.name.lower() not in taken
-            and "`" not in field.name
-            and not needs_column_mapping(StructType([field]))
-            and _plain(field.dataType)
-            and held.get(field.name.lower(), field.dataType) == field.dataType
+            for field in own_fields(rows)
+            if held.get(field.name.lower(), field.dataType) == field.dataType
         ]
 
     def _managed(
@@ -204,13 +184,14 @@ def _origin(judged: DataFrame) -> dict[str, Column]:
         return {name: F.lit(None).cast(kind) for name, kind in kinds.items()}
     source = judged.schema[SOURCE].dataType
     assert isinstance(source, StructType)
-    record = source["record"].dataType
-    assert isinstance(record, StructType)
-    value = "value" in record.names and isinstance(record["value"].dataType, BinaryType)
+    record, value = F.col(f"{SOURCE}.record"), F.lit(None).cast("binary")
+    as_json = isinstance(source["record"].dataType, StringType)
+    if has_bytes(judged.schema):
+        value = F.col(f"{SOURCE}.value" if as_json else f"{SOURCE}.record.value")
     return {
         **{name: F.col(f"{SOURCE}.{name[1:]}") for name in kinds},
-        c.SOURCE_RECORD: F.to_json(F.col(f"{SOURCE}.record"), JSON_OPTIONS),
-        c.SOURCE_VALUE: F.col(f"{SOURCE}.record.value") if value else F.lit(None).cast("binary"),
+        c.SOURCE_RECORD: record if as_json else F.to_json(record, JSON_OPTIONS),
+        c.SOURCE_VALUE: value,
     }
 
 
@@ -221,17 +202,6 @@ def _held_types(path: Path) -> dict[str, DataType]:
 
     stored = StructType.fromJson(json.loads(DeltaTable(str(path)).schema().to_json()))
     return {field.name.lower(): field.dataType for field in stored.fields}
-
-
-def _plain(kind: DataType) -> bool:
-    """Whether a type needs no feature of Delta's that a reader without Spark may not have."""
-    if isinstance(kind, NullType | VariantType | TimestampNTZType) or "interval" in kind.simpleString():
-        return False
-    if isinstance(kind, ArrayType):
-        return _plain(kind.elementType)
-    if isinstance(kind, MapType):
-        return _plain(kind.keyType) and _plain(kind.valueType)
-    return all(_plain(field.dataType) for field in kind.fields) if isinstance(kind, StructType) else True
 
 
 def _quoted(name: str) -> str:

@@ -37,10 +37,10 @@ from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.output_mode import OutputMode
 from headwater_spark.quarantine.file_replay import readable_again
 from headwater_spark.quarantine.judgement import any_broken, is_kept, judged_batch, mark_rows, own_columns
-from headwater_spark.quarantine.quarantine_table import JSON_OPTIONS, QuarantineTable
+from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.replay_marks import IS_FILE, ReplayMarks, settle
 from headwater_spark.quarantine.replayed_query import HELD_ID, query_over
-from headwater_spark.quarantine.source_records import with_source
+from headwater_spark.quarantine.source_records import JSON_OPTIONS, with_source
 from headwater_spark.session import start_session
 
 

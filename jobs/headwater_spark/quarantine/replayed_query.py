@@ -11,8 +11,7 @@ from pyspark.sql.types import StructType
 
 from headwater.quarantine import columns as c
 from headwater_spark.facade.plan_walk import class_name, items
-from headwater_spark.quarantine.quarantine_table import JSON_OPTIONS
-from headwater_spark.quarantine.source_records import LEAVES, PASSING, frame_of
+from headwater_spark.quarantine.source_records import JSON_OPTIONS, LEAVES, PASSING, frame_of
 
 # Of each row: the id of the quarantined row that it was made of.
 HELD_ID = "__headwater_id"

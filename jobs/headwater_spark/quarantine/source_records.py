@@ -9,10 +9,18 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StructType
 
-from headwater_spark.facade.plan_walk import class_name
+from headwater_spark.facade.plan_walk import class_name, items
 
+# Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
+JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 # Of each row: where its record lies, and the record. A struct of topic, partition, offset, file, record.
+# Of a union of unlike sources the record is JSON, and Kafka's value stands beside it.
 SOURCE = "__headwater_source"
 LEAVES = {
     "StreamingRelation",
@@ -54,6 +62,8 @@ def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
     kind = class_name(node).rpartition(".")[2]
     if kind in LEAVES:
         return None if cheap and _is_columnar(node) else _leaf(node, session)
+    if kind == "Union":
+        return _united(node, session, cheap=cheap)
     if kind != "Project" and kind not in PASSING:
         return None
     child = _carried(node.child(), session, cheap=cheap)
@@ -62,6 +72,36 @@ def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
     if kind == "Project":
         return node.copy(node.projectList().appended(child.output().last()), child)
     return node.withNewChildren(node.children().updated(0, child))
+
+
+def _united(node: Any, session: SparkSession, *, cheap: bool) -> Any:
+    """Each input's records beside its rows; as JSON where the inputs have other columns than each other."""
+    children = node.children()
+    found = [_carried(child, session, cheap=cheap) for child in items(children)]
+    if any(plan is None for plan in found):
+        return None
+    frames = [frame_of(plan, session) for plan in found]
+    if len({frame.schema[SOURCE].dataType.simpleString() for frame in frames}) > 1:
+        frames = [frame.withColumn(SOURCE, _as_text(frame)) for frame in frames]
+    for index, frame in enumerate(frames):
+        children = children.updated(index, frame._jdf.queryExecution().analyzed())  # noqa: SLF001
+    return node.withNewChildren(children)
+
+
+def _as_text(frame: DataFrame) -> Column:
+    place = [F.col(f"{SOURCE}.{name}") for name in ("topic", "partition", "offset", "file")]
+    value = F.col(f"{SOURCE}.record.value") if has_bytes(frame.schema) else _null("value", "binary")
+    record = F.to_json(F.col(f"{SOURCE}.record"), JSON_OPTIONS).alias("record")
+    return F.struct(*place, record, value.alias("value"))
+
+
+def has_bytes(schema: StructType) -> bool:
+    """Whether the records have a value in bytes, as Kafka's have; or, where they are JSON, one beside it."""
+    source = schema[SOURCE].dataType
+    assert isinstance(source, StructType)
+    record = source["record"].dataType
+    found = record if isinstance(record, StructType) else source
+    return "value" in found.names and isinstance(found["value"].dataType, BinaryType)
 
 
 def _leaf(node: Any, session: SparkSession) -> Any:

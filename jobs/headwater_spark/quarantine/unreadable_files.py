@@ -86,16 +86,17 @@ def find_unreadable(
     batch_id = last_planned_batch(checkpoint)
     if batch_id is None or batch_id == last_committed_batch(checkpoint):
         return []
-    leaves = stream_leaves(frame)
-    if len(leaves) != len(read_offsets(checkpoint, batch_id).sources):
+    leaves, every = stream_leaves(frame), _all_streams(frame)
+    if len(every) != len(read_offsets(checkpoint, batch_id).sources):
         return []
     found: list[UnreadableFile] = []
     for source, leaf in enumerate(leaves):
         if reads_files(leaf):
             mine = {file.path for file in known if file.source == source}
-            seen = {
-                path: time for path, time in _files(checkpoint, source, batch_id).items() if path not in mine
-            }
+            # The offset log has a line for each time that a stream is read, the files have one log.
+            line = next(index for index, one in enumerate(every) if one.equals(leaf))
+            files = _files(checkpoint, source, line, batch_id)
+            seen = {path: time for path, time in files.items() if path not in mine}
             for path, error in _damaged(StrictReader.of(leaf, frame.sparkSession, messages), set(seen)):
                 size = _size(frame.sparkSession, path)
                 found.append(UnreadableFile(path, source, batch_id, seen[path], size, error))
@@ -204,22 +205,27 @@ def _damaged(reader: StrictReader, paths: set[str]) -> Iterator[tuple[str, str]]
 def stream_leaves(frame: DataFrame) -> list[Any]:
     """The streams of a query, each once, in the order in which a checkpoint numbers them."""
     found: list[Any] = []
-    for leaf in items(frame._jdf.queryExecution().analyzed().collectLeaves()):  # noqa: SLF001 - no public face
-        if class_name(leaf).rpartition(".")[2] in _STREAMS and not any(leaf.equals(one) for one in found):
+    for leaf in _all_streams(frame):
+        if not any(leaf.equals(one) for one in found):
             found.append(leaf)
     return found
 
 
-def _files(checkpoint: Path, source: int, batch_id: int) -> dict[str, int]:
-    """The files of a batch, and when each was changed last."""
-    first = _log_offset(checkpoint, source, batch_id - 1) if batch_id else -1
-    last = _log_offset(checkpoint, source, batch_id)
+def _all_streams(frame: DataFrame) -> list[Any]:
+    leaves = items(frame._jdf.queryExecution().analyzed().collectLeaves())  # noqa: SLF001 - no public face
+    return [leaf for leaf in leaves if class_name(leaf).rpartition(".")[2] in _STREAMS]
+
+
+def _files(checkpoint: Path, source: int, line: int, batch_id: int) -> dict[str, int]:
+    """The files of a batch, and when each was changed last. ``line``: of the offset log."""
+    first = _log_offset(checkpoint, line, batch_id - 1) if batch_id else -1
+    last = _log_offset(checkpoint, line, batch_id)
     seen = files_seen(checkpoint, source, up_to=last)
     return {file.path: file.timestamp for file in seen if file.batch_id > first}
 
 
-def _log_offset(checkpoint: Path, source: int, batch_id: int) -> int:
-    offset = read_offsets(checkpoint, batch_id).source(source)
+def _log_offset(checkpoint: Path, line: int, batch_id: int) -> int:
+    offset = read_offsets(checkpoint, batch_id).source(line)
     return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else -1
 
 

@@ -46,6 +46,11 @@ def records_of(
     return found
 
 
+def of_rows(event: dict[str, Any]) -> bool:
+    """Whether a record tells of rows: a stream's batch does, and both records of a view."""
+    return event["level"] == "METRICS" or "data_quality" in _body(event)
+
+
 def _record(dataset: str, number: int, version: int, log: Sequence[dict[str, Any]]) -> BatchRecord:
     def total(part: str, name: str) -> int:
         return sum(int(_body(event).get(part, {}).get(name) or 0) for event in log)

@@ -14,7 +14,7 @@ from headwater.graph.update_plan import Selection
 from headwater_spark.execution.sink_commits import latest_version
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.facade.given_reads import giving
-from headwater_spark.testing.batch_records import BatchRecord, records_of
+from headwater_spark.testing.batch_records import BatchRecord, of_rows, records_of
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import forget_tables, local_session
 from headwater_spark.testing.project_under_test import Source, project_under_test
@@ -136,11 +136,12 @@ class _Case:
             self._project.state_folder,
             update_id=result.update_id,
             event_type="flow_progress",
-            level="METRICS",
         )
         last = self._sources.batches - 1
         for entry in self._manifest.tables:
-            mine = [event for event in log if event["origin"]["dataset_name"] == entry.name]
+            mine = [
+                event for event in log if event["origin"]["dataset_name"] == entry.name and of_rows(event)
+            ]
             path = self._manifest.table_path(self._project.warehouse, entry.name)
             self._records += records_of(entry.name, mine, number, latest_version(path), one_by_one=self._sources.one_by_one, last=last)  # fmt: skip
 

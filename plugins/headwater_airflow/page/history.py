@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,8 @@ def _read(state_folder: Path) -> History:
         seen.add(record["id"])
         if body.get("status") == FlowStatus.RUNNING and body.get("metrics"):
             batches[record["origin"]["flow_name"]].append(_batch(record, body))
+        elif (body.get("data_quality") or {}).get("expectations") and batches[record["origin"]["flow_name"]]:
+            _complete(batches[record["origin"]["flow_name"]], body["data_quality"])
         _tally(rules, record, body)
     return History(
         tuple(fold_updates(r for r in records if r["event_type"] in ("create_update", "update_progress"))),
@@ -119,6 +121,15 @@ def _batch(record: Mapping[str, Any], body: Mapping[str, Any]) -> Batch:
         _count(quality.get("quarantined_records")),
         None if millis is None else millis / 1000,
         metrics.get("backlog_records"),
+    )
+
+
+def _complete(batches: list[Batch], quality: Mapping[str, Any]) -> None:
+    """A view's one batch and its quality stand in two records."""
+    batches[-1] = replace(
+        batches[-1],
+        dropped_rows=_count(quality.get("dropped_records")),
+        quarantined_rows=_count(quality.get("quarantined_records")),
     )
 
 

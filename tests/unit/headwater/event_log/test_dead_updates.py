@@ -70,3 +70,17 @@ def test_no_log_is_no_dead_update(tmp_path):
     """Before the first update there is nothing to close, and nothing is written."""
     assert close(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_records_are_handed_on(tmp_path):
+    """Who asks is given the endings once they are in the log, so that hooks hear of them."""
+    killed(tmp_path)
+    heard = []
+    close_dead_updates(tmp_path, "orders", "Orders", None, heard.extend)
+    told = [(event.event_type, event.origin.update_id, event.origin.flow_name) for event in heard]
+    assert told == [
+        ("flow_progress", "u1", "busy"),
+        ("flow_progress", "u1", "waits"),
+        ("update_progress", "u1", None),
+    ]
+    assert {event.id for event in heard} <= {event["id"] for event in reader.events(tmp_path)}

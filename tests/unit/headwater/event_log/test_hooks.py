@@ -60,6 +60,21 @@ def test_hooks_hear_stable_events_once_written_and_in_order(tmp_path):
     assert states(tmp_path) == [("first", "ENABLED"), ("second", "ENABLED")]
 
 
+def test_events_of_killed_updates_come_first(tmp_path):
+    """What was written for others before the update began is handed on, before its own."""
+    heard, earlier = [], []
+    with EventLogWriter(tmp_path, "orders", "Orders", "u0") as log:
+        log.subscribe(earlier.extend)
+        progress(log, UpdateState.FAILED)
+    with EventLogWriter(tmp_path, "orders", "Orders", "u1") as log:
+        hooks = EventHooks([EventHook("hear", lambda event: heard.append(event["origin"]["update_id"]))], log)
+        hooks.start(earlier)
+        progress(log, UpdateState.RUNNING)
+        log.flush()
+        assert hooks.drain()
+    assert heard == ["u0", "u1"]
+
+
 def test_an_event_is_plain_json(tmp_path):
     """What a hook is given can be sent on as JSON: the columns of the log, details and origin as dicts."""
     sent = []

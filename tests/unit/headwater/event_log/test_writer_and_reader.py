@@ -145,6 +145,18 @@ def test_terminal_record_alone_carries_totals(tmp_path):
     assert (gold.output_rows, gold.batches, gold.state) == (12, 0, "COMPLETED")
 
 
+def test_a_views_rows_and_its_quality_stand_in_two_records(tmp_path):
+    """The rows are in its one batch, what rules kept out is in its end, as on Lakeflow; together they are the flow's."""
+    with writer(tmp_path) as log:
+        body = details.flow_progress(FlowStatus.RUNNING, metrics={"num_input_rows": 9, "num_output_rows": 6})
+        log.emit("flow_progress", "", level="METRICS", flow="gold", dataset="gold", details=body)
+        body = details.flow_progress(FlowStatus.COMPLETED, dropped=2, quarantined=1)
+        log.emit("flow_progress", "done", flow="gold", dataset="gold", details=body)
+    (gold,) = reader.flow_results(tmp_path, update_id="u1")
+    assert (gold.input_rows, gold.output_rows, gold.dropped_rows, gold.quarantined_rows) == (9, 6, 2, 1)
+    assert (gold.batches, gold.state) == (1, "COMPLETED")
+
+
 def test_request_joins_its_attempts(tmp_path):
     """Results of a request add up its updates; an attempt that left a flow out does not hide what was done."""
     with writer(tmp_path, "u1") as log:

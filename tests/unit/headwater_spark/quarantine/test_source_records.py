@@ -30,13 +30,13 @@ CARRIED: dict[str, Callable[[DataFrame], DataFrame]] = {
         ["id", "day"]
     ),
     "an observation": lambda rows: rows.observe("o", F.count(F.lit(1)).alias("n")).select("v"),
+    "a union": lambda rows: rows.where("id > 1").union(rows).select("v"),
     "another order": lambda rows: rows.repartition(3),
 }
 NOT_CARRIED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "several rows of one": lambda rows: rows.select(F.explode(F.split("v", ",")).alias("v")),
     "one row of several": lambda rows: rows.groupBy("id").count(),
     "a join": lambda rows: rows.join(rows.sparkSession.range(3), "id"),
-    "a union": lambda rows: rows.union(rows),
 }
 
 
@@ -67,3 +67,15 @@ def test_columnar_sources_when_it_must_be_cheap(spark: SparkSession, rows: DataF
     assert with_source(table, cheap=True) is table
     assert SOURCE in with_source(table).columns
     assert SOURCE in with_source(rows, cheap=True).columns
+
+
+def test_a_union_of_unlike_sources(spark: SparkSession, rows: DataFrame, tmp_path: Path):
+    """Records of other columns than each other are kept as JSON, each with its own columns; a join is no such input."""
+    (tmp_path / "lines").mkdir()
+    lines = spark.readStream.text(str(tmp_path / "lines")).selectExpr("1 AS id", "value AS v")
+    carried = with_source(rows.select("id", "v").union(lines))
+    record: Any = carried.schema[SOURCE].dataType
+    assert carried.columns == ["id", "v", SOURCE]
+    assert record["record"].dataType.simpleString() == "string"
+    one_too_many = rows.select("id", "v").union(lines.join(spark.range(3), "id").select("id", "v"))
+    assert with_source(one_too_many) is one_too_many
