@@ -36,7 +36,7 @@ from airflow.sdk import DAG
 
 from headwater_airflow import submission
 from headwater_airflow.changes import DeltaTableAsset, changes
-from headwater_airflow.dag import PipelineCheckDag, PipelineDag
+from headwater_airflow.dag import PipelineBackfillDag, PipelineCheckDag, PipelineDag
 from headwater_airflow.notifications.webhook import WebhookNotifier
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.table_version import TableVersionSensor
@@ -49,6 +49,7 @@ submission.spark_submit = lambda: os.environ["FAKE_STREAM"]
 submission.java_environment = dict
 submission.submit_conf = lambda conf, local: {}
 stream = PipelineDag("stream", default_args={"retries": 0})
+backfill = PipelineBackfillDag("stream", interval="@daily", tables=["t"], column="at", default_args={"retries": 0})
 
 
 def consumer(name, asset):
