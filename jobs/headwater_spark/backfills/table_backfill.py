@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -34,6 +35,7 @@ from headwater_spark.execution.targets.delta_replace import DeltaReplace
 from headwater_spark.execution.update_context import UpdateContext
 
 _CONFLICT = "DELTA_CONCURRENT"
+_FEWER = "fewer rows would come than leave: refused (FEWER_ROWS) unless --allow-fewer-rows is given."
 
 
 def fill_table(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> list[TableBackfill]:
@@ -86,7 +88,8 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
             round(held.bytes_a_row * kept),
         )
         if arguments.dry_run:
-            return report
+            fewer = kept < replaced and not arguments.allow_fewer_rows
+            return replace(report, note=_FEWER if fewer else "")
         for part in parts:
             hold_rows(context, plan, part, transaction)
         known = {
