@@ -15,7 +15,7 @@ from headwater.event_log.event import event_table
 from headwater_spark.execution.sink_commits import latest_version
 
 Moment = Callable[[], bool]
-STREAMS = ("bronze", "doubled", "running")
+STREAMS = ("bronze", "doubled", "running", "checked")
 MERGED = ("latest", "history")
 
 
@@ -69,6 +69,22 @@ def remembered(case: PipelineCase, chance: random.Random) -> Moment:
     return met
 
 
+def kept_out(case: PipelineCase, _chance: random.Random) -> Moment:
+    """A batch's rows are in the quarantine, and those that passed are not yet in the table."""
+    quarantine, table = case.table("checked_quarantine"), case.table("checked")
+    start = latest_version(quarantine)
+
+    def met() -> bool:
+        newest, written = latest_version(quarantine), latest_version(table)
+        if newest <= max(start, 0):
+            return False
+        kept = _batch(quarantine / "_delta_log" / f"{newest:020d}.json")
+        done = _batch(table / "_delta_log" / f"{written:020d}.json") if written >= 0 else None
+        return kept is not None and (done is None or kept > done)
+
+    return met
+
+
 def unrecorded(case: PipelineCase, chance: random.Random) -> Moment:
     """A batch is done, and its record is not in the event log yet (it is written once a second)."""
     commits = case.checkpoint(chance.choice(STREAMS)).epoch_folder(0) / "commits"
@@ -103,7 +119,7 @@ def any_time(_case: PipelineCase, chance: random.Random) -> Moment:
     return lambda: time.monotonic() >= moment
 
 
-POINTS = (planned, remembered, written, refreshing, unrecorded, any_time, recording)
+POINTS = (planned, kept_out, written, remembered, refreshing, unrecorded, any_time, recording)
 
 
 def _last(folder: Path) -> int:

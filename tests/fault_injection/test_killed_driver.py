@@ -34,6 +34,13 @@ def doubled():
 def running():
     return dp.read_stream("bronze").groupBy("team").count()
 
+@dp.table
+@dp.expect_or_drop("small", "points < 9")
+@dp.expect_or_quarantine("positive", "points > 0")
+def checked():
+    rows = spark.readStream.schema("id INT, team STRING, points INT")
+    return rows.option("maxFilesPerTrigger", 1).json(LANDING)
+
 @dp.materialized_view
 def standings():
     return dp.read("doubled").groupBy("team").agg(F.count("*").alias("n"), F.sum("points").alias("points"))
@@ -117,8 +124,9 @@ def _kill_again_and_again(
     case: PipelineCase, chance: random.Random, feed: Feed, drivers: list[Driver]
 ) -> int:
     killed, missed = 0, 0
+    points = chance.sample(POINTS, len(POINTS))
     while killed < KILLS and missed < 3 + KILLS // 4:
-        point = POINTS[killed] if killed < len(POINTS) else chance.choice(POINTS)
+        point = points[killed] if killed < len(points) else chance.choice(POINTS)
         point = any_time if missed and not killed else point
         alone = chance.random() < 0.3
         feed.land(chance.randint(1, 3))
@@ -154,6 +162,10 @@ def _check_tables(case: PipelineCase, feed: Feed) -> None:
     assert Counter(case.rows("bronze")) == Counter(feed.kept)
     assert Counter(case.rows("doubled")) == Counter(doubled)
     assert dict(case.rows("running")) == Counter(team for _, team, _ in feed.kept)
+    assert Counter(case.rows("checked")) == Counter(row for row in feed.kept if row[2] < 9)
+    kept_out = Counter(row for row in feed.rows if row[2] <= 0)
+    if kept_out:
+        assert Counter(case.rows("checked_quarantine", "id, team, points")) == kept_out
     teams = sorted({team for _, team, _ in doubled})
     expected = [(team, *_totals(doubled, team)) for team in teams]
     assert case.rows("standings") == expected
@@ -213,3 +225,7 @@ def _check_records(case: PipelineCase, flow: str) -> None:
     if flow in ("bronze", "doubled"):  # in the others a batch writes rows anew
         metrics: list[dict[str, Any]] = [r["details"]["flow_progress"]["metrics"] for r in records]
         assert sum(m["num_output_rows"] for m in metrics) == len(case.rows(flow))
+    if flow == "checked":  # of a batch that a killed driver left, the table's commit has the counts
+        quality = [r["details"]["flow_progress"]["data_quality"] for r in records]
+        kept_out = case.rows("checked_quarantine", "id") if case.table("checked_quarantine").exists() else []
+        assert sum(q["quarantined_records"] for q in quality) == len(kept_out)

@@ -180,6 +180,8 @@ def test_rules_that_are_no_dict():
         (dp.expect_all({"r": "a"}), ViolationAction.WARN),
         (dp.expect_all_or_drop({"r": "a"}), ViolationAction.DROP),
         (dp.expect_all_or_fail({"r": "a"}), ViolationAction.FAIL),
+        (dp.expect_or_quarantine("r", "a"), ViolationAction.QUARANTINE),
+        (dp.expect_all_or_quarantine({"r": "a"}), ViolationAction.QUARANTINE),
     ],
 )
 def test_what_each_rule_does(registry: Registry, decorate: Any, action: ViolationAction):
@@ -193,3 +195,33 @@ def test_what_each_rule_does(registry: Registry, decorate: Any, action: Violatio
     (rule,) = only(registry).expectations
     assert (rule.name, rule.constraint, rule.action) == ("r", "a", action)
     assert rule.location.file == __file__
+
+
+def test_rules_are_stacked_in_any_order(registry: Registry):
+    """Above and below the dataset's decorator, of all kinds: they are the dataset's rules from the top down."""
+
+    @dp.expect_all_or_drop({"b": "2", "c": "3"})
+    @dp.table
+    @dp.expect_or_quarantine("d", "4")
+    @dp.expect("e", "5")
+    def orders():
+        return None
+
+    rules = only(registry).expectations
+    assert sorted((rule.name, rule.action.value) for rule in rules) == [
+        ("b", "drop"), ("c", "drop"), ("d", "quarantine"), ("e", "warn"),
+    ]  # fmt: skip
+
+
+def test_a_rule_name_twice(registry: Registry):
+    """One name on one dataset is refused whatever the kinds are; on another dataset it is another rule."""
+    dp.expect("r", "a")(dp.table(name="other")(lambda: None))
+    with pytest.raises(InvalidExpectation, match="'r' is given twice") as caught:
+
+        @dp.expect("r", "a > 0")
+        @dp.table
+        @dp.expect_or_drop("r", "a > 1")
+        def orders():
+            return None
+
+    assert f"{__file__}:" in str(caught.value.where)
