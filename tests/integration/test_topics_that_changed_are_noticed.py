@@ -106,7 +106,8 @@ def held(value):
 def orders():
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")
     rows = rows.option("subscribe", "orders").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 3)
-    rows = rows.option("kafkaConsumer.pollTimeoutMs", 2000).option("fetchOffset.numRetries", 1).load()
+    rows = rows.option("kafkaConsumer.pollTimeoutMs", 2000).option("fetchOffset.numRetries", 1)
+    rows = rows.option("kafka.request.timeout.ms", 2000).option("kafka.default.api.timeout.ms", 3000).load()
     return rows.select(held(F.expr("CAST(value AS STRING)")).alias("v"))
 """
     )

@@ -77,7 +77,8 @@ def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
                 f"the damaged mark of batch {batch} was written anew from what batch {batch + 1} began with"
             )
         put_aside(file)
-        return f"the damaged mark of batch {batch} was put aside; the batch comes again, and the table has it already"
+        again = "the table has it already" if start.repeatable else "its rows reach the sink a second time"
+        return f"the damaged mark of batch {batch} was put aside; the batch comes again, and {again}"
 
     safe = later or (start.repeatable and batch in start.planned)
     yield Damage(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from headwater.checkpoints.conditions import QueryIdChanged
 from headwater.checkpoints.damage import Repair
 from headwater.checkpoints.flow_start import Positions
 from headwater.checkpoints.layout import FlowState
@@ -50,7 +51,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     def carry_out() -> str:
         return "; ".join(damage.mend() for damage in mending if damage.mend is not None)
 
-    certain = all(damage.unasked for damage in mending)
+    foreign = any(damage.condition == QueryIdChanged.condition for damage in mending)
     again = (
         NOTHING
         if case.table is not None
@@ -61,7 +62,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
         case.flow.name,
         case.flow.target,
         tuple(f"{damage.condition}: make good {damage.error.where}" for damage in mending),
-        NOTHING if certain else "no rows, if the checkpoint is this flow's own",
+        "no rows, if the checkpoint is this flow's own" if foreign else NOTHING,
         again,
         carry_out,
     )
