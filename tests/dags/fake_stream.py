@@ -17,6 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from headwater.checkpoints.lease import update_lease
+from headwater.event_log.live_driver import told_driver
 
 
 def note(**what: object) -> None:
@@ -29,7 +30,11 @@ def stream(state_folder: Path, request: str) -> int:
     """Batches of a fifth of a second; two seconds of them, or as long as the file `endless` is there."""
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
-    with update_lease(state_folder, request, wait=timedelta(minutes=10)):
+    ui = "http://127.0.0.1:4040"
+    with (
+        update_lease(state_folder, request, wait=timedelta(minutes=10)),
+        told_driver(state_folder, request, "u", ui),
+    ):
         note(what="begun", request=request)
         ends = time.monotonic() + 2
         while not told and (time.monotonic() < ends or (state_folder / "endless").exists()):

@@ -24,6 +24,8 @@ from headwater.runtime.ports import free_port
 # No role: may log in, and do nothing else.
 USERS = {"admin": "admin", "vera": "viewer", "otto": "op", "nora": ""}
 PASSWORD = "only-for-this-test"
+# The password of the Spark connection and a secret of the pipeline: it may show up nowhere.
+CANARY = "canary-2f9c71d0e4"
 
 DAGS = """
 from __future__ import annotations
@@ -36,12 +38,13 @@ from airflow.sdk import DAG
 
 from headwater_airflow import submission
 from headwater_airflow.changes import DeltaTableAsset, changes
-from headwater_airflow.dag import PipelineBackfillDag, PipelineCheckDag, PipelineDag
+from headwater_airflow.dag import PipelineBackfillDag, PipelineCheckDag, PipelineDag, PipelineRepairDag
 from headwater_airflow.notifications.webhook import WebhookNotifier
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.table_version import TableVersionSensor
 
 pipeline = PipelineDag("medallion")
+pipeline_repair = PipelineRepairDag("medallion")
 pipeline_checks = PipelineCheckDag("medallion", notifiers=[WebhookNotifier("hook")])
 
 # In the place of Spark: a driver that takes the lease and works in batches. No Java, no jars.
@@ -105,7 +108,10 @@ class LiveAirflow:
         variables = {
             "FAKE_STREAM": str(submit),
             "STREAM_NOTES": str(folder / "stream.jsonl"),
-            "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[*]"}',
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+                {"conn_type": "spark", "host": "local[*]", "login": "spark", "password": CANARY}
+            ),
+            "HEADWATER_SECRET_SHOP_KEY": CANARY,
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
             "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",

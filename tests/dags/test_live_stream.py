@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
+import httpx
 import pytest
-from tests.dags.live_airflow import wait_for
+from tests.dags.live_airflow import CANARY, PASSWORD, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -56,6 +58,14 @@ def test_run_follows_run_and_a_stop_comes_between_two_batches(stream):
     started = wait_for(lambda: next((n for n in stream.notes("begun")[2:]), None), 90)
     wait_for(lambda: [n for n in stream.notes("batch") if n["process"] == started["process"]])
     run = stream.latest()
+    # While it runs, its task leads to the page of the pipeline and to its driver.
+    path = f"/dags/stream/dagRuns/{run.run_id}/taskInstances/update/links"
+    links = stream.airflow.client._request("GET", path)["extra_links"]
+    assert links["Pipeline"].endswith("/dags/stream/plugin/pipeline")
+    assert links["Spark UI"] == "http://127.0.0.1:4040"
+    # The driver has the secret in its environment, as it must, and nobody has it on a command line.
+    assert CANARY in Path(f"/proc/{started['process']}/environ").read_bytes().decode(errors="replace")
+    assert [name for name, line in command_lines() if CANARY in line] == []
     stream.airflow.client.fail_run("stream", run.run_id)
     stopped = wait_for(lambda: stream.notes("stopped"))
     assert stopped[0]["process"] == started["process"]
@@ -63,6 +73,35 @@ def test_run_follows_run_and_a_stop_comes_between_two_batches(stream):
     # One writer at a time: what a driver noted lies between its beginning and its end.
     assert after[0]["at"] > stopped[0]["at"]
     assert all(told[0] == "begun" for told in stream.by_driver().values())
+
+
+def command_lines():
+    """Of every process, as everybody on the machine sees it."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield file.parent.name, file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+
+
+def test_a_secret_of_connection_and_environment_is_nowhere(stream):
+    """Not in logs, the database (XComs, rendered fields, asset events), the event log, the page, nor in what the API answers."""
+    wait_for(lambda: stream.notes("ended", "stopped"), 90)
+    client, run = stream.airflow.client, stream.airflow.client.runs("stream")[-1]
+    task = f"/dags/stream/dagRuns/{run.run_id}/taskInstances/update"
+    for path in (task, f"{task}/xcomEntries", f"{task}/links", "/assets/events"):
+        assert CANARY not in json.dumps(client._request("GET", path))
+    files = [path for path in stream.airflow.folder.rglob("*") if path.is_file()]
+    assert any(path.name == "airflow.db" for path in files)
+    assert any(path.suffix == ".log" and "stream" in str(path) for path in files)
+    secret = CANARY.encode()
+    assert [str(path) for path in files if secret in path.read_bytes()] == []
+    address, login = stream.airflow.services.address, {"username": "admin", "password": PASSWORD}
+    token = httpx.post(f"{address}/auth/token", json=login).json()["access_token"]
+    for page in ("pipelines/stream", "pipelines/stream/checkpoints", ""):
+        answer = httpx.get(f"{address}/headwater/{page}", cookies={"_token": token})
+        assert answer.status_code == 200
+        assert CANARY not in answer.text
 
 
 @pytest.mark.skipif("HEADWATER_WHOLE" not in os.environ, reason="takes a minute: HEADWATER_WHOLE=1")
