@@ -55,11 +55,18 @@ class DagUpdates:
 
     def hold(self) -> None:
         """Pause the DAG and return when nothing of it runs, so that data can arrive between two updates."""
-        self.client.pause(self.dag_id, paused=True)
         deadline = time.monotonic() + _UPDATE_SECONDS
-        while any(run.state == "running" for run in self.client.runs(self.dag_id)):
-            self._pause_between_polls(deadline)
+        self.client.pause(self.dag_id, paused=True)
+        while self._runs_now():
+            # Airflow begins no task of a paused DAG: a run that is under way would never end.
+            self.client.pause(self.dag_id, paused=False)
+            while self._runs_now():
+                self._pause_between_polls(deadline)
+            self.client.pause(self.dag_id, paused=True)
         self._remember()
+
+    def _runs_now(self) -> bool:
+        return any(run.state == "running" for run in self.client.runs(self.dag_id))
 
     def next_update(self, step: Step) -> list[FlowResult]:
         """Unpause the DAG, follow the next update to its end, and return what each flow did.
