@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.dags.airflow_home import CHECKOUT
 
-from headwater.event_log.reader import flow_results, updates
+from headwater.event_log.reader import events, flow_results, updates
 from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
 from headwater.local_stack.kafka_broker import KafkaBroker
@@ -56,13 +56,13 @@ def shop(roots, monkeypatch):
         yield destination
 
 
-def run_orders():
-    """Parse the DAG file of this project and run the DAG once; gives the run and its tasks' states."""
+def run_orders(dag_id="orders", **conf):
+    """Parse the DAG files of this project and run a DAG once; gives the run and its tasks' states."""
     from airflow.dag_processing.dagbag import DagBag
 
     bag = DagBag(CHECKOUT / "dags")
     assert bag.import_errors == {}
-    run = bag.dags["orders"].test()
+    run = bag.dags[dag_id].test(run_conf=conf or None)
     return run, {task.task_id: str(task.state) for task in run.get_task_instances()}
 
 
@@ -123,9 +123,15 @@ def test_a_driver_that_is_killed_in_the_middle_is_made_good_by_the_retry(shop, r
 
 
 def test_two_updates_take_in_exactly_what_arrived_and_a_third_finds_nothing(shop, roots):
-    """Kafka and files become tables; the second run reads what came after the first; the third starts no JVM."""
+    """Kafka and files become tables; the second run reads what came after the first; the third starts no JVM.
+
+    A backfill that is triggered then replaces all clicks by as many.
+    """
+    from deltalake import DeltaTable
+
     state_folder = roots / "storage" / "pipelines" / "orders"
     data = SampleData(7, "dag")
+    clicks = 0
     for size in (120, 60):
         counts = shop.deliver(data.lot(size, datetime.now(UTC)))
         run, tasks = run_orders()
@@ -133,6 +139,7 @@ def test_two_updates_take_in_exactly_what_arrived_and_a_third_finds_nothing(shop
         rows = rows_by_dataset(state_folder, run)
         assert rows["orders_bronze"] == (counts.messages, counts.messages)
         assert rows["clicks_bronze"] == (counts.clicks, counts.clicks)
+        clicks += counts.clicks
         assert rows["customers_bronze"] == (counts.customers, counts.customers)
     begun = time.monotonic()
     run, tasks = run_orders()
@@ -141,3 +148,18 @@ def test_two_updates_take_in_exactly_what_arrived_and_a_third_finds_nothing(shop
     assert updates(state_folder)[-1].request_id == request_id("orders", run.run_id)
     assert "no source has moved" in updates(state_folder)[-1].message
     assert seconds < 60
+    table = str(roots / "warehouse" / "shop" / "clicks_bronze")
+    version = DeltaTable(table).version()
+    run, tasks = run_orders("orders_backfill", dry_run=False, **{"from": "2000-01-01", "to": "2100-01-01"})
+    assert tasks == {"backfill": "success"}
+    (told,) = events(
+        state_folder, event_type="operation_progress", request_id=request_id(run.dag_id, run.run_id)
+    )
+    done = told["details"]["operation_progress"]
+    assert (done["type"], done["status"], done["replaced_rows"]) == (
+        "BACKFILL",
+        "COMPLETED",
+        done["output_rows"],
+    )
+    assert 0 < done["output_rows"] <= clicks == DeltaTable(table).to_pyarrow_table().num_rows
+    assert DeltaTable(table).version() == version + 1

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import pytest
 from tests.integration.test_a_range_is_filled_again import order, ran, refused
 
 from headwater_spark.backfills import table_backfill
-from headwater_spark.testing.local_session import local_session
 
 DAY = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
-SOURCE = """
+FILES = {
+    "lines": """
+@dp.table
+def lines():
+    return spark.readStream.schema("id INT, at TIMESTAMP").json(LANDING)
+""",
+    "cloud": """
+@dp.table
+def cloud():
+    read = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id INT, at TIMESTAMP")
+    return read.load(LANDING)
+""",
+}
+# In seconds. Files are changed some days after 1970-01-01.
+ONE_DAY = 24 * 60 * 60
+
+
+RAW = """
 @dp.table
 def raw():
     return spark.readStream.schema("id INT, at TIMESTAMP, amount INT").json(LANDING)
-
+"""
+SOURCE = (
+    RAW
+    + """
 @dp.table
 @dp.expect_or_quarantine("positive", "amount > 0")
 def orders():
@@ -25,39 +46,46 @@ def orders():
 def odd_orders():
     stream = spark.readStream.option("skipChangeCommits", "true").table("raw")
     return stream.where("id % 2 = 1").withColumn("tax", F.col("amount") * 2)
-
-dp.create_streaming_table("newest")
-dp.create_auto_cdc_flow(target="newest", source="raw_events", keys=["id"], sequence_by="at")
-
-@dp.temporary_view
-def raw_events():
-    return spark.readStream.option("skipChangeCommits", "true").table("raw")
-
+"""
+)
+RECENT = (
+    RAW
+    + """
 @dp.table
 def recent():
     return spark.readStream.option("startingVersion", "2").option("skipChangeCommits", "true").table("raw")
 """
+)
+NEWEST = (
+    RAW
+    + """
+dp.create_streaming_table("newest")
+dp.create_auto_cdc_flow(target="newest", source="raw", keys=["id"], sequence_by="at")
+"""
+)
 
 
 def orders(case: Any) -> list[tuple[Any, ...]]:
     return case.rows("orders", "id, tax", "1")  # type: ignore[no-any-return]
 
 
-def landed(pipeline: Any) -> Any:
-    """Three versions of `raw` with rows: 0 or 1, 2, 3."""
-    case = pipeline(SOURCE)
+def landed(pipeline: Any, source: str, *, versions: int) -> Any:
+    """Six orders, in one or three versions of `raw`; the last update is of all tables."""
+    case = pipeline(source)
     case.land([order(1, 1), order(2, 2, -5)])
-    assert case.update(tables=("raw",)).state == "COMPLETED"
+    if versions == 3:
+        assert case.update(tables=("raw",)).state == "COMPLETED"
     case.land([order(3, 2), order(4, 2)])
-    assert case.update(tables=("raw",)).state == "COMPLETED"
+    if versions == 3:
+        assert case.update(tables=("raw",)).state == "COMPLETED"
     case.land([order(5, 3), order(6, 2)])
     assert case.update().state == "COMPLETED"
     return case
 
 
 def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(pipeline, monkeypatch):
-    """Rows that the stream writes meanwhile stay, quarantined ones are judged anew, and what was unread comes once."""
-    case = landed(pipeline)
+    """Rows that the stream writes meanwhile stay, and quarantined ones are judged anew."""
+    case = landed(pipeline, SOURCE, versions=1)
     assert orders(case) == [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
     case.rewrite(SOURCE.replace("* 2", "* 3").replace("amount > 0", "amount > -9"))
     counted = table_backfill.slice_size
@@ -79,35 +107,70 @@ def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(pipel
     assert ran(case, "--tables", "orders", *DAY)[1]["flows"][0]["state"] == "DONE_BEFORE"
     assert case.version("orders") == version
     assert [status for (status,) in case.rows("orders_quarantine", "_status", "1")] == ["discarded"]
-    case.land([order(10, 2)])
-    assert case.update().state == "COMPLETED"
-    assert orders(case) == [*expected, (10, 30)]
 
 
-def test_versions_of_a_source_are_appended_or_merged(pipeline, spark):
-    """What came before the stream's beginning is added; what it has read is merged, or changes nothing by sequence."""
-    case = landed(pipeline)
-    part = ("--range", "version", "--from")
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("table", ["recent", "newest", *FILES])
+def test_a_range_of_the_source_is_added_or_merged(pipeline, spark, table: str):
+    """Versions, or files by their time, also through cloudFiles: once, and never what the stream has or will bring."""
+    if table == "recent":
+        check_versions(pipeline, spark)
+    elif table == "newest":
+        check_sequence(pipeline)
+    else:
+        check_files(pipeline, table)
+
+
+def check_versions(pipeline: Any, spark: Any) -> None:
+    """What came before the stream's beginning is added, what it has read is merged, also after a compaction."""
+    case = landed(pipeline, RECENT, versions=3)
+    part = ("--tables", "recent", "--range", "version", "--from", "0", "--to")
     spark.sql(f"OPTIMIZE delta.`{case.table('raw')}`")
     head = case.version("raw")
-    first = [id_ for (id_,) in case.rows("recent", "id", "1")]
-    assert refused(case, "--tables", "recent", *part, "0", "--to", "2") == "RANGE_ALREADY_WRITTEN"
-    assert refused(case, "--tables", "recent", *part, "0", "--to", str(head + 1)) == "INVALID_RANGE"
-    code, done = ran(case, "--tables", "recent", *part, "0", "--to", "1")
+    assert refused(case, *part, "2") == "RANGE_ALREADY_WRITTEN"
+    assert refused(case, *part, str(head + 1)) == "INVALID_RANGE"
+    code, done = ran(case, *part, "1")
     assert code == 0, done
-    assert [id_ for (id_,) in case.rows("recent", "id", "1")] == [1, 2, 3, 4, 5, 6], first
-    assert (
-        refused(case, "--tables", "recent", *part, "0", "--to", "1", "--mode", "merge", "--keys", "nope")
-        == "USAGE"
-    )
-    code, done = ran(case, "--tables", "recent", *part, "0", "--to", "2", "--mode", "merge", "--keys", "id")
+    assert [id_ for (id_,) in case.rows("recent", "id", "1")] == [1, 2, 3, 4, 5, 6]
+    code, done = ran(case, *part, "2", "--mode", "merge", "--keys", "id")
     assert (code, case.rows("recent", "id", "1")) == (0, [(1,), (2,), (3,), (4,), (5,), (6,)]), done
-    before = case.rows("newest", "id, amount", "1")
-    code, done = ran(case, "--tables", "newest", *DAY)
-    assert (code, done["flows"][0]["mode"], case.rows("newest", "id, amount", "1")) == (0, "merge", before)
     case.land([order(11, 2)])
     assert case.update(tables=("raw",)).state == "COMPLETED"
-    assert refused(case, "--tables", "recent", *part, "3", "--to", str(head + 1), "--mode", "merge", "--keys", "id") == "RANGE_NOT_READ_YET"  # fmt: skip
+    unread = (*part, str(head + 1), "--mode", "merge", "--keys", "id")
+    assert refused(case, *unread) == "RANGE_NOT_READ_YET"
+
+
+def check_sequence(pipeline: Any) -> None:
+    """A target of AUTO CDC merges by its own keys and sequence: what it is fed a second time changes nothing."""
+    case = landed(pipeline, NEWEST, versions=1)
+    before = case.rows("newest", "id, amount", "1")
+    assert refused(case, "--tables", "newest", *DAY, "--mode", "replace-where") == "BACKFILL_NOT_POSSIBLE"
+    code, done = ran(case, "--tables", "newest", *DAY)
+    assert (code, done["flows"][0]["mode"], case.rows("newest", "id, amount", "1")) == (0, "merge", before)
+
+
+def check_files(pipeline: Any, table: str) -> None:
+    """Merged by key where the stream has read them; unread ones are the stream's."""
+    case = pipeline(FILES[table])
+    for day in (1, 2, 3):
+        case.land([order(day, day)])
+        newest = max(case.landing.iterdir())
+        os.utime(newest, (day * ONE_DAY, day * ONE_DAY))
+    assert case.update().state == "COMPLETED"
+    part = ("--range", "file-time", "--from", "1970-01-03", "--to", "1970-01-04")
+    assert refused(case, "--tables", table, *part) == "RANGE_ALREADY_WRITTEN"
+    code, done = ran(case, "--tables", table, *part, "--mode", "merge", "--keys", "id")
+    assert (code, done["flows"][0]["input_rows"]) == (0, 1), done
+    assert case.rows(table, "id", "1") == [(1,), (2,), (3,)]
+    case.land([order(4, 4)])
+    everything = (*part[:-1], "2100-01-01", "--mode", "merge", "--keys", "id")
+    assert refused(case, "--tables", table, *everything) == "RANGE_NOT_READ_YET"
+    by_time = ("--tables", table, "--column", "at", "--from", "2026-01-01", "--to", "2026-02-01")
+    if table == "cloud":
+        assert refused(case, *by_time) == "RANGE_NOT_READ_YET"
+    else:
+        code, done = ran(case, *by_time)
+        assert (code, done["flows"][0]["output_rows"]) == (0, 3), done
 
 
 def test_history_is_loaded_as_a_batch_and_the_stream_begins_where_it_ended(pipeline, monkeypatch):
@@ -134,8 +197,6 @@ def test_history_is_loaded_as_a_batch_and_the_stream_begins_where_it_ended(pipel
     assert ran(case, "--tables", "orders", "--then-stream")[0] == 0
     assert orders(case) == [(1, 20), (3, 20), (4, 20)]
     assert refused(case, "--tables", "raw", "--then-stream") == "BACKFILL_NOT_POSSIBLE"
-    assert refused(case, "--tables", "recent", "--then-stream") == "RANGE_ALREADY_WRITTEN"
-    assert local_session() is not None
 
 
 def killed(*_: object) -> None:
