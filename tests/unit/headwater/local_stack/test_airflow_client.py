@@ -82,7 +82,7 @@ def test_runs_are_started_and_failed(airflow: FakeAirflow):
     connected.fail_run("orders", "mine")
     assert airflow.bodies == [
         {"is_paused": False},
-        {"dag_run_id": "mine", "logical_date": None},
+        {"dag_run_id": "mine", "logical_date": None, "conf": {}},
         {"state": "failed"},
     ]
 
