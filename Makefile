@@ -56,9 +56,9 @@ format: setup ## Format the code
 bench: setup ## Measure updates against the same queries written by hand
 	$(BIN)/pytest tests/benchmarks
 
-soak: setup ## Kill drivers SOAK_RUNS=40 times and compare every table; run every case of the integration tests
-	SOAK_RUNS=$(or $(SOAK_RUNS),40) $(BIN)/pytest -s tests/fault_injection
-	HEADWATER_WHOLE=1 $(BIN)/pytest tests/integration
+soak: setup ## Kill drivers at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex); every case of all tests
+	$(if $(SEED),HEADWATER_SEED=$(SEED)) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),40) $(BIN)/pytest -s tests/fault_injection
+	$(if $(SEED),HEADWATER_SEED=$(SEED)) HEADWATER_WHOLE=1 $(BIN)/pytest tests/integration
 
 compose-env: .env ## Make .env with fresh secrets for docker compose, unless it is there
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fault_injection.stops import Stop
 from tests.pipeline_case import PipelineCase
 
 import headwater
@@ -28,14 +29,24 @@ class Driver:
     process: subprocess.Popen[bytes]
     output: Path
     log: Path
+    stopped: Path
 
     @classmethod
-    def start(cls, case: PipelineCase) -> Driver:
-        """Start an update."""
-        output, log = case.root / "driver.out", case.root / "driver.log"
-        command = [sys.executable, "-m", "headwater", "run", str(case.folder), "--json"]
+    def start(
+        cls, case: PipelineCase, *arguments: str, stop: Stop | None = None, name: str = "driver"
+    ) -> Driver:
+        """Start an update, which stands still at ``stop``; drivers side by side need names."""
+        output, log, stopped = (case.root / f"{name}.{kind}" for kind in ("out", "log", "stopped"))
+        stopped.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "headwater", "run", str(case.folder), "--json", *arguments]
         command += [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
         environment = {**os.environ, "PYTHONPATH": str(Path(headwater.__file__).resolve().parents[1])}
+        if stop is not None:
+            command += stop.arguments
+            environment |= {
+                "HEADWATER_STOP_AT": f"{stop.moment} {stop.pattern}",
+                "HEADWATER_STOPPED": str(stopped),
+            }
         with output.open("wb") as out, log.open("wb") as err:
             process = subprocess.Popen(
                 command,
@@ -45,7 +56,7 @@ class Driver:
                 env=environment,
                 start_new_session=True,
             )
-        return cls(process, output, log)
+        return cls(process, output, log, stopped)
 
     def wait_for(self, met: Callable[[], bool], meanwhile: Callable[[], None]) -> bool:
         """Whether a moment came before the driver ended by itself; ``meanwhile`` is called all the time."""
@@ -55,6 +66,16 @@ class Driver:
             meanwhile()
             time.sleep(_POLL_SECONDS)
         return False
+
+    def waits_for(self, file: Path) -> None:
+        """Return when it has that file open; it must not end before."""
+        folder = Path(f"/proc/{self.process.pid}/fd")
+        while self.process.poll() is None:
+            with suppress(OSError):
+                if any(entry.resolve() == file.resolve() for entry in folder.iterdir()):
+                    return
+            time.sleep(_POLL_SECONDS)
+        raise AssertionError(self.told())
 
     def kill(self, *, alone: bool) -> None:
         """End it with SIGKILL: its whole group, or the Python process ``alone`` (the JVM has to notice)."""

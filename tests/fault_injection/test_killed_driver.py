@@ -2,230 +2,167 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import time
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.fault_injection.crash_points import POINTS, STREAMS, any_time
+from tests.fault_injection.crash_matrix import BESIDE_OTHERS, matrix
+from tests.fault_injection.crash_points import POINTS, any_time
 from tests.fault_injection.driver import Driver
+from tests.fault_injection.killed_pipeline import (
+    SETTINGS,
+    SOURCE,
+    Feed,
+    Outbox,
+    check_at_any_moment,
+    check_endings,
+    check_messages,
+    check_records,
+    check_tables,
+)
+from tests.fault_injection.stops import Stop, stopping_settings
 from tests.pipeline_case import PipelineCase
 
-from headwater.checkpoints.offsets import last_committed_batch
-from headwater.testing.auto_cdc import expected_scd1, expected_scd2
+from headwater.local_stack.kafka_broker import KafkaBroker
 
-SOURCE = """
-@dp.table(comment="rows as they come")
-@dp.expect("even", "id % 2 = 0")
-@dp.expect_or_drop("positive", "points > 0")
-def bronze():
-    rows = spark.readStream.schema("id INT, team STRING, points INT")
-    return rows.option("maxFilesPerTrigger", 1).json(LANDING)
-
-@dp.table
-def doubled():
-    twice = F.explode(F.array(F.col("points"), F.col("points") * 2)).alias("points")
-    return spark.readStream.option("maxFilesPerTrigger", 3).table("bronze").select("id", "team", twice)
-
-@dp.table
-def running():
-    return dp.read_stream("bronze").groupBy("team").count()
-
-@dp.table
-@dp.expect_or_drop("small", "points < 9")
-@dp.expect_or_quarantine("positive", "points > 0")
-def checked():
-    rows = spark.readStream.schema("id INT, team STRING, points INT")
-    return rows.option("maxFilesPerTrigger", 1).json(LANDING)
-
-@dp.materialized_view
-def standings():
-    return dp.read("doubled").groupBy("team").agg(F.count("*").alias("n"), F.sum("points").alias("points"))
-
-@dp.temporary_view
-def points_changes():
-    return dp.read_stream("doubled").select(
-        (F.col("id") % 17).alias("key"), "points", F.expr("id * 7919 % 1009 * 100 + points").alias("at"),
-        F.when(F.col("points") % 5 == 0, "D").otherwise("U").alias("op"))
-
-CHANGES = dict(source="points_changes", keys=["key"], sequence_by="at", apply_as_deletes="op = 'D'", except_column_list=["op", "at"])
-dp.create_streaming_table("latest")
-dp.create_auto_cdc_flow(target="latest", **CHANGES)
-dp.create_streaming_table("history")
-dp.create_auto_cdc_flow(target="history", stored_as_scd_type=2, **CHANGES)
-dp.create_streaming_table("followed")
-dp.create_auto_cdc_from_snapshot_flow(target="followed", source="standings", keys=["team"], stored_as_scd_type=2)
-"""
-SPEC = "spark: {spark.master: 'local[2]', spark.sql.shuffle.partitions: '2'}\n"
-KILLS = int(os.environ.get("SOAK_RUNS", "4"))
+# The soak: every cell of the matrix, and then so many kills at random.
+SOAK = "SOAK_RUNS" in os.environ
+RANDOM_KILLS = int(os.environ.get("SOAK_RUNS", "1"))
+SAMPLED_CELLS = 1
+# A regular expression for the cells to run (their names are printed): to run one again.
+CELLS = os.environ.get("HEADWATER_CELLS")
+# The sample is the same each time: what the soak found must not stop a change that has nothing to do with it.
+SEED = int(os.environ.get("HEADWATER_SEED") or (random.SystemRandom().randrange(10**6) if SOAK else 21))
 
 
-class Feed:
-    """Lands small files and remembers what was in them."""
+class Trial:
+    """A pipeline, the files that land for it, and the drivers that were started."""
 
-    def __init__(self, case: PipelineCase, chance: random.Random) -> None:
-        self._case, self._chance = case, chance
-        self._next = 0.0
-        self.rows: list[tuple[int, str, int]] = []
+    def __init__(self, case: PipelineCase, chance: random.Random, outbox: Outbox | None) -> None:
+        self.case, self.chance, self.outbox = case, chance, outbox
+        self.feed = Feed(case, chance)
+        self.drivers: list[Driver] = []
 
-    def land(self, files: int) -> None:
-        """Land some files now."""
-        for _ in range(files):
-            first = len(self.rows)
-            self.rows += [
-                (first + n, self._chance.choice("abc"), self._chance.randint(-2, 9))
-                for n in range(self._chance.randint(1, 6))
-            ]
-            self._case.land(
-                [{"id": i, "team": team, "points": points} for i, team, points in self.rows[first:]]
-            )
+    def start(self, *arguments: str, stop: Stop | None = None, name: str = "driver") -> Driver:
+        """Start a driver."""
+        self.drivers.append(Driver.start(self.case, *arguments, stop=stop, name=name))
+        return self.drivers[-1]
 
-    def now_and_then(self) -> None:
-        """Land a file about every eight seconds."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + 8
-            self.land(1)
+    def completes(self, driver: Driver) -> None:
+        """Wait for its end, which is a good one."""
+        code, answer = driver.answer()
+        assert (code, answer.get("state")) == (0, "COMPLETED"), driver.told()
 
-    @property
-    def kept(self) -> list[tuple[int, str, int]]:
-        """What the rules let through."""
-        return [row for row in self.rows if row[2] > 0]
+    def kill_in(self, cell: Stop) -> bool:
+        """Kill a driver in a cell of the matrix; False where it ended well without coming there."""
+        self.feed.land(2)
+        driver = self.start(stop=cell)
+        if not driver.wait_for(driver.stopped.exists, self.feed.now_and_then):
+            self.completes(driver)
+            print(f"  {cell} was not reached")
+            return False
+        cell.meanwhile(self.case)
+        driver.kill(alone=cell.alone)
+        if cell.alone:
+            assert driver.all_ended(30), "a JVM outlived its driver"
+        cell.afterwards(self.case)
+        check_at_any_moment(self.case, self.feed)
+        return True
+
+    def kill_at_random(self) -> None:
+        """Kill a driver at a moment that is seen from outside."""
+        point = self.chance.choice(POINTS)
+        for tried in (point, any_time, any_time, any_time):
+            self.feed.land(self.chance.randint(1, 3))
+            alone, moment = self.chance.random() < 0.3, tried(self.case, self.chance)
+            driver = self.start()
+            if driver.wait_for(moment, self.feed.now_and_then):
+                driver.kill(alone=alone)
+                print(f"  {tried.__name__}, {alone=}")
+                check_at_any_moment(self.case, self.feed)
+                return
+            self.completes(driver)
+        raise AssertionError("every driver ended before its moment came")
+
+    def end(self) -> None:
+        """Two drivers beside one that stands in the middle of a batch, and comparison of everything.
+
+        Who comes by hand is refused and told of the holder. Airflow's next try waits, and goes on when the zombie is dead.
+        """
+        self.feed.land(2)
+        zombie = self.start(stop=BESIDE_OTHERS)
+        assert zombie.wait_for(zombie.stopped.exists, self.feed.now_and_then), zombie.told()
+        by_hand = self.start(name="by_hand")
+        code, answer = by_hand.answer()
+        assert (code, answer["error"]["condition"]) == (3, "UPDATE_IN_PROGRESS"), by_hand.told()
+        assert f'"process": {zombie.process.pid}' in answer["error"]["message"]
+        retry = self.start("--request-id=of-airflow", "--attempt=2", "--max-attempts=3", name="retry")
+        retry.waits_for(self.case.project().state_folder / "update.lease")
+        zombie.kill(alone=False)
+        self.completes(retry)
+        assert all(driver.all_ended(20) for driver in self.drivers), "a JVM outlived its driver"
+        check_tables(self.case, self.feed)
+        for flow in ("bronze", "doubled", "running", "judged", "latest", "history"):
+            check_records(self.case, flow)
+        check_endings(self.case)
+        if self.outbox is not None:
+            check_messages(self.outbox, self.feed)
 
 
-@pytest.mark.timeout(200 + 60 * KILLS)
-def test_killed_again_and_again(tmp_path: Path):
-    """Killed at seeded moments while files keep coming, then left alone: no row is missing or doubled, and the event
-    log has one record of each batch.
+def chosen_cells(chance: random.Random, *, kafka: bool) -> list[Stop]:
+    """All cells in the soak, those that were asked for, or a sample."""
+    cells = matrix(kafka=kafka)
+    if CELLS:
+        return [cell for cell in cells if re.search(CELLS, str(cell))]
+    if SOAK:
+        return chance.sample(cells, len(cells))
+    # A checkpoint of a log is due every tenth commit here.
+    return chance.sample([cell for cell in cells if cell.point != 10], SAMPLED_CELLS)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Iterator[Trial]:
+    """The pipeline; in the soak it sends to a broker, too."""
+    again = (
+        f"make soak SEED={SEED} RUNS={RANDOM_KILLS}" if SOAK else f"HEADWATER_SEED={SEED} make test-faults"
+    )
+    print(f"\nthe same choices again: {again}")
+    chance = random.Random(SEED)
+    settings = SETTINGS | stopping_settings(tmp_path / "classes")
+    with KafkaBroker(tmp_path / "kafka") if SOAK or CELLS else nullcontext() as broker:
+        source, outbox = SOURCE, None
+        if broker is not None:
+            broker.create_topic("outbox")
+            outbox = Outbox(broker)
+            # So that a checkpoint of each log is due in each update.
+            source = SOURCE.replace('"10"', '"1"') + outbox.source()
+        case = PipelineCase(tmp_path, source, spec=f"spark: {json.dumps(settings)}\n")
+        trial = Trial(case, chance, outbox)
+        try:
+            yield trial
+        finally:
+            for driver in trial.drivers:
+                driver.kill_group()
+
+
+@pytest.mark.timeout(300 + 60 * (RANDOM_KILLS + (120 if SOAK or CELLS else SAMPLED_CELLS)))
+def test_killed_at_each_point(trial: Trial):
+    """Killed at points of the matrix and at random while files keep coming, then left alone: no row is missing or doubled,
+    and the event log has one record of each batch. Of several drivers at once one runs.
     """
-    seed = int(os.environ.get("HEADWATER_SEED", random.SystemRandom().randrange(10**6)))
-    print(f"HEADWATER_SEED={seed}")
-    chance = random.Random(seed)
-    case = PipelineCase(tmp_path, SOURCE, spec=SPEC)
-    feed = Feed(case, chance)
-    drivers: list[Driver] = []
-    try:
-        killed = _kill_again_and_again(case, chance, feed, drivers)
-        assert killed == KILLS
-        _run_to_the_end(case, drivers)
-        assert all(driver.all_ended(20) for driver in drivers), "a JVM outlived its driver"
-    finally:
-        for driver in drivers:
-            driver.kill_group()
-    _check_tables(case, feed)
-    for flow in (*STREAMS, "latest", "history"):
-        _check_records(case, flow)
-    _check_endings(case)
-
-
-def _kill_again_and_again(
-    case: PipelineCase, chance: random.Random, feed: Feed, drivers: list[Driver]
-) -> int:
-    killed, missed = 0, 0
-    points = chance.sample(POINTS, len(POINTS))
-    while killed < KILLS and missed < 3 + KILLS // 4:
-        point = points[killed] if killed < len(points) else chance.choice(POINTS)
-        point = any_time if missed and not killed else point
-        alone = chance.random() < 0.3
-        feed.land(chance.randint(1, 3))
+    cells = chosen_cells(trial.chance, kafka=trial.outbox is not None)
+    for number, cell in enumerate(cells, start=1):
         started = time.monotonic()
-        moment = point(case, chance)
-        drivers.append(Driver.start(case))
-        if drivers[-1].wait_for(moment, feed.now_and_then):
-            drivers[-1].kill(alone=alone)
-            killed += 1
-        else:
-            missed += 1
-            code, answer = drivers[-1].answer()
-            assert (code, answer["state"]) == (0, "COMPLETED"), drivers[-1].told()
-        print(f"{point.__name__}, {alone=}, after {time.monotonic() - started:.1f} s, {killed=}, {missed=}")
-        _check_nothing_doubled(case, feed)
-    return killed
-
-
-def _run_to_the_end(case: PipelineCase, drivers: list[Driver]) -> None:
-    drivers.append(Driver.start(case))
-    code, answer = drivers[-1].answer()
-    assert (code, answer["state"]) == (0, "COMPLETED"), drivers[-1].told()
-
-
-def _check_nothing_doubled(case: PipelineCase, feed: Feed) -> None:
-    """At any moment the table holds a part of the rows, each as often as it came."""
-    if (case.table("bronze") / "_delta_log").is_dir():
-        assert not Counter(case.rows("bronze")) - Counter(feed.kept)
-
-
-def _check_tables(case: PipelineCase, feed: Feed) -> None:
-    doubled = [(i, team, points * k) for i, team, points in feed.kept for k in (1, 2)]
-    assert Counter(case.rows("bronze")) == Counter(feed.kept)
-    assert Counter(case.rows("doubled")) == Counter(doubled)
-    assert dict(case.rows("running")) == Counter(team for _, team, _ in feed.kept)
-    assert Counter(case.rows("checked")) == Counter(row for row in feed.kept if row[2] < 9)
-    kept_out = Counter(row for row in feed.rows if row[2] <= 0)
-    if kept_out:
-        assert Counter(case.rows("checked_quarantine", "id, team, points")) == kept_out
-    teams = sorted({team for _, team, _ in doubled})
-    expected = [(team, *_totals(doubled, team)) for team in teams]
-    assert case.rows("standings") == expected
-    _check_changes(case, doubled)
-    open_rows = [row for row in case.rows("followed") if row[-1] is None]
-    assert [row[:3] for row in sorted(open_rows)] == expected
-
-
-def _check_changes(case: PipelineCase, doubled: list[tuple[int, str, int]]) -> None:
-    """What was merged from the changes is what the oracle makes of all of them."""
-    events = [
-        {
-            "key": i % 17,
-            "points": points,
-            "at": i * 7919 % 1009 * 100 + points,
-            "op": "U" if points % 5 else "D",
-        }
-        for i, _, points in doubled
-    ]
-    options: dict[str, Any] = {
-        "keys": ["key"], "sequence_by": "at", "apply_as_deletes": lambda row: row["op"] == "D",
-        "except_column_list": ("op", "at"),
-    }  # fmt: skip
-    latest = [tuple(row.values()) for row in expected_scd1(events, **options)]
-    assert case.rows("latest", order="key") == latest
-    history = [tuple(row.values()) for row in expected_scd2(events, **options)]
-    assert case.rows("history", order='key, "__START_AT"') == history
-
-
-def _totals(rows: list[tuple[int, str, int]], team: str) -> tuple[int, int]:
-    points = [row[2] for row in rows if row[1] == team]
-    return len(points), sum(points)
-
-
-def _check_endings(case: PipelineCase) -> None:
-    """Every update that got as far as to plan its flows has one end, and so has each of its flows."""
-    endings: Counter[tuple[str, str | None]] = Counter()
-    begun: set[tuple[str, str | None]] = set()
-    for record in case.events(event_type=("flow_progress", "update_progress")):
-        key = (record["origin"]["update_id"], record["origin"]["flow_name"])
-        state = (
-            record["details"].get("flow_progress", {}).get("status")
-            or record["details"]["update_progress"]["state"]
-        )
-        begun.add(key)
-        endings[key] += state in ("COMPLETED", "FAILED", "SKIPPED", "STOPPED", "CANCELED")
-    assert begun
-    assert {key: count for key, count in endings.items() if count != 1} == {}
-
-
-def _check_records(case: PipelineCase, flow: str) -> None:
-    """One record for each batch of the checkpoint, and together they tell of every row that was appended."""
-    records = [r for r in case.events(flow=flow, level="METRICS") if r["origin"]["batch_id"] is not None]
-    last = last_committed_batch(case.checkpoint(flow).epoch_folder(0))
-    assert last is not None
-    assert sorted(record["origin"]["batch_id"] for record in records) == list(range(last + 1))
-    if flow in ("bronze", "doubled"):  # in the others a batch writes rows anew
-        metrics: list[dict[str, Any]] = [r["details"]["flow_progress"]["metrics"] for r in records]
-        assert sum(m["num_output_rows"] for m in metrics) == len(case.rows(flow))
-    if flow == "checked":  # of a batch that a killed driver left, the table's commit has the counts
-        quality = [r["details"]["flow_progress"]["data_quality"] for r in records]
-        kept_out = case.rows("checked_quarantine", "id") if case.table("checked_quarantine").exists() else []
-        assert sum(q["quarantined_records"] for q in quality) == len(kept_out)
+        # Which batch closes a checkpoint, or has anything to quarantine, is not the same in each update.
+        reached = any(trial.kill_in(cell) for _ in range(3))
+        print(f"{number}/{len(cells)} {cell}: {time.monotonic() - started:.1f} s", flush=True)
+        assert reached, f"no driver came to {cell}"
+    for _ in range(0 if CELLS else RANDOM_KILLS):
+        trial.kill_at_random()
+    trial.end()

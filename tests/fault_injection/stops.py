@@ -1,0 +1,69 @@
+"""Points at which a driver of a test stands still until it is killed: seen by the files that Spark and Delta write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+from tests.pipeline_case import PipelineCase
+
+from headwater.runtime.jars import ensure_jars
+from headwater.runtime.java import java_environment
+
+_SOURCE = Path(__file__).with_name("Stops.java")
+
+
+def nothing(_case: PipelineCase) -> None:
+    """What most stops do."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One cell of the matrix.
+
+    ``point``: its number in the list of crash points; ``kind``: the kind of flow. The driver stands still when a file
+    whose path matches ``pattern`` is about to get its name (``writing``), has it (``written``), or has it and half of its
+    bytes (``torn``). ``arguments`` go to ``headwater run``. ``alone``: only the Python process is killed. ``meanwhile``
+    is done while the driver stands, ``afterwards`` when it has been killed.
+    """
+
+    point: int
+    kind: str
+    moment: str
+    pattern: str
+    arguments: tuple[str, ...] = ()
+    alone: bool = False
+    meanwhile: Callable[[PipelineCase], None] = field(default=nothing, compare=False)
+    afterwards: Callable[[PipelineCase], None] = field(default=nothing, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.point}/{self.kind}/{self.moment}{'/alone' if self.alone else ''}{'/reset' if self.arguments else ''}"
+
+
+def stopping_settings(folder: Path) -> dict[str, str]:
+    """The settings of Spark with which drivers look for stops; compiles what they need into ``folder``."""
+    jars = [str(jar) for jar in ensure_jars("spark")]
+    spark = sorted(str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    # Spark brings a compiler along; a runtime without one is enough.
+    compiler = [jar for jar in spark if Path(jar).name.startswith(("janino-", "commons-compiler-"))]
+    environment = {**os.environ, **java_environment()}
+    command = [
+        str(Path(environment["JAVA_HOME"]) / "bin" / "java"),
+        "-cp",
+        os.pathsep.join(compiler),
+        "org.codehaus.commons.compiler.samples.CompilerDemo",
+        *("-d", str(folder)),
+        *("-classpath", os.pathsep.join([*spark, *jars])),
+        str(_SOURCE),
+    ]
+    folder.mkdir(parents=True)
+    subprocess.run(command, env=environment, check=True)
+    return {
+        "spark.driver.extraClassPath": os.pathsep.join([str(folder), *jars]),
+        "spark.sql.streaming.checkpointFileManagerClass": "faults.Stops$Checkpoints",
+        "spark.delta.logStore.file.impl": "faults.Stops$Log",
+    }
