@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,20 @@ from tests.pipeline_case import SPARK, PipelineCase
 from headwater_spark.session import start_session
 from headwater_spark.testing.local_session import forget_tables
 
-# Hundreds of updates run in one JVM here: it has time to compile well, and must not spend it on collecting garbage.
-ROOMY = {
-    "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m",
-    "spark.sql.ui.retainedExecutions": "50",
-    # A fifth of the time of a small update goes into compiling queries that see ten rows. Drivers of the tests of DAGs and
-    # of kills run with an update's own settings.
-    "spark.sql.codegen.wholeStage": "false",
-}
+
+@pytest.fixture(scope="session")
+def spark_settings() -> Mapping[str, str]:
+    """The settings of the process's session; a folder of tests may have others."""
+    return SPARK
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(spark_settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """The process's session; ended with it, so that no JVM is left behind."""
     # A data source in Python sees the environment in which the JVM was started: keys for the emulator of Kinesis.
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "test")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "test")
-    session = start_session("tests", {**SPARK, **ROOMY})
+    session = start_session("tests", spark_settings)
     yield session
     session.stop()
 

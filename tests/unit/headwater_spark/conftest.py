@@ -1,3 +1,3 @@
-from tests.spark_fixtures import pipeline, spark
+from tests.spark_fixtures import pipeline, spark, spark_settings
 
-__all__ = ["pipeline", "spark"]
+__all__ = ["pipeline", "spark", "spark_settings"]
