@@ -2,8 +2,7 @@
 
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
-│   ├── JavaNotFound, JarChecksumMismatch, JarsUnavailable, PortTaken, PipelineNotFound, ManifestNotFound
-│   └── UnknownQuarantinedRow
+│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
@@ -15,22 +14,23 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── DatasetReadAtImport
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
-│   ├── UpdateInProgress, LeaseLost, ResetNotAllowed, ChangeFeedBroken, ChangeFlowChanged, SourcePositionLost
+│   ├── UpdateInProgress, LeaseLost, ResetNotAllowed, ChangeFeedBroken, SourcePositionLost
 │   ├── CheckpointMismatch           position and table do not belong together (any more)
 │   ├── CheckpointUnreadable         a file of a checkpoint is missing or damaged
 │   └── SourceMismatch               a source is not what the checkpoint has read so far
-│                                    (each kind of damage below these: headwater.checkpoints.conditions)
 └── UpdateFailed          (exit 1)   an update ran and did not end well
     ├── FlowFailed                   terminal: a retry gives the same
     │   ├── ExpectationViolated
-    │   ├── SourceSchemaChanged, SourceNotFound, SourceAccessDenied
-    │   └── NullSequence, NullKey, DuplicateKey, SnapshotOutOfOrder
+    │   └── SourceSchemaChanged, SourceNotFound, SourceAccessDenied
     ├── RowsNotConserved             rows of a batch are not accounted for
     ├── FlowInterrupted              transient: a retry may help
     ├── LeaseUnreachable             transient: the store of the lease could not be asked
     ├── MaintenanceFailed            steps of maintenance failed, the others were done
     ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
+
+Below these, what belongs to one subject is declared beside it: ``headwater.checkpoints.conditions`` (each kind of damage),
+``headwater.definitions.change_conditions`` (AUTO CDC), ``headwater.backfills.conditions``, ``headwater.runtime.conditions``.
 """
 
 from __future__ import annotations
@@ -85,30 +85,6 @@ class UsageError(HeadwaterError):
 
     condition = "USAGE"
     exit_code = 2
-
-
-class JavaNotFound(UsageError):
-    """Neither a system Java of the needed version nor the one from PyPI was found."""
-
-    condition = "NO_JAVA"
-
-
-class JarChecksumMismatch(UsageError):
-    """A fetched jar is not the one that was pinned."""
-
-    condition = "JAR_CHECKSUM_MISMATCH"
-
-
-class JarsUnavailable(UsageError):
-    """The pinned jars could not be fetched."""
-
-    condition = "JARS_UNAVAILABLE"
-
-
-class PortTaken(UsageError):
-    """A server was told to use a port that something else listens on."""
-
-    condition = "PORT_TAKEN"
 
 
 class PipelineNotFound(UsageError):
@@ -256,12 +232,6 @@ class SchemaNotInferred(InvalidPipeline):
     condition = "SCHEMA_NOT_INFERRED"
 
 
-class InvalidChangeFlow(InvalidPipeline):
-    """What AUTO CDC is asked for does not fit together, or does not fit the source's columns."""
-
-    condition = "INVALID_CHANGE_FLOW"
-
-
 class RefusedForSafety(HeadwaterError):
     """Going on could lose or double data; nothing was changed."""
 
@@ -299,12 +269,6 @@ class SourceMismatch(RefusedForSafety):
     """A source is not what the checkpoint has read so far, or no longer has what it has not read yet."""
 
     condition = "SOURCE_MISMATCH"
-
-
-class ChangeFlowChanged(RefusedForSafety):
-    """Keys, sequence or tracked columns of an AUTO CDC target are not those that its rows were made with."""
-
-    condition = "CHANGE_FLOW_CHANGED"
 
 
 class ChangeFeedBroken(RefusedForSafety):
@@ -372,30 +336,6 @@ class SchemaChanged(UpdateFailed):
 
     condition = "SCHEMA_CHANGED"
     transient = True
-
-
-class NullSequence(FlowFailed):
-    """A change event has no sequence, so it can't be ordered; nothing of its batch was written."""
-
-    condition = "NULL_SEQUENCE"
-
-
-class NullKey(FlowFailed):
-    """A change event has no key, so it is about no row; nothing of its batch was written."""
-
-    condition = "NULL_KEY"
-
-
-class DuplicateKey(FlowFailed):
-    """A snapshot has a key more than once; nothing of it was written."""
-
-    condition = "DUPLICATE_KEY"
-
-
-class SnapshotOutOfOrder(FlowFailed):
-    """A snapshot's version is not above the one that was applied last; nothing of it was written."""
-
-    condition = "SNAPSHOT_OUT_OF_ORDER"
 
 
 class RowsNotConserved(UpdateFailed):

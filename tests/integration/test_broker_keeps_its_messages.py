@@ -8,8 +8,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headwater.errors import PortTaken
 from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater.runtime.conditions import PortTaken
 from headwater.runtime.java import java_home
 
 MESSAGES = 500

@@ -16,7 +16,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 
-from headwater.errors import ChangeFlowChanged, FlowFailed
+from headwater.definitions.change_conditions import ChangeFlowChanged
+from headwater.errors import FlowFailed
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater import errors
+from headwater.definitions.change_conditions import InvalidChangeFlow, NullKey, NullSequence
 
 EVENTS = [
     (124, "Raul", "Oaxaca", "INSERT", 1), (123, "Isabel", "Monterrey", "INSERT", 1),
@@ -81,9 +81,9 @@ def test_events_that_say_nothing(pipeline):
     case.update()
     landed(case, [EVENTS[2], (None, "Nobody", None, "INSERT", 3)])
     report = case.update()
-    assert isinstance(report.error, errors.NullKey)
+    assert isinstance(report.error, NullKey)
     landed(case, [(127, "Ann", "Leon", "INSERT", None)])
-    assert isinstance(case.update().error, errors.NullSequence | errors.NullKey)
+    assert isinstance(case.update().error, NullSequence | NullKey)
     assert [row[0] for row in case.rows("latest", order="userId")] == [123, 124]
 
 
@@ -106,7 +106,7 @@ def test_arguments_that_do_not_fit(pipeline, options: str, what: str):
     case = pipeline(
         f'{source}\ndp.create_streaming_table("t")\ndp.apply_changes(target="t", source="users", {options})\n'
     )
-    with pytest.raises(errors.InvalidChangeFlow, match=what) as caught:
+    with pytest.raises(InvalidChangeFlow, match=what) as caught:
         case.update()
     assert caught.value.where == case.line_of("dp.apply_changes")
     assert case.nothing_written()

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from headwater import errors
 from headwater.checkpoints.snapshot_versions import SnapshotVersions
+from headwater.definitions.change_conditions import DuplicateKey, NullKey, SnapshotOutOfOrder
+from headwater.errors import InvalidPipeline
 from headwater.testing.auto_cdc import expected_from_snapshots
 from headwater_spark.execution import snapshot_flow
 
@@ -171,15 +172,15 @@ def test_what_can_not_be_a_snapshot(pipeline):
     case.update()
     case.land([{"id": 1, "name": "b"}, {"id": 2, "name": "b"}, {"id": 2, "name": "c"}])
     error = case.update().error
-    assert isinstance(error, errors.DuplicateKey)
+    assert isinstance(error, DuplicateKey)
     assert "id = 2" in error.what
     case.land([])
     (case.landing / "00002.json").write_text('{"id": null, "name": "b"}\n')
-    assert isinstance(case.update().error, errors.NullKey)
+    assert isinstance(case.update().error, NullKey)
     assert case.rows("latest", select="id, name") == [(1, "a")]
     (case.landing / "00002.json").write_text('{"id": 4, "name": "b"}\n')
     error = case.update().error
-    assert isinstance(error, errors.SnapshotOutOfOrder)
+    assert isinstance(error, SnapshotOutOfOrder)
     assert "6 after 7" in error.what
     assert case.rows("latest", select="id, name") == [(4, "b")]
     told = [
@@ -212,7 +213,7 @@ dp.apply_changes_from_snapshot(target="t", snapshot_and_version=(spark.sql("QUER
     case.rewrite(given("select 1 id, 'a' name", 5))
     assert "'age'" in str(case.update().error)
     case.rewrite(given("select 1 id, 'a' name, 3 age", 2))
-    assert isinstance(case.update().error, errors.SnapshotOutOfOrder)
+    assert isinstance(case.update().error, SnapshotOutOfOrder)
 
 
 VIEWS = """
@@ -253,7 +254,7 @@ def test_arguments_that_do_not_fit(pipeline, flow: str, condition: str, what: st
         else 'dp.create_streaming_table("t")'
     )
     case = pipeline(f"{VIEWS}\n{target}\n{flow}\n")
-    with pytest.raises(errors.InvalidPipeline) as caught:
+    with pytest.raises(InvalidPipeline) as caught:
         case.update()
     assert caught.value.condition == condition
     assert re.search(what, f"{caught.value.what} {caught.value.remedy}")

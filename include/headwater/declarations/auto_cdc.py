@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headwater.declarations.arguments import refuse
+from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.source_location import SourceLocation, caller_location
-from headwater.errors import InvalidChangeFlow
 from headwater.graph.registry import Registry, active_registry
 
 

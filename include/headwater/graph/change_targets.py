@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow, FlowKind
-from headwater.errors import InvalidChangeFlow, InvalidExpectation
+from headwater.errors import InvalidExpectation
 
 
 def check_only_changes(flow: Flow, flows: list[Flow]) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from headwater.errors import JarsUnavailable, UsageError
+from headwater.errors import UsageError
+from headwater.runtime.conditions import JarsUnavailable
 from headwater.runtime.java import java_environment
 from headwater.runtime.trust_store import trust_options
 

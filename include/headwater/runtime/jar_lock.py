@@ -7,7 +7,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headwater.errors import JarChecksumMismatch, UsageError
+from headwater.errors import UsageError
+from headwater.runtime.conditions import JarChecksumMismatch
 
 LOCK_FILE = Path(__file__).with_name("jars.lock.json")
 

@@ -15,8 +15,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwater.errors import JavaNotFound
 from headwater.runtime.cache import cache_root
+from headwater.runtime.conditions import JavaNotFound
 
 MINIMUM_VERSION = 17
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from headwater.errors import PortTaken
+from headwater.runtime.conditions import PortTaken
 
 LOOPBACK = "127.0.0.1"
 

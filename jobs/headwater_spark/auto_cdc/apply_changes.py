@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from headwater.checkpoints.layout import write_atomically
-from headwater.errors import ChangeFlowChanged, FlowFailed
+from headwater.definitions.change_conditions import ChangeFlowChanged
+from headwater.errors import FlowFailed
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType, StructField, StructType, VariantType
 
+from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
-from headwater.errors import InvalidChangeFlow
 from headwater_spark.loader.source_errors import describe
 from headwater_spark.schemas import stored_schema
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType, StructType
 
-from headwater.errors import NullKey, NullSequence
+from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns, orderable
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal

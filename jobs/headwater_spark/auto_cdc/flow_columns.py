@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.errors import InvalidChangeFlow
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
 from headwater_spark.auto_cdc.snapshot_calls import first_snapshot
 

@@ -14,7 +14,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headwater.errors import DuplicateKey, FlowFailed, NullKey
+from headwater.definitions.change_conditions import DuplicateKey, NullKey
+from headwater.errors import FlowFailed
 from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW, comparable, flat
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts

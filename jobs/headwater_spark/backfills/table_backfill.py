@@ -19,7 +19,7 @@ from headwater.backfills.backfill_range import BackfillMode
 from headwater.backfills.conditions import FewerRows, RangeAlreadyWritten
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.backfill_report import TableBackfill
-from headwater.errors import DuplicateKey
+from headwater.definitions.change_conditions import DuplicateKey
 from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
 from headwater_spark.backfills.late_rows import KNOWN, put_back_late_rows

@@ -129,7 +129,7 @@ def test_no_job_and_no_pipeline(pipeline, tmp_path, monkeypatch, capsys):
 
 def test_no_java(pipeline, became, monkeypatch, capsys):
     """Without a Java the run is refused as wrong use, before anything is written."""
-    from headwater.errors import JavaNotFound
+    from headwater.runtime.conditions import JavaNotFound
 
     def none():
         raise JavaNotFound("no Java 17 or newer was found")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.errors import PortTaken, UsageError
+from headwater.errors import UsageError
 from headwater.local_stack.stack import local_stack
+from headwater.runtime.conditions import PortTaken
 
 
 def test_one_demo_at_a_time(tmp_path: Path):

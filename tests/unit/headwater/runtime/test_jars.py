@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.errors import JarChecksumMismatch, JarsUnavailable, UsageError
+from headwater.errors import UsageError
 from headwater.runtime import jars as subject
+from headwater.runtime.conditions import JarChecksumMismatch, JarsUnavailable
 from headwater.runtime.ivy import Coordinate, retrieve
 from headwater.runtime.jar_lock import PinnedJar, pin, pinned_jars, sha256, verify
 from headwater.runtime.jars import GROUPS, ensure_jars

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.errors import JavaNotFound
+from headwater.runtime.conditions import JavaNotFound
 from headwater.runtime.java import java_environment, java_home
 
 

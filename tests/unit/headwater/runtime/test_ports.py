@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from headwater.errors import PortTaken
+from headwater.runtime.conditions import PortTaken
 from headwater.runtime.ports import free_port, is_free, require_free
 
 
