@@ -59,8 +59,14 @@ def pytest_report_header() -> str:
     )
 
 
+def _left_out_of(found: list[pytest.Item], count: int, name: str) -> set[str]:
+    """All but ``count`` of these, chosen by the seed."""
+    kept = random.Random(f"{SAMPLE_SEED} {name}").sample(found, min(count, len(found)))
+    return {item.nodeid for item in found} - {item.nodeid for item in kept}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test marked ``matrix(n)`` keep n cases, others from run to run; ``make soak`` runs all."""
+    """Keep n cases of a test marked ``matrix(n)``, and one in three that are marked ``rotates``; ``make soak`` runs all."""
     if WHOLE:
         return
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -71,7 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for name, found in sorted(cases.items()):
         mark = found[0].get_closest_marker("matrix")
         assert mark is not None
-        kept = random.Random(f"{SAMPLE_SEED} {name}").sample(found, min(mark.args[0], len(found)))
-        left_out |= {item.nodeid for item in found} - {item.nodeid for item in kept}
+        left_out |= _left_out_of(found, mark.args[0], name)
+    rotating = [item for item in items if item.get_closest_marker("rotates") is not None]
+    left_out |= _left_out_of(rotating, -(-len(rotating) // 3), "rotates")
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]

@@ -10,6 +10,8 @@ from tests.integration.test_a_range_is_filled_again import order, ran, refused
 
 from headwater_spark.backfills import table_backfill
 
+pytestmark = pytest.mark.rotates
+
 DAY = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 FILES = {
     "lines": """

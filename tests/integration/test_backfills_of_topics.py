@@ -11,6 +11,8 @@ from tests.integration.test_a_range_is_filled_again import ran, refused
 
 from headwater.local_stack.kafka_broker import KafkaBroker
 
+pytestmark = pytest.mark.rotates
+
 TOPIC = """
 @dp.table
 def {name}():

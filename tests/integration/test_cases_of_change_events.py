@@ -13,6 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.change_table import Changes, flow
 
+pytestmark = pytest.mark.rotates
+
 # Rows are written as the names that are there.
 LATEST = {
     "a@1,b@3 | c@2 | d@4 | D@2": "d",

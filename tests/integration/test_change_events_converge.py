@@ -22,6 +22,8 @@ from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
 
+pytestmark = pytest.mark.rotates
+
 
 @pytest.fixture
 def changes(spark: SparkSession, tmp_path: Path) -> Callable[..., Changes]:

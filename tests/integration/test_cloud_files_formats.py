@@ -9,6 +9,8 @@ import pytest
 from pyarrow import orc, parquet
 from tests.integration.test_cloud_files_take_each_file_once import source
 
+pytestmark = pytest.mark.rotates
+
 
 def rescued(text: str | None) -> dict | None:
     data = json.loads(text) if text else None

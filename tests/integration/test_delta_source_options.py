@@ -14,6 +14,8 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError, QueryFailed, SourceSchemaChanged, UnsupportedArgument
 
+pytestmark = pytest.mark.rotates
+
 DAY = datetime(2023, 4, 18, tzinfo=UTC)
 # Batches of a change feed reach back a week at most.
 RECENT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=5)

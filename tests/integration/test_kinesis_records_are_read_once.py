@@ -15,6 +15,8 @@ from headwater.errors import FlowFailed, SourceNotFound, SourcePositionLost, Sou
 from headwater.metrics.lag import pipeline_lag
 from headwater.metrics.news import has_news
 
+pytestmark = pytest.mark.rotates
+
 KEY, SECRET = "AKIAOFATEST", "s3cr3t/of/a+test"
 
 

@@ -11,6 +11,8 @@ from headwater.errors import ExpectationViolated, InvalidExpectation, RowsNotCon
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 
+pytestmark = pytest.mark.rotates
+
 SCHEMA = "id INT, amount INT, age INT"
 RULES = """
 @dp.expect("adult", "age >= 18")

@@ -7,10 +7,14 @@ import json
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
+import pytest
+
 import replay_quarantine
 from headwater.commands.command_line import main
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_append import DeltaAppend
+
+pytestmark = pytest.mark.rotates
 
 SOURCE = """
 @dp.table

@@ -14,6 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from tests.prepared_pipeline import SOURCE, Prepared, flip, lose, put
 from tests.repaired_pipeline import repair, treated, update_and_compare
 
+pytestmark = pytest.mark.rotates
+
 __all__ = ["treated"]
 
 

@@ -9,6 +9,8 @@ from deltalake import DeltaTable
 
 from headwater_spark.execution import foreach_batch
 
+pytestmark = pytest.mark.rotates
+
 EVENTS = """
 def events():
     return (spark.readStream.schema("user STRING, amount INT, at TIMESTAMP").option("maxFilesPerTrigger", 1).json(LANDING))

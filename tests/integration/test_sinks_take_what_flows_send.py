@@ -14,6 +14,8 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointMismatch
 from headwater.local_stack.kafka_broker import KafkaBroker
 
+pytestmark = pytest.mark.rotates
+
 BRONZE = """
 @dp.table
 def bronze():

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
+pytestmark = pytest.mark.rotates
+
 BASE = """
 def landed(folder, columns):
     return spark.readStream.schema(columns).json(LANDING + "/" + folder)

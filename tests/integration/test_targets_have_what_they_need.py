@@ -15,6 +15,8 @@ from headwater.commands.status import show_status
 from headwater.event_log.reader import flow_results
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 
+pytestmark = pytest.mark.rotates
+
 CHANGES = """
 @dp.temporary_view
 def cdc():

@@ -15,6 +15,8 @@ import pytest
 import replay_quarantine
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 
+pytestmark = pytest.mark.rotates
+
 LINES = """
 @dp.table
 @dp.expect_or_quarantine("small", "id < 1000")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.errors import CheckpointMismatch, CheckpointUnreadable, SourceMismatch
+from headwater.errors import CheckpointMismatch, CheckpointUnreadable, RefusedForSafety, SourceMismatch
 
 
 class TableGone(CheckpointMismatch):
@@ -141,6 +141,12 @@ class SourceFilesGone(SourceMismatch):
     """Files with rows that a stream has not read yet are gone: vacuumed, or deleted."""
 
     condition = "SOURCE_FILES_GONE"
+
+
+class SourceFileNames(RefusedForSafety):
+    """A file's name is a pattern to Spark, which would read the other files of its batch twice."""
+
+    condition = "SOURCE_FILE_NAMES"
 
 
 class SourceRowsChanged(SourceMismatch):

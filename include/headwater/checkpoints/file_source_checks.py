@@ -1,4 +1,4 @@
-"""Whether the files of a batch that was planned, and did not end, are still there."""
+"""Streams from files: whether a planned batch still has its files, and whether Spark will read each file once."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.conditions import SourceFilesGone
+from headwater.checkpoints.conditions import SourceFileNames, SourceFilesGone
 from headwater.checkpoints.damage import Damage, Repair
-from headwater.checkpoints.flow_start import FlowStart
+from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.offsets import files_seen, read_offsets
 from headwater.definitions.source import SourceKind
-from headwater.errors import CheckpointUnreadable
+from headwater.errors import CheckpointUnreadable, SourceUnreachable
+
+# What makes a path a pattern to Hadoop.
+_SIGNS = frozenset("{}[]*?\\")
 
 
 def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
@@ -41,6 +44,35 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
                 tuple(gone[:10]),
                 (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
             )
+
+
+def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
+    """A path that looks like a pattern stands for the whole batch in Spark 4.2: its other files come in twice."""
+    for index, source in enumerate(start.sources or ()):
+        if source.files is None or _one_a_batch(source):
+            continue
+        try:
+            odd = [path for path in source.files() if not _SIGNS.isdisjoint(path)]
+            done = _entry(start, max(start.committed, default=-1), index) if odd else -1
+            read = {seen.path for seen in files_seen(start.folder, index, up_to=done)} if odd else set()
+        except (CheckpointUnreadable, SourceUnreachable, OSError):
+            continue  # told by others: the checks of the logs, and Spark
+        new = sorted(set(odd) - read)
+        if new:
+            yield Damage(
+                SourceFileNames(
+                    f"The names of {len(new)} new files of {source.name!r} have one of the signs {{ }} [ ] * ? \\. To Spark such "
+                    "a name is a pattern, and it would read the other files of the batch twice.",
+                    where=new[0],
+                    remedy='Rename them; or read file by file: .option("maxFilesPerTrigger", 1).',
+                ),
+                tuple(new[:10]),
+            )
+
+
+def _one_a_batch(source: StreamSource) -> bool:
+    given = {key.lower().removeprefix("cloudfiles."): value for key, value in source.options.items()}
+    return given.get("maxfilespertrigger") == "1"
 
 
 def _entry(start: FlowStart, batch: int, index: int) -> int:

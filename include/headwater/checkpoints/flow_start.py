@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,10 @@ class Topics(Protocol):
 
 @dataclass(frozen=True)
 class StreamSource:
-    """One streaming source, in the order of the lines of the offset log. ``table``: the folder of a Delta table."""
+    """One streaming source, in the order of the lines of the offset log.
+
+    ``table``: the folder of a Delta table. ``files``: gives the paths of the files that are there now.
+    """
 
     kind: SourceKind
     name: str
@@ -36,6 +39,7 @@ class StreamSource:
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     topics: Topics | None = None
+    files: Callable[[], Iterable[str]] | None = None
 
     def on(self, option: str) -> bool:
         """Whether an option is set to true."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headwater.checkpoints.damage import Damage
 from headwater.checkpoints.delta_source_checks import delta_sources, table_is_gone
-from headwater.checkpoints.file_source_checks import planned_files_are_gone
+from headwater.checkpoints.file_source_checks import names_are_patterns, planned_files_are_gone
 from headwater.checkpoints.flow_start import FlowStart
 from headwater.checkpoints.kafka_checks import messages_are_gone
 from headwater.checkpoints.log_checks import (
@@ -51,6 +51,7 @@ CHECKS: tuple[Check, ...] = (
     topic_was_recreated,
     file_log_was_lost,
     planned_files_are_gone,
+    names_are_patterns,
     table_is_gone,
     delta_sources,
     messages_are_gone,

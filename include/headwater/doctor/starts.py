@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from headwater.checkpoints.flow_start import FlowStart, Positions, StreamSource
@@ -14,6 +14,7 @@ from headwater.definitions.source import SourceKind
 from headwater.doctor.known_positions import known_positions
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.file_listing import file_paths
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.kafka_login import login_settings
 from headwater.metrics.kafka_topics import BrokerFacts
@@ -82,6 +83,9 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
         entry.path,
         entry.options,
         BrokerFacts(servers, lambda: login_settings(project, servers)) if asked and servers else None,
+        partial(file_paths, entry.path, entry.options)
+        if entry.path and entry.kind is SourceKind.FILES
+        else None,
     )
 
 

@@ -26,6 +26,16 @@ class ListedFile:
     modified_ns: int
 
 
+def file_paths(path: str, options: Mapping[str, str]) -> Iterator[str]:
+    """The absolute paths of the files at ``path``, whenever they were changed: a look at names, not at files.
+
+    Raises:
+        SourceUnreachable: if it is not local, or not there.
+    """
+    for file in _listed(path, {key.lower(): value for key, value in options.items()}):
+        yield os.path.abspath(file.path)  # noqa: PTH100 - as Spark: links stay
+
+
 def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     """The files below ``path`` (a file, folder or glob), by path; raises SourceUnreachable if it is not local.
 
@@ -33,25 +43,30 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     names that begin with ``_`` or ``.`` are left out, as Spark does. ``pathGlobFilter``, ``modifiedAfter`` and
     ``modifiedBefore`` (UTC where no zone is given) are honoured.
     """
-    url = urlparse(path)
-    if url.scheme not in ("", "file"):
-        raise SourceUnreachable(f"{path} is not on a local file system.")
     lowered = {key.lower(): value for key, value in options.items()}
-    recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
-    patterns = _alternatives(lowered.get("pathglobfilter", "*"))
     after = instant_ns(lowered.get("modifiedafter"))
     before = instant_ns(lowered.get("modifiedbefore"))
     found: dict[str, ListedFile] = {}
+    for file in _listed(path, lowered):
+        state = file.stat()
+        if (after is not None and state.st_mtime_ns <= after) or (
+            before is not None and state.st_mtime_ns >= before
+        ):
+            continue
+        found[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
+    return [found[key] for key in sorted(found)]
+
+
+def _listed(path: str, lowered: Mapping[str, str]) -> Iterator[os.DirEntry[str]]:
+    url = urlparse(path)
+    if url.scheme not in ("", "file"):
+        raise SourceUnreachable(f"{path} is not on a local file system.")
+    recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
+    patterns = _alternatives(lowered.get("pathglobfilter", "*"))
     for root in _roots(unquote(url.path) if url.scheme else path):
         for file in _below(root, recursive=recursive):
             if any(fnmatch.fnmatchcase(file.name, pattern) for pattern in patterns):
-                state = file.stat()
-                if (after is not None and state.st_mtime_ns <= after) or (
-                    before is not None and state.st_mtime_ns >= before
-                ):
-                    continue
-                found[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
-    return [found[key] for key in sorted(found)]
+                yield file
 
 
 def instant_ns(text: str | None) -> int | None:

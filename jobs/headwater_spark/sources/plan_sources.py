@@ -24,7 +24,7 @@ _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
-    "ignoredeletes", "ignorechanges", "failondataloss",
+    "ignoredeletes", "ignorechanges", "failondataloss", "ignoremissingfiles", "maxfilespertrigger",
 }  # fmt: skip
 # Of those, what a stream from a Delta table may have.
 DELTA_OPTIONS = frozenset(
@@ -48,6 +48,7 @@ _SPELLING = {
     "startingversion": "startingVersion", "startingtimestamp": "startingTimestamp",
     "skipchangecommits": "skipChangeCommits", "maxfileage": "maxFileAge",
     "ignoredeletes": "ignoreDeletes", "ignorechanges": "ignoreChanges", "failondataloss": "failOnDataLoss",
+    "ignoremissingfiles": "ignoreMissingFiles", "maxfilespertrigger": "maxFilesPerTrigger",
     OVERWRITES_OPTION: "allowOverwrites", f"{MARK}modifiedafter": "modifiedAfter", f"{MARK}modifiedbefore": "modifiedBefore",
 }  # fmt: skip
 

@@ -72,6 +72,9 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
         reader = reader.option("maxBytesPerTrigger", options.max_bytes)
     if options.allow_overwrites:
         reader = reader.option(OVERWRITES_OPTION, "true")
+    if options.mode is EvolutionMode.FAIL:
+        # What ends a failure over new fields is to take the file away: its batch then comes again without it.
+        reader = reader.option("ignoreMissingFiles", "true")
     # Spark's own default forgets, and then ignores, files a week older than the newest.
     return reader.option("maxFileAge", options.max_file_age)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from headwater.checkpoints.file_source_checks import planned_files_are_gone
+from headwater.checkpoints.file_source_checks import names_are_patterns, planned_files_are_gone
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.source import SourceKind
@@ -51,3 +52,34 @@ def test_who_wants_to_go_on(tmp_path: Path):
     flow = start(tmp_path, committed=0, ignoreMissingFiles="true")
     (tmp_path / "in put1.json").unlink()
     assert list(planned_files_are_gone(flow)) == []
+
+
+def listing(flow: FlowStart, *paths: str) -> FlowStart:
+    """The flow over a folder that holds these files now."""
+    (source,) = flow.sources or ()
+    return replace(flow, sources=(replace(source, files=lambda: iter(paths)),))
+
+
+@pytest.mark.parametrize("name", ["b [1].json", "{a}.json", "a*.json", "what?.json", "day=[x]/a.json"])
+def test_a_name_that_is_a_pattern_stops_the_start(tmp_path: Path, name: str):
+    """The message names the file, what would happen and both ways out; plain names are nothing to speak of."""
+    flow = start(tmp_path, committed=1)
+    assert list(names_are_patterns(listing(flow, f"{tmp_path}/a-1_%20(2) +.json"))) == []
+    (damage,) = names_are_patterns(listing(flow, f"{tmp_path}/plain.json", f"{tmp_path}/{name}"))
+    assert damage.condition == "SOURCE_FILE_NAMES"
+    assert damage.evidence == (f"{tmp_path}/{name}",)
+    assert "twice" in damage.error.what
+    assert "Rename" in damage.error.remedy
+
+
+def test_a_pattern_that_was_read_or_comes_alone(tmp_path: Path):
+    """A file of a batch that ended is no trouble any more, nor is one that has its batch for itself; a planned one is."""
+    odd = f"{tmp_path}/in put1.json"
+    for committed, found in ((1, 0), (0, 1)):
+        flow = start(tmp_path / str(committed), committed=committed)
+        entry = {"path": f"file://{tmp_path}/a%5B1%5D.json", "timestamp": 1, "batchId": 1}
+        (flow.folder / "sources/0/1").write_text(f"v1\n{json.dumps(entry)}")
+        assert len(list(names_are_patterns(listing(flow, f"{tmp_path}/a[1].json", odd)))) == found
+    for option in ("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger"):
+        flow = start(tmp_path / option, committed=1, **{option: "1"})
+        assert list(names_are_patterns(listing(flow, f"{tmp_path}/a[1].json", odd))) == []
