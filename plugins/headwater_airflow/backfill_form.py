@@ -14,12 +14,12 @@ from headwater.backfills.backfill_range import BackfillMode, BackfillRange, Rang
 from headwater.backfills.conditions import InvalidRange
 from headwater.definitions.dataset_name import NAME_PATTERN, check_name
 from headwater.errors import UsageError
+from headwater_airflow.selection import QUALIFIED
 
 # The mode that fits the table and the range.
 _AUTO = "auto"
 _LONGEST = 100_000
 _NAME = NAME_PATTERN.pattern
-_QUALIFIED = rf"^{_NAME}(\.{_NAME}){{0,2}}$"
 _SWITCHES = ("dry_run", "again", "allow_fewer_rows", "then_stream")
 
 
@@ -53,12 +53,11 @@ def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str 
     """The fields of the form; ``datasets`` are offered, ``tables`` and ``column`` filled in."""
     names: dict[str, Any] = {
         "type": "array",
-        "items": {"type": "string", "pattern": _QUALIFIED},
+        "items": {"type": "string", "pattern": QUALIFIED},
         "minItems": 1,
     }
     if datasets:
         names["examples"] = list(datasets)
-    end: dict[str, Any] = {"type": ["null", "string"], "maxLength": _LONGEST}
     return {
         "tables": Param(
             list(tables) or list(datasets[:1]),
@@ -66,6 +65,28 @@ def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str 
             description="They are filled in this order, each in one commit.",
             **names,
         ),
+        **_range_fields(column),
+        "mode": Param(
+            _AUTO,
+            title="Mode",
+            description="auto: replace-where for event times, append for the others, merge for targets of AUTO CDC.",
+            type="string",
+            enum=[_AUTO, *(str(mode) for mode in BackfillMode)],
+        ),
+        "keys": Param(
+            [],
+            title="Keys",
+            description="With the mode merge: the columns that tell rows apart.",
+            type="array",
+            items={"type": "string", "pattern": rf"^{_NAME}$"},
+        ),
+        **_switch_fields(),
+    }
+
+
+def _range_fields(column: str | None) -> dict[str, Param]:
+    end: dict[str, Any] = {"type": ["null", "string"], "maxLength": _LONGEST}
+    return {
         "range": Param(
             str(RangeKind.EVENT_TIME),
             title="Range by",
@@ -95,20 +116,11 @@ def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str 
             "data interval.",
             **end,
         ),
-        "mode": Param(
-            _AUTO,
-            title="Mode",
-            description="auto: replace-where for event times, append for the others, merge for targets of AUTO CDC.",
-            type="string",
-            enum=[_AUTO, *(str(mode) for mode in BackfillMode)],
-        ),
-        "keys": Param(
-            [],
-            title="Keys",
-            description="With the mode merge: the columns that tell rows apart.",
-            type="array",
-            items={"type": "string", "pattern": rf"^{_NAME}$"},
-        ),
+    }
+
+
+def _switch_fields() -> dict[str, Param]:
+    return {
         "dry_run": Param(
             True,
             title="Dry run",

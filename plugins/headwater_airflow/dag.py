@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,7 +37,17 @@ from headwater_airflow.selection import maintenance_params, selection_params
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-class PipelineDag(DAG):  # type: ignore[misc]
+class _DagOfPipeline(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+    def _begin(
+        self, task: PipelineTask, suffix: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> None:
+        """Set the DAG up: what all have in common, then what this kind has, then what its author wants."""
+        DAG.__init__(self, f"{task.pipeline_id}{suffix}", **{**common_settings(task), **defaults, **settings})
+        # The file that makes the DAG, two frames up: Airflow would take this one.
+        self.fileloc = sys._getframe(2).f_code.co_filename  # noqa: SLF001
+
+
+class PipelineDag(_DagOfPipeline):
     """The DAG of a pipeline, made from ``pipeline.yml`` and ``manifest.json``; only files are read.
 
     Where the manifest is missing or older than the sources, there is one task for the whole pipeline, and the DAG
@@ -61,13 +71,12 @@ class PipelineDag(DAG):  # type: ignore[misc]
             "schedule": task.schedule,
             "params": selection_params(offered),
         }
-        super().__init__(task.pipeline_id, **{**common_settings(task), **defaults, **settings})
-        self.fileloc = _caller()
+        self._begin(task, "", defaults, settings)
         with self:
             render(task)
 
 
-class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+class PipelineCheckDag(_DagOfPipeline):
     """A small DAG, ``<pipeline>_checks``, that fails when the pipeline breaks a limit of its ``alerts`` section.
 
     Args:
@@ -88,14 +97,12 @@ class PipelineCheckDag(DAG):  # type: ignore[misc]  # Airflow's types are not fo
             "doc_md": check_doc(task),
             "schedule": task.airflow.check_schedule,
         }
-        dag_id = f"{task.pipeline_id}_checks"
-        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
-        self.fileloc = _caller()
+        self._begin(task, "_checks", defaults, settings)
         with self:
             render_checks(task, notifiers)
 
 
-class PipelineMaintenanceDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+class PipelineMaintenanceDag(_DagOfPipeline):
     """A DAG, ``<pipeline>_maintenance``, whose first task shows what is due in tables and storage, and whose second does it.
 
     Args:
@@ -116,14 +123,12 @@ class PipelineMaintenanceDag(DAG):  # type: ignore[misc]  # Airflow's types are 
             "schedule": task.airflow.maintenance_schedule,
             "params": maintenance_params(tables),
         }
-        dag_id = f"{task.pipeline_id}_maintenance"
-        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
-        self.fileloc = _caller()
+        self._begin(task, "_maintenance", defaults, settings)
         with self:
             render_maintenance(task)
 
 
-class PipelineRepairDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+class PipelineRepairDag(_DagOfPipeline):
     """A DAG, ``<pipeline>_repair``, that repairs a flow's checkpoint by a form: the plan with its cost first, a dry run unless told.
 
     Args:
@@ -144,14 +149,12 @@ class PipelineRepairDag(DAG):  # type: ignore[misc]  # Airflow's types are not f
             "schedule": None,
             "params": repair_params([flow.name for flow in flows if flow.streaming or flow.once]),
         }
-        dag_id = f"{task.pipeline_id}_repair"
-        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
-        self.fileloc = _caller()
+        self._begin(task, "_repair", defaults, settings)
         with self:
             render_repair(task)
 
 
-class PipelineBackfillDag(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+class PipelineBackfillDag(_DagOfPipeline):
     """A DAG, ``<pipeline>_backfill``, that fills ranges of tables: by its form, or by Airflow's own backfill over dates.
 
     Args:
@@ -189,9 +192,7 @@ class PipelineBackfillDag(DAG):  # type: ignore[misc]  # Airflow's types are not
             "schedule": CronDataIntervalTimetable(interval, timezone="UTC") if interval else None,
             "params": backfill_params(offered, tables, column),
         }
-        dag_id = f"{task.pipeline_id}_backfill"
-        super().__init__(dag_id, **{**common_settings(task), **defaults, **settings})
-        self.fileloc = _caller()
+        self._begin(task, "_backfill", defaults, settings)
         with self:
             render_backfill(task, scheduled=scheduled)
 
@@ -205,8 +206,3 @@ def common_settings(task: PipelineTask) -> dict[str, Any]:
         "tags": ["headwater", *task.airflow.tags],
         "default_args": {"owner": task.airflow.owner} if task.airflow.owner else {},
     }
-
-
-def _caller() -> str:
-    """The file that makes the DAG, two frames up: Airflow would take this one."""
-    return sys._getframe(2).f_code.co_filename  # noqa: SLF001

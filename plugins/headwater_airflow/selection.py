@@ -12,7 +12,8 @@ from headwater.definitions.dataset_name import NAME_PATTERN, check_name
 from headwater.errors import InvalidName
 
 _NAME = NAME_PATTERN.pattern
-_QUALIFIED = rf"^{_NAME}(\.{_NAME}){{0,2}}$"
+# ``[catalog.][schema.]table``.
+QUALIFIED = rf"^{_NAME}(\.{_NAME}){{0,2}}$"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Selection:
 
 def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
     """The fields of the form; ``datasets`` are offered for choosing."""
-    names = {"type": "array", "items": {"type": "string", "pattern": _QUALIFIED}}
+    names = {"type": "array", "items": {"type": "string", "pattern": QUALIFIED}}
     if datasets:
         names["examples"] = list(datasets)
     return {
@@ -62,7 +63,7 @@ def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
 
 def maintenance_params(tables: Sequence[str]) -> dict[str, Param]:
     """The fields of the form of maintenance; ``tables`` are offered for choosing."""
-    span = {"type": ["null", "string"], "pattern": r"^\s*\\d+(\\.\\d+)?\\s*[A-Za-z]+\\s*$"}
+    span = {"type": ["null", "string"], "pattern": r"^\s*\d+(\.\d+)?\s*[A-Za-z]+\s*$"}
     return {
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Only show what is due, in the log of `plan`."

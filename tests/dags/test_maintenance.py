@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from airflow.exceptions import ParamValidationError
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from deltalake import DeltaTable, write_deltalake
 from tests.dags.observed_pipeline import write_observed_pipeline
 
 from headwater.checkpoints.lease import update_lease
 from headwater_airflow.dag import PipelineMaintenanceDag
+from headwater_airflow.selection import maintenance_params
 
 
 @pytest.fixture
@@ -47,6 +49,17 @@ def test_the_dag_shows_the_plan_before_it_works(roots, table):
     assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("30 3 * * *", False, 1)
     assert set(dag.params) == {"dry_run", "tables", "retention", "keep"}
     dag.params.validate()
+
+
+def test_the_form_takes_what_it_asks_for():
+    """The spans of its own descriptions, and fractions; what is no span is refused before a task runs."""
+    params = maintenance_params(["bronze"])
+    for name in ("retention", "keep"):
+        for span in ("7 days", "0 hours", "30d", " 1.5 hours ", None):
+            assert params[name].resolve(span) == span
+        for wrong in ("7", "days", "$(reboot)", "-1 days", "7 days; rm"):
+            with pytest.raises(ParamValidationError):
+                params[name].resolve(wrong)
 
 
 def test_the_plan_changes_nothing_and_the_work_needs_no_driver(run, driver, table):

@@ -20,7 +20,9 @@ _SIGNS = frozenset("{}[]*?\\")
 def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
     """A planned batch comes again with the files that it named; Spark fails in its middle where one is gone."""
     batch = max(start.planned, default=None)
-    if batch is None or batch in start.committed or (start.written or -1) >= batch or start.sources is None:
+    if batch is None or batch in start.committed or start.sources is None:
+        return
+    if start.written is not None and start.written >= batch:
         return
     for index, source in enumerate(start.sources):
         if source.kind is not SourceKind.FILES or source.on("ignoreMissingFiles"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from headwater.delta_log.commits import commit_file
+from headwater.delta_log.commits import commit_file, read_actions
 from headwater.maintenance.reader_positions import ReaderPosition
 
 
@@ -70,8 +69,7 @@ def _commits_from(table: Path, first: int, reader: str) -> Iterator[Path]:
 
 
 def _of_commit(path: Path) -> Iterator[str]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        action = json.loads(line) if line.strip() else {}
+    for action in read_actions(path):
         for kind in ("add", "cdc", "remove"):
             # A change feed shows deleted rows from the files that held them; what only moved rows nobody reads.
             if kind in action and (kind == "cdc" or action[kind].get("dataChange", True)):

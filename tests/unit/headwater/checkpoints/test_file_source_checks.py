@@ -83,3 +83,13 @@ def test_a_pattern_that_was_read_or_comes_alone(tmp_path: Path):
     for option in ("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger"):
         flow = start(tmp_path / option, committed=1, **{option: "1"})
         assert list(names_are_patterns(listing(flow, f"{tmp_path}/a[1].json", odd))) == []
+
+
+@pytest.mark.parametrize(("written", "found"), [(None, 1), (0, 0)])
+def test_a_first_batch_that_the_table_has_needs_no_files(tmp_path: Path, written: int | None, found: int):
+    """Its driver died between table and checkpoint: the batch's number is known to the table, also where that is 0."""
+    flow = start(tmp_path, committed=-1)
+    (flow.folder / "offsets/1").unlink()
+    (tmp_path / "in put0.json").unlink()
+    vars(flow)["written"] = written
+    assert len(list(planned_files_are_gone(flow))) == found
