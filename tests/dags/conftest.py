@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 
 import pytest
 import tests.dags.airflow_home as airflow_home  # before Airflow
 from tests.dags.pipeline_folder import write_pipeline
+from tests.postgres_server import PROGRAMS, running_postgres
 
 
 @pytest.fixture(scope="session")
@@ -69,14 +71,20 @@ def driver(roots, monkeypatch):
 
 @pytest.fixture(scope="session")
 def live_airflow(airflow_database, tmp_path_factory):
-    """A running Airflow, for all tests that need one; takes about half a minute to start."""
+    """A running Airflow, for all tests that need one; takes about half a minute to start.
+
+    On Postgres where it is installed, as in production: Airflow makes no backfill while another of its
+    services writes to SQLite.
+    """
     from tests.dags.live_airflow import LiveAirflow
     from tests.dags.web_hook import WebHook
 
     from headwater.local_stack.processes import ProcessTable
 
     folder = tmp_path_factory.mktemp("live")
-    with WebHook() as hook, ProcessTable(folder) as processes:
-        airflow = LiveAirflow(folder, processes, hook)
+    database = running_postgres() if PROGRAMS else nullcontext()
+    with database as server, WebHook() as hook, ProcessTable(folder) as processes:
+        airflow = LiveAirflow(folder, processes, hook, server)
         airflow.start()
         yield airflow
+        airflow.end()

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.dags import airflow_home
 from tests.dags.observed_pipeline import write_observed_pipeline
 from tests.dags.web_hook import WebHook
+from tests.postgres_server import Postgres
 
 from headwater.local_stack.airflow_services import SERVICES, AirflowServices
 from headwater.local_stack.processes import ProcessTable
@@ -88,14 +89,18 @@ airflow: {retries: 0}
 class LiveAirflow:
     """Airflow's services over one folder."""
 
-    def __init__(self, folder: Path, processes: ProcessTable, hook: WebHook) -> None:
+    def __init__(
+        self, folder: Path, processes: ProcessTable, hook: WebHook, database: Postgres | None
+    ) -> None:
         self.folder = folder
         self.hook = hook
+        self.postgres = database
         self.notes_file = folder / "notes.jsonl"
         floors = [str(airflow_home.CHECKOUT / floor) for floor in ("include", "jobs", "plugins")]
         home = folder / "airflow"
         home.mkdir(mode=0o700)
-        shutil.copy(airflow_home.HOME / "airflow.db", home / "airflow.db")
+        if database is None:
+            shutil.copy(airflow_home.HOME / "airflow.db", home / "airflow.db")
         (folder / "dags").mkdir()
         (folder / "dags" / "live.py").write_text(DAGS)
         write_observed_pipeline(folder, airflow="{check_schedule: null, alerts: {freshness_minutes: 0}}")
@@ -114,7 +119,9 @@ class LiveAirflow:
             "HEADWATER_SECRET_SHOP_KEY": CANARY,
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
             "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.airflow
+            if database
+            else f"sqlite:///{home}/airflow.db",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{u}:{role}" for u, role in USERS.items()),
             # Each service would make up one of its own where no home was migrated.
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
@@ -137,6 +144,7 @@ class LiveAirflow:
 
     def start(self) -> None:
         """Start everything, and wait until it works."""
+        self.services.migrate()
         self.services.start()
         self.services.wait_until_healthy()
         self.client = self.services.client()
@@ -147,6 +155,11 @@ class LiveAirflow:
         child = next(child for child in self.services.processes.children if child.name == service)
         child.kill()
         self.services.processes.children.remove(child)
+
+    def end(self) -> None:
+        """SIGKILL to all services: nothing is left to be put in order, and a triggerer takes its time."""
+        for child in list(self.services.processes.children):
+            self.kill(child.name)
 
     def restart(self, service: str) -> None:
         """Start a service that was killed."""
@@ -170,6 +183,13 @@ class LiveAirflow:
         """What the consumers wrote down, in the order in which they did."""
         lines = self.notes_file.read_text().splitlines() if self.notes_file.exists() else []
         return [line for line in map(json.loads, lines) if line["dag"] == dag_id]
+
+    def database(self) -> str:
+        """All that Airflow's database holds, as text; bytes also in hexadecimal."""
+        if self.postgres is not None:
+            return self.postgres.dump()
+        data = (self.services.home / "airflow.db").read_bytes()
+        return f"{data.decode(errors='replace')}\n{data.hex()}"
 
     def finished_runs(self, dag_id: str) -> int:
         """How many runs of a DAG have ended."""

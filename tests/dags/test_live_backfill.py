@@ -21,6 +21,17 @@ def asked_for(airflow):
     return [line["arguments"] for line in lines if line["what"] == "backfill"]
 
 
+def made(client):
+    """Airflow makes it; on SQLite it answers 503 while another of its services writes, and leaves nothing behind."""
+    try:
+        client.backfill(DAG, "2026-01-05T00:00:00Z", "2026-01-06T00:00:00Z", dry_run=False)
+    except AirflowRefused as refused:
+        if "503" in str(refused):
+            return False
+        raise
+    return True
+
+
 def test_each_day_of_a_backfill_is_a_range(live_airflow):
     """Two days make two runs with their ranges; the run of the schedule is skipped, and a wrong form is no run."""
     client = live_airflow.client
@@ -29,7 +40,7 @@ def test_each_day_of_a_backfill_is_a_range(live_airflow):
         client.trigger(DAG, "wrong", mode="drop")
     client.pause(DAG, paused=False)
     try:
-        client.backfill(DAG, "2026-01-05T00:00:00Z", "2026-01-06T00:00:00Z", dry_run=False)
+        wait_for(lambda: made(client), 60)
         found = wait_for(lambda: calls if len(calls := asked_for(live_airflow)) == 2 else None, 120)
         wait_for(lambda: all(run.is_finished for run in client.runs(DAG)) and len(client.runs(DAG)) >= 3, 120)
     finally:

@@ -90,10 +90,12 @@ def test_a_secret_of_connection_and_environment_is_nowhere(stream):
     for path in (task, f"{task}/xcomEntries", f"{task}/links", "/assets/events"):
         assert CANARY not in json.dumps(client._request("GET", path))
     files = [path for path in stream.airflow.folder.rglob("*") if path.is_file()]
-    assert any(path.name == "airflow.db" for path in files)
     assert any(path.suffix == ".log" and "stream" in str(path) for path in files)
     secret = CANARY.encode()
     assert [str(path) for path in files if secret in path.read_bytes()] == []
+    assert run.run_id in (database := stream.airflow.database())
+    assert CANARY not in database
+    assert secret.hex() not in database
     address, login = stream.airflow.services.address, {"username": "admin", "password": PASSWORD}
     token = httpx.post(f"{address}/auth/token", json=login).json()["access_token"]
     for page in ("pipelines/stream", "pipelines/stream/checkpoints", ""):

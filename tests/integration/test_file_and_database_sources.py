@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-
-from headwater.runtime.ports import free_port
+from tests.postgres_server import PROGRAMS, Postgres, running_postgres
 
 FORMATS = ("parquet", "csv", "json", "avro", "orc", "text")
 SCHEMA = {"text": "value STRING"}
@@ -54,54 +48,11 @@ def test_file_formats(pipeline, spark: SparkSession):
         assert case.rows(f"{name}_batch", order="1") == expected
 
 
-def _programs() -> Path | None:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    on_path = shutil.which("initdb")
-    return Path(on_path).parent if on_path else found[-1].parent if found else None
-
-
-PROGRAMS = _programs()
-
-
-@dataclass(frozen=True)
-class Postgres:
-    """A running server."""
-
-    port: int
-
-    def run(self, sql: str) -> None:
-        """Run SQL in it."""
-        import psycopg2
-
-        connection = psycopg2.connect(
-            host="127.0.0.1", port=self.port, user="shop", password="", dbname="postgres"
-        )
-        with connection, connection.cursor() as cursor:
-            cursor.execute(sql)
-        connection.close()
-
-
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    """A server on loopback with its data in a folder of its own. It refuses root, so root becomes its own user."""
-    assert PROGRAMS is not None
-    with tempfile.TemporaryDirectory() as name:
-        folder, user, port = Path(name), dict[str, str](), free_port()
-        if os.geteuid() == 0:
-            user = {"user": "postgres", "group": "postgres"}
-            shutil.chown(folder, "postgres", "postgres")
-
-        def call(program: str, *arguments: str) -> None:
-            command = [str(PROGRAMS / program), "-D", str(folder / "data"), *arguments]
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60, **user)
-
-        call("initdb", "--no-sync", "-A", "trust", "-U", "shop")
-        settings = f"-F -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-        call("pg_ctl", "-o", settings, "-w", "-l", str(folder / "log"), "start")
-        try:
-            yield Postgres(port)
-        finally:
-            call("pg_ctl", "-m", "immediate", "stop")
+    """A server of this module's own."""
+    with running_postgres() as server:
+        yield server
 
 
 JDBC = """
