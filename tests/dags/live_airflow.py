@@ -188,7 +188,7 @@ class LiveAirflow:
         """All that Airflow's database holds, as text; bytes also in hexadecimal."""
         if self.postgres is not None:
             return self.postgres.dump()
-        data = (self.services.home / "airflow.db").read_bytes()
+        data = b"".join(file.read_bytes() for file in self.services.home.glob("airflow.db*"))
         return f"{data.decode(errors='replace')}\n{data.hex()}"
 
     def finished_runs(self, dag_id: str) -> int:
