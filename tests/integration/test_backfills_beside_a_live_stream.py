@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import reduce
 from typing import Any
 
 import pytest
+from pyspark.sql.functions import udf
 from tests.integration.test_a_range_is_filled_again import order, ran, refused
 
+from headwater.errors import UpdateInProgress
+from headwater.metrics.news import has_news
 from headwater_spark.backfills import table_backfill
 
 pytestmark = pytest.mark.rotates
@@ -90,15 +94,7 @@ def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(pipel
     case = landed(pipeline, SOURCE, versions=1)
     assert orders(case) == [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
     case.rewrite(SOURCE.replace("* 2", "* 3").replace("amount > 0", "amount > -9"))
-    counted = table_backfill.slice_size
-
-    def meanwhile(*arguments: Any) -> Any:
-        monkeypatch.setattr(table_backfill, "slice_size", counted)
-        case.land([order(7, 2), order(8, 2), order(9, 3)])
-        assert case.update().state == "COMPLETED"
-        return counted(*arguments)
-
-    monkeypatch.setattr(table_backfill, "slice_size", meanwhile)
+    update_meanwhile(case, monkeypatch, order(7, 2), order(8, 2), order(9, 3))
     code, done = ran(case, "--tables", "orders", *DAY)
     assert code == 0, done
     (table,) = done["flows"]
@@ -109,6 +105,83 @@ def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(pipel
     assert ran(case, "--tables", "orders", *DAY)[1]["flows"][0]["state"] == "DONE_BEFORE"
     assert case.version("orders") == version
     assert [status for (status,) in case.rows("orders_quarantine", "_status", "1")] == ["discarded"]
+
+
+def update_meanwhile(case: Any, monkeypatch: pytest.MonkeyPatch, *rows: Any) -> None:
+    """An update takes rows in when the backfill has computed its range and not begun to write."""
+    counted = table_backfill.slice_size
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.setattr(table_backfill, "slice_size", counted)
+        case.land(list(rows))
+        assert case.update().state == "COMPLETED"
+        return counted(*arguments)
+
+    monkeypatch.setattr(table_backfill, "slice_size", meanwhile)
+
+
+@pytest.mark.parametrize("next_one", ["update", "backfill"])
+def test_what_a_killed_backfill_took_along_is_put_back_by_whoever_comes_next(
+    pipeline, monkeypatch, next_one: str
+):
+    """Killed after its commit, with the stream's rows gone: the next update or the same backfill brings them, once."""
+    case = landed(pipeline, SOURCE, versions=1)
+    update_meanwhile(case, monkeypatch, order(7, 2), order(8, 2))
+    with monkeypatch.context() as patched:
+        patched.setattr(table_backfill, "put_back_late_rows", killed)
+        assert ran(case, "--tables", "orders", *DAY)[0] == 1
+    lost = [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
+    assert orders(case) == lost
+    assert has_news(case.project()).reasons == ("a backfill of orders was not finished",)
+    for _ in range(2):
+        if next_one == "update":
+            assert case.update().state == "COMPLETED"
+        else:
+            assert ran(case, "--tables", "orders", *DAY)[1]["flows"][0]["state"] == "DONE_BEFORE"
+        assert orders(case) == [*lost, (7, 20), (8, 20)]
+
+
+def test_a_conflict_with_another_writer_is_tried_again(pipeline, monkeypatch, spark):
+    """Another writer takes the file away that is being replaced: Delta refuses, and the same rows come in a second try."""
+    case = landed(pipeline, SOURCE, versions=1)
+    table, tries, begun = str(case.table("orders")), [], str(case.storage / "begun")
+
+    @udf(returnType="boolean", useArrow=False)
+    def meddle(_: int) -> bool:
+        from pathlib import Path
+
+        from deltalake import DeltaTable
+
+        if not Path(begun).exists():
+            Path(begun).touch()
+            DeltaTable(table).delete("id = 4")
+        return True
+
+    def all_rows(join: Any, frames: Any) -> Any:
+        tries.append(frames)
+        return reduce(join, frames).coalesce(1).where(meddle("id"))
+
+    monkeypatch.setattr(table_backfill, "reduce", all_rows)
+    code, done = ran(case, "--tables", "orders", *DAY)
+    assert (code, len(tries)) == (0, 2), done
+    assert orders(case) == [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
+
+
+def test_a_table_whose_reader_skips_changes_is_not_replaced_beside_an_update(pipeline, monkeypatch):
+    """Rows that are put back would come twice to its reader: an update meanwhile is told who runs."""
+    case = landed(pipeline, SOURCE, versions=1)
+    counted, found = table_backfill.slice_size, []
+
+    def meanwhile(*arguments: Any) -> Any:
+        with pytest.raises(UpdateInProgress) as raised:
+            case.update()
+        found.append(raised.value)
+        return counted(*arguments)
+
+    monkeypatch.setattr(table_backfill, "slice_size", meanwhile)
+    code, done = ran(case, "--tables", "raw", *DAY)
+    assert code == 0, done
+    assert len(found) == 1
 
 
 @pytest.mark.matrix(1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headwater.checkpoints.layout import flow_checkpoint
+from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
@@ -40,6 +41,8 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         return
     if manifest.source_hash != project.source_hash():
         yield "the pipeline's definition has changed"
+    for pending in pending_replacements(project.state_folder):
+        yield f"a backfill of {pending.dataset} was not finished"
     stored = {entry.name for entry in manifest.outputs}
     views = {entry.name for entry in manifest.datasets if entry.kind is DatasetKind.TEMPORARY_VIEW}
     flows = [flow for flow in manifest.flows if flow.target not in views]

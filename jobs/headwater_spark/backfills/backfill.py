@@ -96,8 +96,7 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
     with ExitStack() as stack:
         if not arguments.dry_run:
             _tell_start(context, plan, arguments)
-            if any(flow.changes is not None for flow in plan.flows):
-                # What AUTO CDC keeps beside the table has one writer.
+            if plan.waits:
                 wait = _PATIENCE if arguments.request_id is not None else timedelta(0)
                 lease = context.pipeline.project.lease(f"backfill-{context.update_id}", wait=wait)
                 stack.enter_context(lease)

@@ -7,42 +7,70 @@ that version and the one that Delta's transaction began from is in neither. (Wha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 from headwater_spark.backfills.added_rows import rows_of_commit
+from headwater_spark.execution.failures import cause_messages
 from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import SinkCommits
+from headwater_spark.execution.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 
-# In the commit's metadata: by the id that a stream commits under, the version whose rows of it the backfill knew.
-KNOWN = "known_versions"
+_CONFLICT = "DELTA_CONCURRENT"
+
+
+def conflicts(error: BaseException) -> bool:
+    """Whether Delta says that another writer came between: the same rows may be tried again."""
+    return any(_CONFLICT in message for message in cause_messages(error))
+
+
+try_again = retry(
+    retry=retry_if_exception(conflicts),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.2, max=10),
+    reraise=True,
+)
+
+
+@try_again
+def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, table: Path) -> None:
+    """Put back what replaced ranges of a table still miss, since the backfill was killed.
+
+    Two at once do it once: each commit has an id of its own. What is not committed is left to its backfill.
+    """
+    for pending in pending_replacements(state_folder, dataset):
+        if has_transaction(table, pending.application, 0):
+            put_back_late_rows(spark, state_folder, table, pending)
+        elif pending.is_abandoned(state_folder):
+            pending.cross_out(state_folder)
 
 
 def put_back_late_rows(
-    spark: SparkSession, table: Path, condition: str, transaction: BatchTransaction
-) -> int:
-    """Append again what the streams wrote to the range in between; returns how many commits that were.
+    spark: SparkSession, state_folder: Path, table: Path, pending: PendingReplacement
+) -> None:
+    """Append again what the streams wrote to the range in between, each batch once, and cross the replacement out."""
+    first = min(pending.known.values(), default=None)
+    replaced = None if first is None else SinkCommits(table, pending.application, since=first).find(0)
+    if first is not None and replaced is not None:
+        _put_back(spark, table, pending, first, replaced.version)
+    pending.cross_out(state_folder)
 
-    Each is a commit of its own, under an id of its own: after a crash the same call does what is left.
-    """
-    commit = SinkCommits(table, transaction.application).find(transaction.batch_id)
-    if commit is None:
-        return 0
-    known: Mapping[str, int] = commit.told.get(KNOWN) or {}
-    began = int(_commit_info(table, commit.version).get("readVersion", commit.version - 1))
-    count = 0
-    for version in range(min(known.values(), default=began) + 1, began + 1):
+
+def _put_back(
+    spark: SparkSession, table: Path, pending: PendingReplacement, first: int, replaced: int
+) -> None:
+    known = pending.known
+    began = int(_commit_info(table, replaced).get("readVersion", replaced - 1))
+    for version in range(first + 1, began + 1):
         if not any(known.get(name, began) < version for name in _transactions(table, version)):
             continue
-        rows = rows_of_commit(spark, table, version).where(condition)
-        late = BatchTransaction(f"{transaction.application}-late-{version}", 0, transaction.user_metadata)
-        DeltaAppend(table).write(rows, late)
-        count += 1
-    return count
+        late = BatchTransaction(f"{pending.application}-late-{version}", 0, pending.user_metadata)
+        if not has_transaction(table, late.application, 0):
+            DeltaAppend(table).write(rows_of_commit(spark, table, version).where(pending.condition), late)
 
 
 def _actions(table: Path, version: int) -> list[dict[str, Any]]:

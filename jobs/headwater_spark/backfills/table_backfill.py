@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
@@ -13,19 +13,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from headwater.backfills.backfill_range import BackfillMode
 from headwater.backfills.conditions import FewerRows, RangeAlreadyWritten
+from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.backfill_report import TableBackfill
 from headwater.definitions.change_conditions import DuplicateKey
 from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
-from headwater_spark.backfills.late_rows import KNOWN, put_back_late_rows
+from headwater_spark.backfills.late_rows import finish_replacements, put_back_late_rows, try_again
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
 from headwater_spark.backfills.table_plan import TablePlan
-from headwater_spark.execution.failures import cause_messages
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction
 from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
 from headwater_spark.execution.stream_start import change_target
@@ -34,7 +33,6 @@ from headwater_spark.execution.targets.delta_merge import DeltaMerge
 from headwater_spark.execution.targets.delta_replace import DeltaReplace
 from headwater_spark.execution.update_context import UpdateContext
 
-_CONFLICT = "DELTA_CONCURRENT"
 _FEWER = "fewer rows would come than leave: refused (FEWER_ROWS) unless --allow-fewer-rows is given."
 
 
@@ -58,8 +56,10 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
     transaction = _transaction(context, plan, names, arguments)
     if has_transaction(table, transaction.application, 0):
         commit = SinkCommits(table, transaction.application).find(0)
-        if plan.condition is not None and plan.mode is BackfillMode.REPLACE_WHERE and not arguments.dry_run:
-            put_back_late_rows(context.spark, table, plan.condition, transaction)
+        if not arguments.dry_run:
+            finish_replacements(
+                context.spark, context.pipeline.project.state_folder, plan.dataset.name, table
+            )
         told = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
         return TableBackfill(
             plan.dataset.name, names, str(plan.mode), "DONE_BEFORE",
@@ -95,7 +95,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
         known = {
             name: p.position.table_version for p in parts if p.position for name in p.position.applications
         }
-        _write(context, plan, parts, transaction.telling(**{KNOWN: known}))
+        _write(context, plan, parts, transaction, known)
     return TableBackfill(
         **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": latest_version(table)}
     )
@@ -141,22 +141,17 @@ def _transaction(
     return BatchTransaction(application, 0, json.dumps(told))
 
 
-def _conflicts(error: BaseException) -> bool:
-    return any(_CONFLICT in message for message in cause_messages(error))
-
-
-@retry(
-    retry=retry_if_exception(_conflicts),
-    stop=stop_after_attempt(8),
-    wait=wait_random_exponential(multiplier=0.2, max=10),
-    reraise=True,
-)
+@try_again
 def _write(
-    context: UpdateContext, plan: TablePlan, parts: Sequence[RangeRows], transaction: BatchTransaction
+    context: UpdateContext,
+    plan: TablePlan,
+    parts: Sequence[RangeRows],
+    transaction: BatchTransaction,
+    known: Mapping[str, int],
 ) -> None:
     """Commit the rows; where Delta says that another writer came between, the same rows are tried again."""
     if plan.mode is BackfillMode.REPLACE_WHERE:
-        _replace(context, plan, parts, transaction)
+        _replace(context, plan, parts, transaction, known)
         return
     (part,) = parts
     if plan.keys:
@@ -176,9 +171,16 @@ def _target(context: UpdateContext, plan: TablePlan, part: RangeRows) -> BatchTa
 
 
 def _replace(
-    context: UpdateContext, plan: TablePlan, parts: Sequence[RangeRows], transaction: BatchTransaction
+    context: UpdateContext,
+    plan: TablePlan,
+    parts: Sequence[RangeRows],
+    transaction: BatchTransaction,
+    known: Mapping[str, int],
 ) -> None:
     assert plan.condition is not None
+    pending = PendingReplacement(
+        plan.dataset.name, transaction.application, plan.condition, transaction.user_metadata, known
+    )
     table = context.table_path(plan.dataset)
     rows = reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True), [p.kept for p in parts]
@@ -194,8 +196,10 @@ def _replace(
     )
     if plan.dataset.partition_columns:
         writer = writer.partitionBy(*plan.dataset.partition_columns)
-    writer.save(str(table))
-    put_back_late_rows(context.spark, table, plan.condition, transaction)
+    state = context.pipeline.project.state_folder
+    with pending.written_down(state):
+        writer.save(str(table))
+        put_back_late_rows(context.spark, state, table, pending)
 
 
 def _check_keys(rows: DataFrame, keys: Sequence[str], plan: TablePlan) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from headwater.backfills.backfill_range import BackfillMode, BackfillRange, RangeKind
 from headwater.backfills.conditions import BackfillNotPossible, ReadersWouldBreak
@@ -18,7 +19,10 @@ from headwater_spark.stateful_queries import is_stateful
 
 @dataclass(frozen=True)
 class TablePlan:
-    """A table's backfill. ``condition``: the rows of the table that the range names, None for a range of the source."""
+    """A table's backfill. ``condition``: the rows of the table that the range names, None for a range of the source.
+
+    ``skipped``: a stream reads the table and leaves out commits that take rows away.
+    """
 
     dataset: Dataset
     flows: tuple[Flow, ...]
@@ -27,6 +31,17 @@ class TablePlan:
     keys: tuple[str, ...]
     condition: str | None
     is_view: bool
+    skipped: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it can't run beside an update of the pipeline.
+
+        What AUTO CDC keeps beside a table has one writer. Rows that are put back would come twice to a stream that
+        has read them, and leaves out that they went.
+        """
+        replaced = self.skipped and self.mode is BackfillMode.REPLACE_WHERE
+        return replaced or any(flow.changes is not None for flow in self.flows)
 
     @property
     def by_sequence(self) -> bool:
@@ -55,7 +70,9 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, condition, is_view)
     _check_rules(plan)
     _check_readers(context, plan)
-    return plan
+    read_with = [options for _, options in _streams_over(context, plan)]
+    skipped = any(options.get(name, "").lower() == "true" for options in read_with for name in _SKIPS)
+    return replace(plan, skipped=skipped)
 
 
 def check_definition(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
@@ -141,20 +158,26 @@ def _check_rules(plan: TablePlan) -> None:
         )
 
 
+# A stream with one of the first two sees no commit that takes rows away; the feed tells of it.
+_SKIPS = ("skipChangeCommits", "ignoreChanges")
+
+
+def _follows(options: Mapping[str, str]) -> bool:
+    return any(options.get(option, "").lower() == "true" for option in (*_SKIPS, "readChangeFeed"))
+
+
+def _streams_over(context: UpdateContext, plan: TablePlan) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The targets of the streams that read the table, and the options they read it with."""
+    for entry in context.pipeline.manifest.flows:
+        for source in entry.sources:
+            if source.streaming and source.name == plan.dataset.name:
+                yield entry.target, source.options
+
+
 def _check_readers(context: UpdateContext, plan: TablePlan) -> None:
     if plan.mode is BackfillMode.APPEND:
         return
-    follows = ("skipChangeCommits", "readChangeFeed", "ignoreChanges")
-    readers = sorted(
-        {
-            entry.target
-            for entry in context.pipeline.manifest.flows
-            for source in entry.sources
-            if source.streaming
-            and source.name == plan.dataset.name
-            and not any(source.options.get(option, "").lower() == "true" for option in follows)
-        }
-    )
+    readers = sorted({target for target, options in _streams_over(context, plan) if not _follows(options)})
     if readers:
         raise ReadersWouldBreak(
             f"The streams into {', '.join(readers)} read {plan.dataset.name!r}: they fail on a commit that takes rows out of it, and "

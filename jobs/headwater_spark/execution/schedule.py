@@ -9,6 +9,7 @@ from headwater.checkpoints.table_history import table_exists
 from headwater.errors import UpdateFailed
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
+from headwater_spark.backfills.late_rows import finish_replacements
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import record_end, run_flow
@@ -86,6 +87,7 @@ def _submit(
         path = delta_table(context, dataset)
         if path is None or dataset.sink is not None:  # what a sink writes to is not the pipeline's to shape
             return
+        finish_replacements(context.spark, context.pipeline.project.state_folder, dataset.name, path)
         evaluation = context.pipeline.evaluation
         schema = evaluation.table_schema(dataset)
         if table_exists(path):

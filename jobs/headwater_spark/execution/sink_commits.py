@@ -48,10 +48,11 @@ class SinkCommits:
     # A batch that a killed driver committed lies at most this far back when the flow starts again.
     _LOOK_BACK = 100
 
-    def __init__(self, table: Path, *applications: str) -> None:
+    def __init__(self, table: Path, *applications: str, since: int | None = None) -> None:
+        """``since``: the version to look from, where that is known."""
         self._table = table
         self._applications = applications
-        self._next = max(0, latest_version(table) - self._LOOK_BACK)
+        self._next = max(0, latest_version(table) - self._LOOK_BACK) if since is None else since
         self._found: dict[int, SinkCommit] = {}
 
     def find(self, batch_id: int) -> SinkCommit | None:
