@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from headwater.errors import UsageError
 
+_WRONG_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are errors like all others, so that ``--json`` holds for them too."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError with the usage line as its remedy."""
+        """Raise UsageError with the nearest name, where a name is wrong, and the usage line as its remedy."""
         usage = " ".join(self.format_usage().split())
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", remedy=usage)
+        near = _nearest_choice(message)
+        meant = f"Did you mean {near!r}? " if near else ""
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", remedy=meant + usage)
+
+
+def _nearest_choice(message: str) -> str | None:
+    """The choice that a wrong one was meant to be, from argparse's own words."""
+    found = _WRONG_CHOICE.search(message)
+    if found is None:
+        return None
+    choices = re.findall(r"[\w-]+", found["choices"])
+    return next(iter(difflib.get_close_matches(found["given"], choices, n=1)), None)
 
 
 @dataclass(frozen=True)

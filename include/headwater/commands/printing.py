@@ -16,7 +16,10 @@ def print_json(value: Mapping[str, Any]) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, row_styles: Sequence[str] = ()
 ) -> None:
-    """Print a table; numbers stand to the right, None is left empty."""
+    """Print a table, or one line where it has no rows; numbers stand to the right, None is left empty."""
+    if not rows:
+        print(f"{title}: none", flush=True)
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

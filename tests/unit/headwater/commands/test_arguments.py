@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.commands.arguments import RunArguments, parse_run_arguments
+from headwater.commands.arguments import Parser, RunArguments, parse_run_arguments
+from headwater.commands.printing import print_table
 from headwater.errors import UsageError
 
 FULL = RunArguments(
@@ -56,6 +57,22 @@ def test_wrong_use(argv):
     with pytest.raises(UsageError) as caught:
         parse_run_arguments(argv)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("given", "remedy"), [("lits", "Did you mean 'list'? "), ("x", "")])
+def test_a_wrong_choice_is_told_the_nearest(given: str, remedy: str):
+    """Where there is one; the usage line follows in any case."""
+    parser = Parser(prog="headwater", add_help=False)
+    parser.add_argument("action", choices=["list", "show"])
+    with pytest.raises(UsageError) as caught:
+        parser.parse_args([given])
+    assert caught.value.remedy == f"{remedy}usage: headwater {{list,show}}"
+
+
+def test_no_rows_are_one_line(capsys: pytest.CaptureFixture[str]):
+    """A table without rows is told as such, not drawn."""
+    print_table("orders: files", ("name", "rows"), [])
+    assert capsys.readouterr().out == "orders: files: none\n"
 
 
 def test_selective():
