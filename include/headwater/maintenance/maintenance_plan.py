@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.checkpoints.layout import change_memory
 from headwater.checkpoints.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
@@ -78,6 +79,11 @@ def _of_table(
             yield Optimize(subject, table, entry.table_properties if table == places[0][1] else {})
             yield LogCheckpoint(project, subject, table)
             yield Vacuum(project, subject, table, retention)
+    for memory in sorted(change_memory(project.state_folder, entry.name).glob("*/_delta_log")):
+        # AUTO CDC compacts it by itself, where a batch can't be in between.
+        subject = f"{entry.name} (AUTO CDC)"
+        yield LogCheckpoint(project, subject, memory.parent)
+        yield Vacuum(project, subject, memory.parent, retention, may_go_back=True)
 
 
 def _of_storage(project: PipelineProject, options: MaintenanceOptions) -> list[Chore]:

@@ -32,13 +32,18 @@ _NEVER = (".bin",)
 
 @dataclass(frozen=True)
 class Vacuum:
-    """Vacuum of one table. ``retention``: how long removed files stay; None for the table's own property."""
+    """Vacuum of one table.
+
+    ``retention``: how long removed files stay; None for the table's own property. ``may_go_back``: its writer takes its
+    newest commit back where it was killed behind it, so the version before is needed, too.
+    """
 
     project: PipelineProject
     subject: str
     table: Path
     retention: timedelta | None = None
     now: Callable[[], float] = time.time
+    may_go_back: bool = False
     kind: ChoreKind = ChoreKind.VACUUM
 
     def look(self) -> Finding:
@@ -65,6 +70,8 @@ class Vacuum:
         opened = open_table(self.table)
         table_id = str(opened.metadata().id)
         positions = reader_positions(self.project, self.table, table_id, now=self.now())
+        if self.may_go_back and opened.version() > 0:
+            positions.append(ReaderPosition("its writer", snapshot=opened.version() - 1))
         needed = needed_files(self.table, positions)
         retention = self._retention(opened, positions)
         hours = math.ceil(retention.total_seconds() / 3600)
@@ -105,6 +112,8 @@ class _Found:
         for position in self.positions:
             if position.version is not None:
                 told.append(f"{position.reader} goes on at version {position.version}")
+            elif position.snapshot is not None:
+                told.append(f"{position.reader} may go back to version {position.snapshot}")
             elif position.since is not None:
                 told.append(f"{position.reader} needs what was removed after {moment_shown(position.since)}")
         return "; ".join(told) or "the newest version has them"

@@ -7,9 +7,12 @@ import os
 import shutil
 import time
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.unit.headwater.metrics.conftest import delta_offset, write_checkpoint, write_rows
+
+from headwater.checkpoints.layout import change_memory
 
 VACUUM = ("--only", "vacuum", "--tables", "bronze", "--retention", "0 hours")
 
@@ -163,3 +166,16 @@ def test_a_change_feed_is_kept_for_its_reader(rewritten):
     rewritten.read_on(3, batch=2)
     rewritten.call(*VACUUM, "--yes")
     assert not list(table.glob("_change_data/*"))
+
+
+def test_what_auto_cdc_may_go_back_to_stays(kept):
+    """Of what it keeps beside a table, the newest version and the one before stay, and older files go."""
+    events = change_memory(kept.project.state_folder, "bronze") / "events"
+    for value in range(3):
+        write_deltalake(str(events), pa.table({"id": [value]}), mode="overwrite")
+    code, answer = kept.call(*VACUUM, "--yes")
+    (step,) = (step for step in answer["steps"] if step["subject"] == "bronze (AUTO CDC)")
+    assert (code, step["message"]) == (0, "1 files removed")
+    for version in (1, 2):
+        assert DeltaTable(str(events), version=version).to_pyarrow_table()["id"].to_pylist() == [version]
+    assert "may go back to version 1" in kept.left_out(*VACUUM)
