@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fault_injection.crash_matrix import TABLES_OF_KIND
 from tests.fault_injection.stops import Stop
 from tests.pipeline_case import PipelineCase
 
@@ -42,7 +43,7 @@ class Driver:
         command += [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
         environment = {**os.environ, "PYTHONPATH": str(Path(headwater.__file__).resolve().parents[1])}
         if stop is not None:
-            command += stop.arguments
+            command += stop.arguments or (f"--tables={TABLES_OF_KIND[stop.kind]}",)
             environment |= {
                 "HEADWATER_STOP_AT": f"{stop.moment} {stop.pattern}",
                 "HEADWATER_STOPPED": str(stopped),

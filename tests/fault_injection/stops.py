@@ -27,7 +27,8 @@ class Stop:
 
     ``point``: its number in the list of crash points; ``kind``: the kind of flow. The driver stands still when a file
     whose path matches ``pattern`` is about to get its name (``writing``), has it (``written``), or has it and half of its
-    bytes (``torn``). ``arguments`` go to ``headwater run``. ``alone``: only the Python process is killed. ``meanwhile``
+    bytes (``torn``). ``arguments`` go to ``headwater run``; where there are none, only the tables that lead to ``kind`` are
+    updated. ``alone``: only the Python process is killed. ``meanwhile``
     is done while the driver stands, ``afterwards`` when it has been killed.
     """
 

@@ -29,6 +29,8 @@ VERBS = {
     "checkpoints",
     "repair",
     "drop",
+    "rename",
+    "move",
     "quarantine",
     "maintenance",
     "--help",

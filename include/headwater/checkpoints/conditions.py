@@ -165,3 +165,21 @@ class SourceAgedOut(SourceMismatch):
     """Messages that a stream has not read yet have left the topic."""
 
     condition = "SOURCE_AGED_OUT"
+
+
+class TableMoved(CheckpointMismatch):
+    """The sources declare a table by a name that it had before it was renamed, or moved to another pipeline."""
+
+    condition = "TABLE_MOVED"
+
+
+class MoveUnfinished(RefusedForSafety):
+    """A rename or a move of a table was begun, and its process died before the end."""
+
+    condition = "MOVE_UNFINISHED"
+
+
+class NameTaken(RefusedForSafety):
+    """A table shall get a name, or go to a pipeline, where something of that name is already."""
+
+    condition = "NAME_TAKEN"

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered
 from headwater.checkpoints.table_history import table_exists, transaction_version
@@ -92,7 +93,13 @@ class FlowStart:
     @property
     def application(self) -> str:
         """The id under which batches are committed that do not go through the Delta sink itself."""
-        return f"{self.pipeline_id}.{self.flow}@{self.state.epoch}"
+        return self.identity.application(self.state.epoch)
+
+    @cached_property
+    def identity(self) -> FlowIdentity:
+        """The names in the flow's commits."""
+        state_folder = self.checkpoint.folder.parents[2]
+        return flow_identity(state_folder, self.pipeline_id, self.dataset, self.flow)
 
     @cached_property
     def planned(self) -> list[int]:

@@ -13,7 +13,14 @@ from headwater.checkpoints.conditions import (
 )
 from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart
-from headwater.checkpoints.log_entries import EntryFault, fault_of, put_aside, put_back, rewrite_commit
+from headwater.checkpoints.log_entries import (
+    EntryFault,
+    fault_of,
+    put_aside,
+    put_back,
+    remains,
+    rewrite_commit,
+)
 from headwater.checkpoints.offsets import query_id
 from headwater.checkpoints.sink_checks import remedy, write_metadata
 from headwater.checkpoints.table_history import flow_commits
@@ -35,7 +42,7 @@ def metadata_was_lost(start: FlowStart) -> Iterator[Damage]:
     known = start.state.query_id
     written = {
         commit.transaction[0]
-        for commit in (flow_commits(start.table, start.pipeline_id, start.flow) if start.table else ())
+        for commit in (flow_commits(start.table, *start.identity.names) if start.table else ())
         if commit.epoch == start.state.epoch and commit.transaction is not None
     } - {start.application}
     candidates = written or ({known} if known else set())
@@ -119,6 +126,31 @@ def offsets_are_missing(start: FlowStart) -> Iterator[Damage]:
         yield from _entry_before(start, planned[-1] - 1, "is gone", OffsetsLost)
 
 
+def first_batch_left_remains(start: FlowStart) -> Iterator[Damage]:
+    """A driver died while it wrote the first entry: Spark takes the half-written file for another query's checkpoint."""
+    left = remains(start.folder)
+    # Checksums alone are another check's, which removes them.
+    if all(file.suffix == ".crc" and file.name[1:-4].isdigit() for file in left):
+        return
+
+    def mend() -> str:
+        for file in left:
+            put_aside(file)
+        return f"what a driver had left of its first batch was put aside: {', '.join(file.name for file in left)}"
+
+    yield Damage(
+        OffsetsDamaged(
+            f"The driver of {start.flow!r} died while it planned the first batch; Spark would not begin where its half-written "
+            "files are.",
+            where=left[0],
+            remedy="The next start makes it good: nothing was read yet.",
+        ),
+        tuple(str(file) for file in left[:10]),
+        (Repair.MEND,),
+        mend,
+    )
+
+
 def checksums_are_left(start: FlowStart) -> Iterator[Damage]:
     """Spark can't write an entry where the checksum of one that is gone lies in its way."""
     folders = [start.folder / name for name in ("offsets", "commits")]
@@ -173,6 +205,8 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
             put_back(start.folder, batch, position)
             return f"the position of batch {batch} was written back from what was recorded of it"
         put_aside(file)
+        if start.planned == [batch]:  # Spark begins anew only where no state is
+            put_aside(start.folder / "state")
         return f"the damaged plan of batch {batch} was put aside; nothing of it had been written"
 
     safe = position is not None if done or in_table else start.repeatable

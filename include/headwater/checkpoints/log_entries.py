@@ -56,15 +56,29 @@ def _reads(line: str) -> bool:
 
 
 def put_aside(file: Path) -> Path | None:
-    """Take an entry out of Spark's sight; it stays beside, under a name that Spark does not read."""
+    """Take an entry, or a folder, out of Spark's sight: into ``.aside`` of the epoch."""
     if not file.exists():
         return None
+    epoch = file.parent if file.is_dir() else file.parent.parent
+    folder = epoch / ".aside" / file.relative_to(epoch).parent
+    folder.mkdir(parents=True, exist_ok=True)
     number = 0
-    while (target := file.with_name(f".{file.name}.aside{number or ''}")).exists():
+    while (target := folder / f"{file.name}{f'.{number}' if number else ''}").exists():
         number += 1
     checksum_file(file).unlink(missing_ok=True)
     file.rename(target)
     return target
+
+
+def remains(folder: Path) -> list[Path]:
+    """What a driver has left in the two logs of an epoch that it did not come to plan a batch of.
+
+    Spark begins an epoch only where it finds its folders empty; a half-written file that never got its name counts, too.
+    """
+    logs = [folder / name for name in ("offsets", "commits")]
+    if any(numbered(log) for log in logs):
+        return []
+    return [file for log in logs if log.is_dir() for file in sorted(log.iterdir())]
 
 
 def put_back(folder: Path, batch: int, position: tuple[str | None, ...] | None) -> None:

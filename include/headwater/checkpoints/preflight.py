@@ -11,6 +11,7 @@ from headwater.checkpoints.flow_start import FlowStart
 from headwater.checkpoints.kafka_checks import messages_are_gone
 from headwater.checkpoints.log_checks import (
     checksums_are_left,
+    first_batch_left_remains,
     last_mark_is_damaged,
     metadata_was_lost,
     offsets_are_damaged,
@@ -44,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     offsets_are_damaged,
     offsets_are_missing,
     checkpoint_was_rewound,
+    first_batch_left_remains,
     last_mark_is_damaged,
     state_was_lost,
     plan_was_changed,

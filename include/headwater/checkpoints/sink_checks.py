@@ -96,7 +96,7 @@ def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
     if kept and start.checkpoint.state_file.exists():
         return
     # Where the flow's state is gone as well, the table's log still tells who wrote to it.
-    written = epochs_written(start.table, start.pipeline_id, start.flow) if start.table is not None else []
+    written = epochs_written(start.table, *start.identity.names) if start.table is not None else []
     first_not_kept = start.state.epoch + int(kept)
     if (start.state.sink_id is not None and not kept) or any(epoch >= first_not_kept for epoch in written):
         yield Damage(

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.table_history import commits_of
 
@@ -68,11 +69,11 @@ class SnapshotVersions:
         assert position.intended is not None
         return self._write(SnapshotPosition(*position.intended))
 
-    def from_table(self, table: Path, pipeline_id: str, flow: str, epoch: int) -> SnapshotPosition | None:
+    def from_table(self, table: Path, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
         """The position as the table's own log tells it, for where the file is lost; None where it tells of none."""
         found = [
             (int(told["batch"]), told[VERSION_KEY])
-            for told in commits_of(table, pipeline_id, flow)
+            for told in commits_of(table, *identity.names)
             if told.get("epoch") == epoch and VERSION_KEY in told
         ]
         return self._write(_position(max(found, key=lambda pair: pair[0]))) if found else None

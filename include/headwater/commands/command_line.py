@@ -13,6 +13,7 @@ from headwater.commands.backfill_arguments import add_backfill_arguments
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.failure_report import run_and_report
 from headwater.commands.maintenance_arguments import add_maintenance_arguments
+from headwater.commands.move_arguments import add_move_verb, add_rename_verb
 from headwater.commands.quarantine_arguments import add_quarantine_arguments
 from headwater.commands.verb_arguments import (
     add_events_arguments,
@@ -198,6 +199,8 @@ _VERBS = (
     _Verb("lag", "How far each flow is behind its sources.", add_project_arguments, _lag),
     _Verb("checkpoints", "The checkpoints: what they hold, whether they are whole, copies of them.", add_checkpoints_verb),
     _Verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out.", add_repair_verb),
+    _Verb("rename", "Give a table another name, with its checkpoints. Shows the plan; --yes carries it out.", add_rename_verb),
+    _Verb("move", "Have another pipeline own a table, with its checkpoints. Shows the plan; --yes carries it out.", add_move_verb),
     _Verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out.", add_drop_verb),
     _Verb("maintenance", "Tidy tables and storage. Shows what is due; --yes does it.", add_maintenance_arguments, _maintenance),
     _Verb("events", "What the event log says, newest last.", add_events_arguments, _events),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
@@ -53,6 +54,9 @@ def plan_drop(
             remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
         )
     folders = []
+    if mark_file(project.state_folder, dataset).exists():
+        # The table has another name now; only what is left at the old one goes.
+        return DropPlan(dataset, (checkpoints,))
     if entry is not None and manifest is not None:
         if entry.table_properties.get("pipelines.reset.allowed", "true").lower() == "false":
             raise ResetNotAllowed(

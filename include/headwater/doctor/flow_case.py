@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.damage import Damage
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_start import FlowStart, Positions
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.preflight import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
@@ -42,6 +43,12 @@ class FlowCase:
             return replace(found, state=FlowState(epoch=newest))
         return found
 
+    @cached_property
+    def identity(self) -> FlowIdentity:
+        """The names in the flow's commits."""
+        project = self.project
+        return flow_identity(project.state_folder, project.pipeline_id, self.flow.target, self.flow.name)
+
     @property
     def target(self) -> DatasetEntry:
         """What the flow writes to."""
@@ -59,11 +66,7 @@ class FlowCase:
     @cached_property
     def commits(self) -> list[FlowCommit]:
         """The flow's commits that the table's log still has."""
-        return (
-            flow_commits(self.table, self.project.pipeline_id, self.flow.name)
-            if self.table is not None
-            else []
-        )
+        return flow_commits(self.table, *self.identity.names) if self.table is not None else []
 
     @cached_property
     def damages(self) -> list[Damage]:
@@ -85,15 +88,13 @@ class FlowCase:
     def positions(self) -> dict[int, Positions]:
         """Where batches of the live epoch ended, as it is known outside the checkpoint."""
         return known_positions(
-            self.project.state_folder, self.project.pipeline_id, self.flow.name, self.table, self.epoch
+            self.project.state_folder, self.identity, self.flow.name, self.table, self.epoch
         )
 
     @cached_property
     def rows(self) -> dict[int, int]:
         """What batches of the live epoch wrote."""
-        return rows_by_batch(
-            self.project.state_folder, self.project.pipeline_id, self.flow.name, self.table, self.epoch
-        )
+        return rows_by_batch(self.project.state_folder, self.identity, self.flow.name, self.table, self.epoch)
 
     @property
     def epoch(self) -> int:

@@ -7,25 +7,26 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.flow_start import Positions
 from headwater.checkpoints.table_history import flow_commits
 from headwater.event_log.reader import events
 
 
 def known_positions(
-    state_folder: Path, pipeline_id: str, flow: str, table: Path | None, epoch: int
+    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
 ) -> dict[int, Positions]:
     """The end offsets of an epoch's batches, one text a source, by batch.
 
     A commit that the Delta sink itself made does not tell where its batch ended; the event log does.
     """
     found: dict[int, Positions] = {}
-    for record in _batch_records(state_folder, flow, epoch):
+    for record in _batch_records(state_folder, identity, flow, epoch):
         ends = record["details"]["flow_progress"].get("end_offsets")
         position = _texts(ends)
         if position is not None:
             found[int(record["origin"]["batch_id"])] = position
-    for commit in flow_commits(table, pipeline_id, flow) if table is not None else ():
+    for commit in flow_commits(table, *identity.names) if table is not None else ():
         if commit.epoch == epoch and commit.transaction is not None and commit.end_offsets is not None:
             position = _texts(commit.end_offsets)
             if position is not None:
@@ -34,21 +35,30 @@ def known_positions(
 
 
 def rows_by_batch(
-    state_folder: Path, pipeline_id: str, flow: str, table: Path | None, epoch: int
+    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
 ) -> dict[int, int]:
     """How many rows each batch of an epoch wrote, as far as it is known."""
     found: dict[int, int] = {}
-    for record in _batch_records(state_folder, flow, epoch):
+    for record in _batch_records(state_folder, identity, flow, epoch):
         rows = record["details"]["flow_progress"].get("metrics", {}).get("num_output_rows")
         if rows is not None:
             found[int(record["origin"]["batch_id"])] = int(rows)
-    for commit in flow_commits(table, pipeline_id, flow) if table is not None else ():
+    for commit in flow_commits(table, *identity.names) if table is not None else ():
         if commit.epoch == epoch and commit.transaction is not None and commit.rows is not None:
             found.setdefault(commit.transaction[1], commit.rows)
     return found
 
 
-def _batch_records(state_folder: Path, flow: str, epoch: int) -> Iterable[Mapping[str, Any]]:
+def _batch_records(
+    state_folder: Path, identity: FlowIdentity, flow: str, epoch: int
+) -> Iterable[Mapping[str, Any]]:
+    # Before its table was renamed, the flow was recorded under another name.
+    former = [identity.flow] if identity.pipeline == state_folder.name and identity.flow != flow else []
+    for name in (*former, flow):
+        yield from _records_of(state_folder, name, epoch)
+
+
+def _records_of(state_folder: Path, flow: str, epoch: int) -> Iterable[Mapping[str, Any]]:
     for record in events(state_folder, flow=flow, level="METRICS", event_type="flow_progress"):
         origin = record["origin"]
         if (

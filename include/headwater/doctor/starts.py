@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_start import FlowStart, Positions, StreamSource
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.table_history import table_exists, table_id
@@ -35,6 +36,7 @@ def flow_start(
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     state = checkpoint.surviving_state() or FlowState()
     table = destination(project, manifest, target)
+    identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
     return FlowStart(
         project.pipeline_id,
         flow.name,
@@ -45,7 +47,7 @@ def flow_start(
         destination_id(target, table),
         is_sink=target.kind is DatasetKind.SINK,
         sources=stream_sources(project, flow, brokers=brokers),
-        position=recorded_positions(project.state_folder, project.pipeline_id, flow.name, table, state.epoch),
+        position=recorded_positions(project.state_folder, identity, flow.name, table, state.epoch),
         deep=deep,
     )
 
@@ -90,12 +92,12 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
 
 
 def recorded_positions(
-    state_folder: Path, pipeline_id: str, flow: str, table: Path | None, epoch: int
+    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
 ) -> Callable[[int], Positions | None]:
     """The end offsets of an epoch's batches as they are kept outside the checkpoint; read when first asked for."""
 
     @lru_cache(maxsize=1)
     def known() -> dict[int, Positions]:
-        return known_positions(state_folder, pipeline_id, flow, table, epoch)
+        return known_positions(state_folder, identity, flow, table, epoch)
 
     return lambda batch: known().get(batch)

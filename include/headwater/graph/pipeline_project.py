@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlparse
 from headwater.checkpoints.conditional_store import S3Object
 from headwater.checkpoints.lease import Holder, Lease, update_lease
 from headwater.checkpoints.store_lease import lock_identity, store_lease
+from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
@@ -54,20 +55,24 @@ class PipelineProject:
         return {**self.spec.configuration, **self.parameters}
 
     @contextmanager
-    def lease(self, holder: str, *, wait: timedelta = timedelta(0)) -> Iterator[Lease]:
+    def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:
         """Hold the right to write this pipeline's checkpoints and tables inside the block.
 
         Args:
             holder: an id that others are told.
             wait: how long to wait for another holder to end.
+            moving: the holder is there to end the move of a table that was begun.
 
         Raises:
             UpdateInProgress: where another one holds it, naming that one.
             LeaseUnreachable: where the spec's ``lease`` can't be asked.
+            MoveUnfinished: where a table is half-way to another name or pipeline.
         """
         place = self.spec.lease
         store = S3Object.of(f"{place.rstrip('/')}/{self.pipeline_id}/update.lease") if place else None
         with update_lease(self.state_folder, holder, wait=wait) as local:
+            if not moving:
+                refuse_unfinished(self.state_folder)
             if store is None:
                 yield local
                 return

@@ -33,7 +33,7 @@ from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
 from headwater_spark.execution.failures import flow_error
-from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
+from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import as_metadata, latest_version
 from headwater_spark.execution.stream_start import change_target, quarantine_table
 from headwater_spark.execution.tables import create_table
@@ -131,10 +131,9 @@ def _case(context: UpdateContext, flow: Flow) -> FlowCase:
 def _load(context: UpdateContext, dataset: Dataset, flow: Flow, *, dry_run: bool) -> dict[str, Any]:
     """The history of one flow: its commit, unless it is there, and the epoch that begins where it ended."""
     case = _case(context, flow)
-    project = context.pipeline.project
     table = context.table_path(dataset)
     told = {"dataset": dataset.name, "flow": flow.name}
-    commit = _history(flow_commits(table, project.pipeline_id, flow.name))
+    commit = _history(flow_commits(table, *case.identity.names))
     if case.start.checkpoint.epochs():
         return {**told, "rows": 0, "message": "it has run already; the stream goes on from where it stood."}
     rows, ends = 0, commit.end_offsets if commit is not None else None
@@ -197,11 +196,14 @@ def _write(
     limits = tuple(everything(source, end) for source, end in zip(sources, ends, strict=True))
     table, rules = context.table_path(dataset), dataset.expectations
     epoch = context.unused_epoch(dataset.name, flow.name)
-    pipeline = context.pipeline.project.pipeline_id
-    metadata = {"pipeline": pipeline, "flow": flow.name, "epoch": epoch, "end_offsets": list(ends)}
-    transaction = BatchTransaction(
-        application_id(pipeline, flow.name, epoch) + _MARK, 0, json.dumps(metadata)
-    )
+    identity = context.identity(dataset.name, flow.name)
+    metadata = {
+        "pipeline": identity.pipeline,
+        "flow": identity.flow,
+        "epoch": epoch,
+        "end_offsets": list(ends),
+    }
+    transaction = BatchTransaction(identity.application(epoch) + _MARK, 0, json.dumps(metadata))
     try:
         with judged_rows(context, dataset, flow, limits, None, table) as (judged, quality, _):
             if dry_run:

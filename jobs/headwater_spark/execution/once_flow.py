@@ -16,7 +16,7 @@ from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
 from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.execution.destination import delta_table, destination_id
-from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
+from headwater_spark.execution.foreach_batch import BatchTransaction, apart
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import (
     SinkCommits,
@@ -40,11 +40,12 @@ def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Flow
     """Append the flow's rows unless it has done so; a crash between commit and record repeats nothing (transaction id)."""
     checkpoint = context.checkpoint(dataset.name, flow.name)
     table = delta_table(context, dataset)
-    pipeline = context.pipeline.project.pipeline_id
     known = checkpoint.read_state()
     check_flow(context, dataset, flow, known or FlowState(), CHECKS_OF_ONCE_FLOWS)
     # Where its state is lost, the table's log knows under which epoch its rows are there.
-    written = epochs_written(table, pipeline, flow.name) if table is not None else []
+    written = (
+        epochs_written(table, *context.identity(dataset.name, flow.name).names) if table is not None else []
+    )
     state = known or checkpoint.update_state(epoch=max(written, default=0))
     if state.completed:
         outcome.status = FlowStatus.COMPLETED
@@ -65,12 +66,12 @@ def _append(
     context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
 ) -> None:
     table = delta_table(context, dataset)
-    pipeline = context.pipeline.project.pipeline_id
-    application = application_id(pipeline, flow.name, state.epoch)
+    identity = context.identity(dataset.name, flow.name)
+    application = identity.application(state.epoch)
     if table is not None and has_transaction(table, application, 0):  # its driver died before it could say so
         return
     frame = context.pipeline.evaluation.evaluate(flow)
-    metadata = json.dumps({"pipeline": pipeline, "flow": flow.name, "epoch": state.epoch})
+    metadata = json.dumps({"pipeline": identity.pipeline, "flow": identity.flow, "epoch": state.epoch})
     transaction = BatchTransaction(application, 0, metadata)
     context.check_lease()
     if needs_judgement(dataset.expectations):

@@ -95,14 +95,13 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
 
 def _retire(context: UpdateContext, stage: ResetStage) -> None:
     dataset = context.pipeline.dataset(stage.dataset)
-    pipeline_id = context.pipeline.project.pipeline_id
     ids: set[str] = set()
     for flow in stage.flows:
         checkpoint = context.checkpoint(stage.dataset, flow)
         state = checkpoint.read_state()
         assert state is not None
         assert state.pending_epoch is not None
-        ids |= ids_before(checkpoint, pipeline_id, flow, state.pending_epoch)
+        ids |= ids_before(checkpoint, context.identity(stage.dataset, flow), state.pending_epoch)
     retire(context.spark, (context.table_path(dataset), context.quarantine_path(dataset)), ids)
 
 

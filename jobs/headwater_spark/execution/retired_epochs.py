@@ -13,21 +13,21 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import query_id
 from headwater.checkpoints.table_history import table_exists
 from headwater.errors import CheckpointUnreadable
-from headwater_spark.execution.foreach_batch import application_id
 
 # No batch ever has this number; languages that count in doubles can still tell it from its neighbours.
 LAST_BATCH = 2**53 - 1
 
 
-def ids_before(checkpoint: FlowCheckpoint, pipeline_id: str, flow: str, epoch: int) -> set[str]:
+def ids_before(checkpoint: FlowCheckpoint, identity: FlowIdentity, epoch: int) -> set[str]:
     """The ids under which a flow's epochs other than ``epoch`` commit: their queries' own, and those of foreachBatch."""
     state = checkpoint.read_state()
     known = {*checkpoint.epochs(), *([state.epoch] if state else [])} - {epoch}
-    found = {application_id(pipeline_id, flow, number) for number in known}
+    found = {identity.application(number) for number in known}
     for number in known:
         try:
             found.add(query_id(checkpoint.epoch_folder(number)) or "")

@@ -20,7 +20,7 @@ from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_types, ch
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.auto_cdc.snapshot_calls import Snapshot, next_snapshot, snapshots_file
-from headwater_spark.execution.foreach_batch import BatchTransaction, apart, application_id
+from headwater_spark.execution.foreach_batch import BatchTransaction, apart
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
 from headwater_spark.execution.tables import table_id
@@ -44,7 +44,7 @@ def run_snapshots(context: UpdateContext, dataset: Dataset, flow: Flow, outcome:
         CHECKS_OF_ONCE_FLOWS,
     )
     # Where its state is lost, the table's log knows under which epoch its rows are there.
-    written = epochs_written(table, pipeline, flow.name)
+    written = epochs_written(table, *context.identity(dataset.name, flow.name).names)
     state = known or checkpoint.update_state(epoch=max(written, default=0))
     entry = next(item for item in context.pipeline.manifest.flows if item.name == flow.name)
     # Taken before the read: what arrives meanwhile is compared by the next update, never missed.
@@ -75,8 +75,8 @@ class _Snapshots:
     ) -> None:
         self._context, self._dataset, self._flow, self._outcome = context, dataset, flow, outcome
         self._epoch = state.epoch
-        pipeline = context.pipeline.project.pipeline_id
-        self._application = application_id(pipeline, flow.name, state.epoch)
+        self._identity = context.identity(dataset.name, flow.name)
+        self._application = self._identity.application(state.epoch)
         self._target = ChangeTarget.of(
             context.table_path(dataset), context.change_memory(dataset.name), dataset.table_properties
         )
@@ -102,8 +102,7 @@ class _Snapshots:
         position = self._versions.read()
         path = self._target.path
         if position is None and has_transaction(path, self._application, 0):
-            pipeline = self._context.pipeline.project.pipeline_id
-            position = self._versions.from_table(path, pipeline, self._flow.name, self._epoch)
+            position = self._versions.from_table(path, self._identity, self._epoch)
             if position is None:
                 raise CheckpointMismatch(
                     f"It is not known any more which snapshots {self._flow.name!r} has applied.",
@@ -138,8 +137,8 @@ class _Snapshots:
         assert position.intended is not None
         number, version = position.intended
         told: dict[str, Any] = {
-            "pipeline": self._context.pipeline.project.pipeline_id,
-            "flow": self._flow.name,
+            "pipeline": self._identity.pipeline,
+            "flow": self._identity.flow,
             "epoch": self._epoch,
             "batch": number,
             VERSION_KEY: encoded(version),

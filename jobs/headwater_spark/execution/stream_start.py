@@ -20,7 +20,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.sink import SinkKind
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.execution.destination import delta_table
-from headwater_spark.execution.foreach_batch import BatchTarget, BatchWriter, application_id
+from headwater_spark.execution.foreach_batch import BatchTarget, BatchWriter
 from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
 from headwater_spark.execution.targets.delta_append import DeltaAppend
@@ -58,9 +58,10 @@ def start_stream(
     """Start the query of a flow over ``frame``. ``unreadable``: files that it leaves out, for the quarantine."""
     mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
     folder = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
+    identity = context.identity(dataset.name, flow.name)
     metadata: dict[str, Any] = {
-        "pipeline": context.pipeline.project.pipeline_id,
-        "flow": flow.name,
+        "pipeline": identity.pipeline,
+        "flow": identity.flow,
         "epoch": state.epoch,
     }
     stream = (
@@ -69,7 +70,7 @@ def start_stream(
         .option("checkpointLocation", str(folder))
         .trigger(availableNow=True)
     )
-    application = application_id(metadata["pipeline"], flow.name, state.epoch)
+    application = identity.application(state.epoch)
     target = batch_target(context, dataset, flow, mode)
     judged = None
     if needs_judgement(dataset.expectations):
@@ -102,7 +103,8 @@ def quarantine_table(
 ) -> QuarantineTable | None:
     """The quarantine table of a dataset as a flow writes to it; None where no rule quarantines."""
     path = context.quarantine_path(dataset)
-    return None if path is None else QuarantineTable(path, flow.name, epoch, context.update_id)
+    name = context.identity(dataset.name, flow.name).flow
+    return None if path is None else QuarantineTable(path, name, epoch, context.update_id)
 
 
 def _written_as_batch(context: UpdateContext, dataset: Dataset, folder: Path, application: str) -> bool:

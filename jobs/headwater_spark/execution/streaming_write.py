@@ -65,7 +65,7 @@ def run_stream(
     start = check_flow(context, dataset, flow, found)
     epoch = known.epoch if known is not None else context.unused_epoch(dataset.name, flow.name)
     if epoch > 0:
-        ids = ids_before(checkpoint, context.pipeline.project.pipeline_id, flow.name, epoch)
+        ids = ids_before(checkpoint, context.identity(dataset.name, flow.name), epoch)
         retire(context.spark, (table, context.quarantine_path(dataset)), ids)
     state_settings = _state_settings(context, flow, found)
     state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=state_settings)

@@ -14,6 +14,7 @@ from datetime import timedelta
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.lease import Lease
+from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import EventLogNotWritten, HeadwaterError
 from headwater.event_log.dead_updates import close_dead_updates, close_update
@@ -102,6 +103,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         # A selection that can't be is told before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         lease = stack.enter_context(_lease(project, request, update_id))
+        refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         ui = spark.sparkContext.uiWebUrl
         stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
         done = _done_before(project, request, pipeline.manifest)

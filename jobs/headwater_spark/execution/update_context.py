@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.lease import Lease
 from headwater.checkpoints.table_history import epochs_written
@@ -59,6 +60,11 @@ class UpdateContext:
         """The checkpoint folder of a flow."""
         return flow_checkpoint(self.pipeline.project.state_folder, dataset, flow)
 
+    def identity(self, dataset: str, flow: str) -> FlowIdentity:
+        """The names in a flow's commits."""
+        project = self.pipeline.project
+        return flow_identity(project.state_folder, project.pipeline_id, dataset, flow)
+
     def table_path(self, dataset: Dataset) -> Path:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
@@ -84,7 +90,7 @@ class UpdateContext:
         used = [
             *checkpoint.epochs(),
             *([state.epoch] if state else []),
-            *(epochs_written(self.table_path(target), pipeline_id, flow) if known else ()),
+            *(epochs_written(self.table_path(target), *self.identity(dataset, flow).names) if known else ()),
             *(epoch for name, epoch in self.recorded_batches.result() if name == flow),
         ]
         return max(used, default=-1) + 1

@@ -94,9 +94,10 @@ def _write(context: UpdateContext, dataset: Dataset, flow: Flow, *, whole: bool)
     for field, plain in zip(frame.schema.fields, stored_schema(frame.schema).fields, strict=True):
         if field.metadata != plain.metadata:
             frame = frame.withMetadata(field.name, plain.metadata)
+    identity = context.identity(dataset.name, flow.name)
     metadata = {
-        "pipeline": context.pipeline.project.pipeline_id,
-        "flow": flow.name,
+        "pipeline": identity.pipeline,
+        "flow": identity.flow,
         "update": context.update_id,
     }
     told = json.dumps(metadata)

@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch
 from headwater.checkpoints.table_history import table_exists
 from headwater.commands.quarantine_arguments import ReplayArguments
@@ -26,7 +27,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater_spark.execution.failures import cause_messages, flow_error
-from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction, apart, application_id
+from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction, apart
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.sink_commits import latest_version
 from headwater_spark.execution.stream_start import batch_target
@@ -106,7 +107,9 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         path = project.warehouse / quarantine_folder(str(location))
         if not table_exists(path):
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
-        settle(context.spark, path, context.table_path(dataset), project.pipeline_id)
+        settle(
+            context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
+        )
         # As it is now: marks made below would change what a frame over the newest version gives.
         version = str(latest_version(path))
         held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
@@ -155,7 +158,9 @@ def _replay_flow(
     held: DataFrame,
     arguments: ReplayArguments,
 ) -> list[FlowReplay]:
-    flow = next((flow for flow in context.pipeline.registry.flows() if flow.name == name), None)
+    flow = next(
+        (flow for flow in context.pipeline.registry.flows() if _held_as(context, dataset, flow) == name), None
+    )
     if flow is None:
         raise UsageError(
             f"The flow {name!r}, whose rows are held, is not in the pipeline any more.",
@@ -194,7 +199,7 @@ def _judge_again(
     arguments: ReplayArguments,
 ) -> FlowReplay:
     rows, method = _rows_again(context, flow, mine, arguments)
-    rules, marks = dataset.expectations, _marks_of(context, path, flow)
+    rules, marks = dataset.expectations, _marks_of(context, dataset, path, flow)
     chosen = mine.count()
     with judged_batch(apart(mark_rows(rows, rules)), rules, context.table_path(dataset)) as (judged, quality):
         if quality.kept:
@@ -218,7 +223,7 @@ def _read_again(
     context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, files: Sequence[Row]
 ) -> FlowReplay:
     """Rows that are held of a file stand as pending until the table has the others."""
-    rules, marks = dataset.expectations, _marks_of(context, path, flow, files=True)
+    rules, marks = dataset.expectations, _marks_of(context, dataset, path, flow, files=True)
     context.pipeline.evaluation.cloud.again[flow.name] = frozenset(
         json.loads(entry[c.ROW])["path"] for entry in files
     )
@@ -232,7 +237,7 @@ def _read_again(
         ids = [(entry[c.ID],) for entry in readable]
         marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
         if quality.quarantined:
-            table = QuarantineTable(path, flow.name, _epoch(context, dataset, flow), context.update_id)
+            table = QuarantineTable(path, marks.flow, _epoch(context, dataset, flow), context.update_id)
             table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
         if quality.kept:
             _write(context, dataset, flow, _own(judged.where(is_kept(rules))), marks)
@@ -263,7 +268,7 @@ def _check_done(context: UpdateContext, dataset: Dataset, flow: Flow, mine: Data
     planned = last_planned_batch(folder)
     if planned is None or planned == last_committed_batch(folder):
         return
-    application = application_id(context.pipeline.project.pipeline_id, flow.name, state.epoch)
+    application = context.identity(dataset.name, flow.name).application(state.epoch)
     if _target(context, dataset, flow).has(BatchTransaction(application, planned, "{}")):
         return
     if not mine.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
@@ -320,7 +325,7 @@ def _transaction(
 ) -> BatchTransaction:
     metadata = {
         "pipeline": marks.pipeline,
-        "flow": flow.name,
+        "flow": marks.flow,
         "epoch": _epoch(context, dataset, flow),
         "replay": context.update_id,
     }
@@ -332,9 +337,24 @@ def _epoch(context: UpdateContext, dataset: Dataset, flow: Flow) -> int:
     return state.epoch if state else 0
 
 
-def _marks_of(context: UpdateContext, path: Path, flow: Flow, *, files: bool = False) -> ReplayMarks:
-    pipeline = context.pipeline.project.pipeline_id
-    return ReplayMarks(context.spark, path, pipeline, context.update_id, flow.name, files)
+def _written_as(context: UpdateContext, dataset: Dataset, held_as: str) -> FlowIdentity:
+    """The names of the flow whose rows are held under a name."""
+    own = FlowIdentity(context.pipeline.project.pipeline_id, held_as)
+    found = (context.identity(flow.target, flow.name) for flow in context.pipeline.registry.flows()
+             if flow.target == dataset.name)  # fmt: skip
+    return next((identity for identity in found if identity.flow == held_as), own)
+
+
+def _held_as(context: UpdateContext, dataset: Dataset, flow: Flow) -> str | None:
+    """The name under which a flow's rows are held; None where it fills another table."""
+    return context.identity(dataset.name, flow.name).flow if flow.target == dataset.name else None
+
+
+def _marks_of(
+    context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, *, files: bool = False
+) -> ReplayMarks:
+    identity = context.identity(dataset.name, flow.name)
+    return ReplayMarks(context.spark, path, *identity.names, context.update_id, files)
 
 
 def _own(judged: DataFrame) -> DataFrame:

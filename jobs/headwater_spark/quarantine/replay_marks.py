@@ -6,6 +6,7 @@ pending before that commit. Whether it came about the table knows: its transacti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater.quarantine.table import literal
@@ -25,13 +27,16 @@ IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"
 
 @dataclass(frozen=True)
 class ReplayMarks:
-    """Marks in the quarantine at ``path`` of one flow's part in a replay. ``files``: that of its files."""
+    """Marks in the quarantine at ``path`` of one flow's part in a replay. ``files``: that of its files.
+
+    ``pipeline`` and ``flow``: the names in the flow's commits.
+    """
 
     spark: SparkSession
     path: Path
     pipeline: str
-    replay_id: str
     flow: str
+    replay_id: str
     files: bool = False
 
     @property
@@ -78,13 +83,18 @@ class ReplayMarks:
         )
 
 
-def settle(spark: SparkSession, quarantine: Path, table: Path, pipeline: str) -> None:
-    """Decide what became of rows and files that a killed replay had marked."""
+def settle(
+    spark: SparkSession, quarantine: Path, table: Path, written_as: Callable[[str], FlowIdentity]
+) -> None:
+    """Decide what became of rows and files that a killed replay had marked.
+
+    ``written_as``: the names of the flow whose rows are held under a name.
+    """
     rows = spark.read.format("delta").load(str(quarantine))
     rows = rows.where(F.col(c.STATUS).isin(str(RowStatus.REPLAYING), str(RowStatus.PENDING)))
     of_files = (F.col(c.STATUS) == str(RowStatus.PENDING)) | F.expr(IS_FILE)
     for replay_id, flow, files in rows.select(c.REPLAY_ID, c.FLOW, of_files).distinct().collect():
-        marks = ReplayMarks(spark, quarantine, pipeline, replay_id, flow, files)
+        marks = ReplayMarks(spark, quarantine, *written_as(flow).names, replay_id, files)
         if marks.in_table(table):
             marks.finish()
         else:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.snapshot_versions import (
     VERSION_KEY,
     SnapshotPosition,
@@ -62,5 +63,9 @@ def test_the_position_from_the_table(tmp_path: Path):
         info = {"commitInfo": {"userMetadata": json.dumps(metadata)}}
         (log / f"{number:020d}.json").write_text(json.dumps(info, separators=(",", ":")) + "\n")
     versions = SnapshotVersions(tmp_path / "snapshots.json", "p.f@0")
-    assert versions.from_table(tmp_path / "t", "p", "f", 0) == versions.read() == SnapshotPosition(1, "b")
-    assert versions.from_table(tmp_path / "t", "p", "other", 0) is None
+    assert (
+        versions.from_table(tmp_path / "t", FlowIdentity("p", "f"), 0)
+        == versions.read()
+        == SnapshotPosition(1, "b")
+    )
+    assert versions.from_table(tmp_path / "t", FlowIdentity("p", "other"), 0) is None

@@ -1,0 +1,64 @@
+"""Under which names a flow commits: its own, or those that it had before its table was renamed or moved.
+
+A flow's commits carry ``<pipeline>.<flow>@<epoch>``, and Delta knows a batch that comes again by that id. A rename must not
+change it: the batch in flight would be written twice. So the names of the first start stay in what is written, in a file
+beside the checkpoints (``system/flow_names.json``) that outlives them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.checkpoints.conditions import FlowStateDamaged
+
+
+@dataclass(frozen=True)
+class FlowIdentity:
+    """The names in a flow's commits: ``pipeline`` is the id of a pipeline, ``flow`` the name of a flow of it."""
+
+    pipeline: str
+    flow: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Both, in the order in which others take them."""
+        return self.pipeline, self.flow
+
+    def application(self, epoch: int) -> str:
+        """The id under which an epoch commits where the Delta sink itself does not."""
+        return f"{self.pipeline}.{self.flow}@{epoch}"
+
+
+def names_file(state_folder: Path) -> Path:
+    """Where former names are kept; there is no such file where none was ever changed."""
+    return state_folder / "system" / "flow_names.json"
+
+
+def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
+    """The flows whose commits carry other names than their own, by ``<dataset>/<flow>``; raises FlowStateDamaged."""
+    file = names_file(state_folder)
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        return {key: FlowIdentity(*names) for key, names in told.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise FlowStateDamaged(
+            f"The file with the former names of renamed flows can't be read: {error}.",
+            where=file,
+            remedy="Restore it from a backup: without it, batches of these flows would not be known as theirs.",
+        ) from None
+
+
+def as_text(names: Mapping[str, FlowIdentity]) -> str:
+    """The text of the file."""
+    return json.dumps({key: names[key].names for key in sorted(names)}, indent=1) + "\n"
+
+
+def flow_identity(state_folder: Path, pipeline_id: str, dataset: str, flow: str) -> FlowIdentity:
+    """The names in the commits of a flow; ``state_folder`` and ``dataset`` as for ``flow_checkpoint``."""
+    own = FlowIdentity(pipeline_id, flow)
+    return former_names(state_folder).get(f"{dataset}/{flow}", own)

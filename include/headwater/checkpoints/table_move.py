@@ -1,0 +1,148 @@
+"""A rename or move of a table: the journal while it is under way, and the mark that it leaves at the old name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
+from headwater.checkpoints.layout import write_atomically
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table of a pipeline: the pipeline's folder in storage, its id, and the name that the pipeline has for the table."""
+
+    state_folder: str
+    pipeline: str
+    dataset: str
+
+
+@dataclass(frozen=True)
+class TableMove:
+    """All that a second run needs to end what a first one began.
+
+    ``command``: what ends it, for messages. ``folders``: (from, to), each renamed in one step. ``flows``: names of flows
+    before and after. ``names``: of flows of the target, the names that their commits go on to carry (pipeline, flow).
+    ``last_batches``: of each flow of the target that the source's event log knows, its epoch, the last batch of the log,
+    and where that ended.
+    """
+
+    move_id: str
+    source: Place
+    target: Place
+    command: str
+    folders: tuple[tuple[str, str], ...]
+    flows: Mapping[str, str]
+    names: Mapping[str, tuple[str, str]]
+    last_batches: Mapping[str, tuple[int, int, Any]]
+
+    @property
+    def journals(self) -> tuple[Path, ...]:
+        """Where it is written down, the target's first: the pipeline that has nothing to lose yet waits first."""
+        states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
+        return tuple(journal_file(Path(folder)) for folder in states)
+
+    @property
+    def within(self) -> bool:
+        """Whether the table stays in its pipeline."""
+        return self.source.state_folder == self.target.state_folder
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> TableMove:
+        """The move from its JSON form."""
+        return cls(
+            data["move_id"],
+            Place(**data["source"]),
+            Place(**data["target"]),
+            data["command"],
+            tuple((before, after) for before, after in data["folders"]),
+            dict(data["flows"]),
+            {flow: (pipeline, name) for flow, (pipeline, name) in data["names"].items()},
+            {flow: (epoch, batch, ends) for flow, (epoch, batch, ends) in data["last_batches"].items()},
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+def journal_file(state_folder: Path) -> Path:
+    """The journal of the move that is under way in a pipeline; there is no file where none is."""
+    return state_folder / "move.json"
+
+
+def mark_file(state_folder: Path, dataset: str) -> Path:
+    """The mark that a table of this name has another one now."""
+    return state_folder / "checkpoints" / dataset / "moved.json"
+
+
+def unfinished_move(state_folder: Path) -> TableMove | None:
+    """The move that was begun and not ended; raises FlowStateDamaged where its journal can't be read."""
+    file = journal_file(state_folder)
+    try:
+        return TableMove.of(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FlowStateDamaged(
+            f"The journal of a table's move can't be read: {error!r}.",
+            where=file,
+            remedy="Restore the file from a backup.",
+        ) from None
+
+
+def refuse_unfinished(state_folder: Path) -> None:
+    """Raise MoveUnfinished where a move was begun and not ended: half of the table may lie at its old place."""
+    move = unfinished_move(state_folder)
+    if move is not None:
+        raise MoveUnfinished(
+            f"The table {move.source.dataset!r} is half-way to {move.target.dataset!r}: the process that moved it has died.",
+            where=journal_file(state_folder),
+            remedy=f"End it: {move.command} --yes. Nothing is lost.",
+        )
+
+
+def write_journals(move: TableMove) -> None:
+    """Write the move down in both pipelines, durably."""
+    text = json.dumps(move.as_dict(), indent=1) + "\n"
+    for file in move.journals:
+        write_atomically(file, text)
+
+
+def mark_old_name(move: TableMove) -> None:
+    """Leave at the old name where the table is now."""
+    where = {"moved_to": move.target.dataset, "pipeline": move.target.pipeline, "move": move.move_id}
+    file = mark_file(Path(move.source.state_folder), move.source.dataset)
+    write_atomically(file, json.dumps(where, indent=1) + "\n")
+
+
+def refuse_old_names(state_folder: Path, declared: Mapping[str, object]) -> None:
+    """Raise TableMoved where sources declare a table by its old name: it would be filled anew from the beginning.
+
+    Args:
+        state_folder: the pipeline's folder in storage.
+        declared: where each table of the sources is declared, by name.
+    """
+    for name, where in declared.items():
+        file = mark_file(state_folder, name)
+        if not file.exists():
+            continue
+        told = json.loads(file.read_text(encoding="utf-8"))
+        here = told.get("pipeline") == state_folder.name
+        new = told.get("moved_to")
+        raise TableMoved(
+            f"The table {name!r} is {new!r} now{'' if here else ' of the pipeline ' + str(told.get('pipeline'))}, and the "
+            "sources still declare the old one: it would be filled a second time.",
+            where=where or file,
+            remedy=(f"Declare it as {new!r}" if here else "Remove it from these sources")
+            + f"; or, for a new table of the old name, forget the old one first: headwater drop PIPELINE_DIR {name} --yes",
+        )
+
+
+def is_free(folder: Path, names: Iterable[str] = ("moved.json",)) -> bool:
+    """Whether nothing lies in a folder, but for what a move left there."""
+    return not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(names))

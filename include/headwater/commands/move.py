@@ -1,0 +1,56 @@
+"""``rename`` and ``move``: a table with all that belongs to it, under another name or in another pipeline; the plan first."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from headwater.commands.printing import print_json
+from headwater.definitions.dataset_name import DatasetName
+from headwater.doctor.move_plan import MovePlan, Wish, plan_move
+from headwater.doctor.moving import move_table
+from headwater.errors import UsageError
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def rename(project: PipelineProject, dataset: str, new: str, *, yes: bool, as_json: bool) -> int:
+    """Give a table of a pipeline another name; without ``yes`` only the plan is printed."""
+    command = shlex.join(["headwater", "rename", project.folder.name, dataset, new])
+    return _answer(Wish(project, project, dataset, new, command), yes=yes, as_json=as_json)
+
+
+def move(project: PipelineProject, dataset: str, to: PipelineProject, *, yes: bool, as_json: bool) -> int:
+    """Have another pipeline own a table; its rows stay at their full name. Without ``yes`` only the plan is printed."""
+    if to.state_folder == project.state_folder:
+        raise UsageError(
+            f"{dataset!r} is a table of that pipeline already.",
+            remedy="Another name it gets by: headwater rename PIPELINE_DIR TABLE NEW",
+        )
+    spec = project.spec
+    name = DatasetName.parse(dataset, catalog=spec.catalog, schema=spec.schema)
+    full = name.location.replace("/", ".")
+    command = shlex.join(["headwater", "move", project.folder.name, dataset, "--to", to.folder.name])
+    return _answer(Wish(project, to, dataset, full, command), yes=yes, as_json=as_json)
+
+
+def _answer(wish: Wish, *, yes: bool, as_json: bool) -> int:
+    plan = plan_move(wish)
+    print(plan, file=sys.stderr)
+    if yes:
+        plan = move_table(wish)
+        print(_next(plan), file=sys.stderr)
+    else:
+        print("Nothing was changed. Add --yes to carry it out.", file=sys.stderr)
+    if as_json:
+        print_json({"state": "COMPLETED" if yes else "PLANNED", **plan.as_dict()})
+    return 0
+
+
+def _next(plan: MovePlan) -> str:
+    target = plan.move.target
+    if plan.move.within:
+        return f"Done. Now declare the table as {target.dataset!r}, and run `headwater validate`: updates wait for it."
+    return (
+        f"Done. Now declare {target.dataset!r} in the sources of {target.pipeline}, and take {plan.move.source.dataset!r} out of "
+        f"those of {plan.move.source.pipeline}."
+    )

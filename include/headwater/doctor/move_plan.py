@@ -1,0 +1,245 @@
+"""What a rename or a move of a table would do: which folders go where, and what is refused before anything is changed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.conditions import NameTaken
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.layout import FlowCheckpoint, change_memory
+from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.table_move import Place, TableMove, is_free, unfinished_move
+from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.definitions.dataset_name import DatasetName
+from headwater.errors import CheckpointUnreadable, RefusedForSafety, UnknownDataset, UsageError
+from headwater.event_log.reader import last_batches
+from headwater.graph.change_targets import hydration_name
+from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+_ROOTS = ("checkpoints", "snapshots")
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """A move with what there is to say of it. ``resumed``: an earlier run began it; ``readers``: streams that go on."""
+
+    move: TableMove
+    readers: tuple[str, ...] = ()
+    resumed: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        move = self.move
+        return {
+            "from": {"pipeline": move.source.pipeline, "dataset": move.source.dataset},
+            "to": {"pipeline": move.target.pipeline, "dataset": move.target.dataset},
+            "flows": dict(move.flows),
+            "folders": [list(pair) for pair in move.folders],
+            "readers": list(self.readers),
+            "resumed": self.resumed,
+        }
+
+    def __str__(self) -> str:
+        move = self.move
+        place = "" if move.within else f" of the pipeline {move.target.pipeline}"
+        head = f"{move.source.dataset} becomes {move.target.dataset}{place}:"
+        steps = [
+            *(f"flow {before} becomes {after}" for before, after in move.flows.items() if before != after),
+            "copy the live checkpoint of each flow",
+            *(f"rename {before} to {after}" for before, after in move.folders),
+        ]
+        lines = [head, *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
+        lines.append("  lost: no rows\n  doubled: no rows")
+        if self.resumed:
+            lines.append("  An earlier run began this and did not end it.")
+        if self.readers:
+            lines.append(
+                f"  Streams into {', '.join(self.readers)} read it: they go on from where they stand, under the new name."
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for: a table of ``source`` shall be ``new`` in ``target``; ``command``: how to ask the same again."""
+
+    source: PipelineProject
+    target: PipelineProject
+    dataset: str
+    new: str
+    command: str
+
+
+def plan_move(wish: Wish) -> MovePlan:
+    """What the wish comes to; changes nothing.
+
+    Raises:
+        UnknownDataset: no update of the pipeline has filled such a table.
+        InvalidName, UsageError: the new name is none, or the old one.
+        NameTaken: something of the new name is there.
+        RefusedForSafety: the table can't go there in one step.
+    """
+    begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
+    if begun is not None and _is_the_same(begun, wish):
+        return MovePlan(begun, resumed=True)
+    manifest = read_manifest(wish.source.state_folder / FILE_NAME)
+    entry = (
+        next((item for item in manifest.datasets if item.name == wish.dataset), None) if manifest else None
+    )
+    if manifest is None or entry is None:
+        raise UnknownDataset(
+            f"No update of this pipeline has filled a table {wish.dataset!r}.",
+            where=wish.source.state_folder,
+            remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has. What never ran is renamed in the sources alone.",
+        )
+    _check_kind(entry)
+    spec = wish.target.spec
+    name = DatasetName.parse(wish.new, catalog=spec.catalog, schema=spec.schema)
+    new = name.display(catalog=spec.catalog, schema=spec.schema)
+    if new == wish.dataset and wish.source.state_folder == wish.target.state_folder:
+        raise UsageError(f"{wish.dataset!r} has that name already.")
+    folders = tuple(_folders(wish, entry, name, new))
+    _check_free(wish, new, folders)
+    readers = _readers(manifest, wish.dataset)
+    if entry.private and readers and wish.source.state_folder != wish.target.state_folder:
+        raise RefusedForSafety(
+            f"{wish.dataset!r} is private, and streams into {', '.join(readers)} read it: they could not find it in another pipeline.",
+            where=entry.defined_at,
+            remedy="Take private=True away and run an update first; or move its readers with it.",
+        )
+    return MovePlan(_move(wish, new, folders), readers)
+
+
+def _is_the_same(move: TableMove, wish: Wish) -> bool:
+    begun = (move.command, move.source.state_folder, move.target.state_folder)
+    return begun == (wish.command, str(wish.source.state_folder), str(wish.target.state_folder))
+
+
+def _check_kind(entry: DatasetEntry) -> None:
+    if entry.kind in (DatasetKind.SINK, DatasetKind.TEMPORARY_VIEW):
+        raise RefusedForSafety(
+            f"{entry.name!r} is a {entry.kind.value.replace('_', ' ')}: it has no table that could be renamed.",
+            where=entry.defined_at,
+            remedy="A view is renamed in the sources alone. Of a sink keep the name: its flows' positions are kept under it "
+            "(headwater checkpoints PIPELINE_DIR).",
+        )
+
+
+def _move(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> TableMove:
+    source, target = wish.source, wish.target
+    known = last_batches(source.state_folder)
+    flows: dict[str, str] = {}
+    names: dict[str, tuple[str, str]] = {}
+    last: dict[str, tuple[int, int, Any]] = {}
+    for checkpoint in flow_folders(source.state_folder, wish.dataset):
+        before = checkpoint.folder.name
+        after = renamed_flow(before, wish.dataset, new)
+        flows[before] = after
+        identity = flow_identity(source.state_folder, source.pipeline_id, wish.dataset, before)
+        if identity != FlowIdentity(target.pipeline_id, after):
+            names[after] = identity.names
+        state = checkpoint.surviving_state()
+        epoch = state.epoch if state is not None else 0
+        if (before, epoch) in known:
+            batch = known[before, epoch]
+            last[after] = (epoch, batch, _ends(checkpoint, epoch, batch))
+    return TableMove(
+        str(uuid.uuid4()),
+        Place(str(source.state_folder), source.pipeline_id, wish.dataset),
+        Place(str(target.state_folder), target.pipeline_id, new),
+        wish.command,
+        tuple((str(before), str(after)) for before, after in folders),
+        flows,
+        names,
+        last,
+    )
+
+
+def _ends(checkpoint: FlowCheckpoint, epoch: int, batch: int) -> list[str | None] | None:
+    try:
+        return list(read_offsets(checkpoint.epoch_folder(epoch), batch).sources)
+    except CheckpointUnreadable:
+        return None
+
+
+def flow_folders(state_folder: Path, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
+    """The flows of a table that have a folder, also those that the sources no longer define."""
+    folder = state_folder / root / dataset
+    found = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [FlowCheckpoint(path) for path in found]
+
+
+def renamed_flow(flow: str, dataset: str, new: str) -> str:
+    """The name of a flow after its table got another: flows that are named after the table follow it."""
+    named_after = {dataset: new, hydration_name(dataset): hydration_name(new)}
+    return named_after.get(flow, flow)
+
+
+def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[Path, Path]]:
+    source, target = wish.source.state_folder, wish.target.state_folder
+    flows = [flow.folder.name for root in _ROOTS for flow in flow_folders(source, wish.dataset, root)]
+    # Of each flow a copy is taken first, and goes along.
+    for root, flow in product(_ROOTS, dict.fromkeys(flows)):
+        after = target / root / new / renamed_flow(flow, wish.dataset, new)
+        yield source / root / wish.dataset / flow, after
+    pairs = [(change_memory(source, wish.dataset), change_memory(target, new))]
+    location = _new_location(wish, entry, name)
+    if location is not None:
+        old, now = location
+        tables = (wish.source.warehouse, wish.target.warehouse)
+        pairs += [
+            (tables[0] / quarantine_folder(old), tables[1] / quarantine_folder(now)),
+            (tables[0] / old, tables[1] / now),
+        ]
+    yield from ((before, after) for before, after in pairs if before.exists() and before != after)
+
+
+def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[str, str] | None:
+    """The table's folder now and then; None where its owner gave it one with ``path=``, which stays."""
+    spec = wish.source.spec
+    own = DatasetName.parse(entry.name, catalog=spec.catalog, schema=spec.schema).location
+    places = {
+        own: name.location,
+        f".private/{wish.source.pipeline_id}/{own}": f".private/{wish.target.pipeline_id}/{name.location}",
+    }
+    location = entry.location or ""
+    return (location, places[location]) if location in places else None
+
+
+def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> None:
+    taken = next((after for _, after in folders if after.exists()), None)
+    for root in _ROOTS:
+        folder = wish.target.state_folder / root / new
+        taken = taken or (None if is_free(folder) else folder)
+    if taken is not None:
+        raise NameTaken(
+            f"{new!r} is taken: something of that name is there already.",
+            where=taken,
+            remedy=f"Choose another name; or, if an update has begun to fill it anew, remove that first: "
+            f"headwater drop PIPELINE_DIR {new} --yes",
+        )
+    for before, after in folders:
+        here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
+        if here.stat().st_dev != there.stat().st_dev:
+            raise RefusedForSafety(
+                f"{before} and {there} are on different file systems: the folder could not be renamed in one step.",
+                where=before,
+                remedy="Keep the storage and the warehouse of both pipelines on one file system "
+                "(headwater move ... --storage, --warehouse).",
+            )
+
+
+def _readers(manifest: Manifest, dataset: str) -> tuple[str, ...]:
+    found: Mapping[str, None] = {
+        flow.target: None
+        for flow in manifest.flows
+        for source in flow.sources
+        if source.name == dataset and source.streaming and flow.target != dataset
+    }
+    return tuple(found)
