@@ -52,7 +52,7 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         pipeline,
         project.pipeline_id,
         project.spec.name,
-        project.spec.airflow,
+        project.spec.airflow.model_copy(update={"retries": project.spec.update_retries}),
         _schedule(project.spec),
         _dataset_tasks(manifest) if manifest else (),
         manifest,

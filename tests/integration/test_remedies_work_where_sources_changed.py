@@ -77,6 +77,24 @@ def vacuumed(done: Prepared) -> Counter[Any]:
     return Counter()
 
 
+def without_changes(done: Prepared) -> Counter[Any]:
+    """A commit recorded no changes, and a stream reads those: the feed is turned on, and all is read anew."""
+    table = done.case.table("bronze")
+    feed = """spark.readStream.option("readChangeFeed", "true").table("bronze").where("_change_type = 'insert'")"""
+    text = SOURCE.replace('dp.read_stream("bronze").select("id"', f'{feed}.select("id"')
+    declared = '@dp.table(table_properties={"delta.enableChangeDataFeed": "true"})\ndef bronze'
+    done.case.rewrite(text.replace("@dp.table\ndef bronze", declared))
+    done.land()
+    report = done.case.update()
+    assert (report.state, report.error) == ("COMPLETED", None)
+    DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    append(table, 99)
+    assert done.conditions("silver") == [("CHANGE_FEED_MISSING", False)]
+    DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    repair(done, "silver", "--action=full-refresh", condition="CHANGE_FEED_MISSING")
+    return Counter()
+
+
 def another_query(done: Prepared) -> Counter[Any]:
     """Other keys of a state, and one source more, are refused; filled anew, tables are what the query says now."""
     union = '''more = spark.readStream.schema("id INT, team STRING, points INT").json(LANDING)
@@ -94,7 +112,7 @@ def another_query(done: Prepared) -> Counter[Any]:
 
 
 @pytest.mark.matrix(2)
-@pytest.mark.parametrize("damage", [log_cut, made_anew, rows_deleted, vacuumed, another_query])
+@pytest.mark.parametrize("damage", [log_cut, made_anew, rows_deleted, vacuumed, without_changes, another_query])
 def test_sources_that_changed(treated: Prepared, damage: Callable[[Prepared], Counter[Any]]):
     """After the remedy updates go on, and the tables hold what is in their source, with what the remedy left over."""
     beside = damage(treated)

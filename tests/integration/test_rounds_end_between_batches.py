@@ -22,6 +22,13 @@ def total():
 """
 
 
+HOURLY = """
+@dp.table(spark_conf={"pipelines.trigger.interval": "1 hour"})
+def hourly():
+    return spark.readStream.schema("id INT").json(LANDING)
+"""
+
+
 def when_total_is(case: Any, count: int, then: Callable[[], object]) -> threading.Thread:
     """Do something as soon as the view shows so many rows, beside the update."""
     return when(lambda: table_exists(case.table("total")) and case.rows("total") == [(count,)], then)
@@ -44,8 +51,8 @@ def when(holds: Callable[[], bool], then: Callable[[], object]) -> threading.Thr
 
 
 def test_what_comes_meanwhile_is_taken_in(pipeline):
-    """A file that lands after the first round is in all tables when the time is up."""
-    case = pipeline(SOURCE)
+    """A file that lands after the first round is in all tables when the time is up, but for one that looks once an hour."""
+    case = pipeline(SOURCE + HOURLY)
     case.land([{"id": 0}])
     case.update()
     text = (case.folder / "pipeline.yml").read_text()
@@ -59,6 +66,7 @@ def test_what_comes_meanwhile_is_taken_in(pipeline):
     assert (report["bronze"].batches, report["bronze"].input_rows) == (2, 3)
     assert case.rows("bronze") == [(0,), (1,), (2,), (3,)]
     assert case.rows("total") == [(4,)]
+    assert case.rows("hourly") == [(0,), (1,)]
     batches = [r["origin"]["batch_id"] for r in case.events(flow="bronze", level="METRICS")]
     assert batches == [0, 1, 2]
 

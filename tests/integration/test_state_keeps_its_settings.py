@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.commands.command_line import main
 from headwater.errors import QueryFailed
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -98,16 +99,19 @@ def test_later_settings_are_for_flows_that_begin_anew(pipeline):
 
 
 def test_functions_keep_lists(pipeline):
-    """A list goes from batch to batch and from update to update, as list state or as text."""
+    """A list goes from batch to batch and from update to update, as list state or as text, also under another name."""
     case = pipeline(FUNCTIONS)
     case.land([{"id": 1, "user": "a"}, {"id": 2, "user": "b"}])
     case.land([{"id": 3, "user": "a"}])
     report = case.update()
     assert report.state == "COMPLETED", report.error
+    roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
+    assert main(["rename", str(case.folder), "in_a_list", "listed", "--yes", *roots]) == 0
+    case.rewrite(FUNCTIONS.replace("in_a_list", "listed"))
     case.land([{"id": 4, "user": "a"}])
     report = case.update()
     assert report.state == "COMPLETED", report.error
-    for table in ("in_a_list", "in_a_text"):
+    for table in ("listed", "in_a_text"):
         assert case.rows(table) == [("a", "1"), ("a", "1+3"), ("a", "1+3+4"), ("b", "2")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headwater.definitions.flow_settings import wrong_setting
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import UnsupportedArgument
 
@@ -14,6 +15,7 @@ _REMEDIES = {
     "system_sequence_by": "Bitemporal histories are not kept. Leave it out: __START_AT and __END_AT follow sequence_by.",
     "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
 }
+_OF_FLOWS = ("spark_conf", "table_properties")
 _RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}
 
 
@@ -71,4 +73,8 @@ def text_map(value: Mapping[str, Any] | None, argument: str, where: SourceLocati
         raise UnsupportedArgument(
             f"{argument} takes a dict.", where=where, remedy=f'Write {argument}={{"key": "value"}}.'
         )
-    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+    found = {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+    wrong = wrong_setting(found, of_flow=True) if argument in _OF_FLOWS else None
+    if wrong is not None:
+        raise UnsupportedArgument(f"{argument}: {wrong}.", where=where)
+    return found

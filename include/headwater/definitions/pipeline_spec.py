@@ -19,24 +19,19 @@ from pydantic import (
 )
 
 from headwater.definitions.broker_login import BrokerLogin
+from headwater.definitions.duration import read_duration
 from headwater.definitions.finding import LINT_RULES
+from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
-_DURATION = re.compile(
-    r"\s*(\d+(?:\.\d+)?)\s*(milli|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE
-)
-_SECONDS = {"milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"
 _PART = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
 def _duration(value: object) -> object:
     """Read Spark's interval spelling ("30 seconds"); anything else is left to pydantic."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        return value
-    unit = match[2].lower()
-    return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit == "milli" else unit[0]])
+    found = read_duration(value) if isinstance(value, str) else None
+    return value if found is None else found
 
 
 def _conf_text(value: object) -> object:
@@ -212,6 +207,14 @@ class PipelineSpec(_Strict):
     maintenance: MaintenanceSpec = MaintenanceSpec()
     lease: str | None = None
 
+    @field_validator("configuration", "spark")
+    @classmethod
+    def _settings_of_flows(cls, given: dict[str, str]) -> dict[str, str]:
+        wrong = wrong_setting(given)
+        if wrong is not None:
+            raise ValueError(wrong)
+        return given
+
     @field_validator("lease")
     @classmethod
     def _known_store(cls, place: str | None) -> str | None:
@@ -235,6 +238,14 @@ class PipelineSpec(_Strict):
                 f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -"
             )
         return self
+
+    @property
+    def update_retries(self) -> int:
+        """How often Airflow tries an update again: ``airflow.retries``, else ``pipelines.numUpdateRetryAttempts``."""
+        asked = self.configuration.get(UPDATE_RETRIES)
+        if asked is None or "retries" in self.airflow.model_fields_set:
+            return self.airflow.retries
+        return int(asked)
 
     @property
     def pipeline_id(self) -> str:

@@ -12,6 +12,7 @@ from headwater.graph.update_plan import RefreshStage, UpdatePlan
 from headwater_spark.backfills.late_rows import finish_replacements
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.flow_retries import run_with_retries
 from headwater_spark.execution.flow_run import record_end, run_flow
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.table_upkeep import keep_up
@@ -111,7 +112,13 @@ def _submit(
                 flow_error(flow, error, context.pipeline.evaluation.labels),
             )
         else:
-            run_flow(context, dataset, flow, outcome, force=stage.whole)
+            run_with_retries(
+                context,
+                dataset,
+                flow,
+                outcome,
+                lambda: run_flow(context, dataset, flow, outcome, force=stage.whole),
+            )
         record_end(context, outcome)
 
     return {pool.submit(run, flow): outcomes[flow] for flow in stage.flows}

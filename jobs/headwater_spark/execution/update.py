@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from headwater.checkpoints.layout import write_atomically
@@ -32,12 +32,16 @@ from headwater_spark.execution.flow_run import record_end
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.resets import run_resets
+from headwater_spark.execution.rounds import more_rounds
 from headwater_spark.execution.schedule import run_refreshes
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import announce, user_name
 from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.session import start_session
+
+# As on Lakeflow: three tries.
+FLOW_RETRIES = 2
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,17 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
             ) as events:
                 more = request.attempt < request.max_attempts
                 context = UpdateContext(
-                    pipeline, spark, events, listener, update_id, recorded, more, stop, lease=lease
+                    pipeline,
+                    spark,
+                    events,
+                    listener,
+                    update_id,
+                    recorded,
+                    more,
+                    stop,
+                    lease=lease,
+                    # Who typed the command hears at once; who was sent by a scheduler has the time.
+                    flow_retries=FLOW_RETRIES if request.request_id is not None else 0,
                 )
                 return _run_and_record(context, plan, request, endings)
         finally:
@@ -170,7 +184,7 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
         context.ends = started + trigger.run_for.total_seconds()
     run_refreshes(context, plan, outcomes)
     if isinstance(trigger, ProcessingTime):
-        _more_rounds(context, plan, outcomes, trigger, started)
+        more_rounds(context, plan, outcomes, trigger, started)
         context.more_rounds = False
         for outcome in outcomes.values():
             if outcome.status is FlowStatus.COMPLETED:
@@ -199,26 +213,6 @@ def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: fl
         error=result.error,
     )
     return result
-
-
-def _more_rounds(
-    context: UpdateContext,
-    plan: UpdatePlan,
-    outcomes: dict[str, FlowOutcome],
-    trigger: ProcessingTime,
-    started: float,
-) -> None:
-    """Look again every interval until the time is up or a stop is asked for: always between batches, never in one."""
-    again = UpdatePlan((), tuple(replace(stage, whole=False) for stage in plan.refreshes), plan.excluded)
-    ends = started + trigger.run_for.total_seconds()
-    following = started + trigger.interval.total_seconds()
-    while not any(o.status is FlowStatus.FAILED for o in outcomes.values()):
-        now = time.monotonic()
-        if max(following, now) >= ends or context.stop_requested.wait(max(0.0, following - now)):
-            return
-        following += trigger.interval.total_seconds()
-        following = max(following, time.monotonic())
-        run_refreshes(context, again, outcomes)
 
 
 def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Manifest) -> list[str]:

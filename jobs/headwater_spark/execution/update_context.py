@@ -32,6 +32,7 @@ class UpdateContext:
 
     ``more_rounds``: a flow that is done waits for the next look at its sources. ``ends``: when the time is up
     (of ``time.monotonic``), None for never; a flow then stops after the batch in flight, and is done.
+    ``flow_retries``: how often a flow is tried again where no setting says so.
     """
 
     pipeline: ResolvedPipeline
@@ -45,6 +46,7 @@ class UpdateContext:
     more_rounds: bool = False
     ends: float | None = None
     lease: Lease | None = None
+    flow_retries: int = 0
 
     @property
     def time_is_up(self) -> bool:

@@ -1,0 +1,69 @@
+"""Lakeflow's settings of flows are read from where they stand, the nearest first, and nonsense is refused where it stands."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from headwater import pipelines as dp
+from headwater.definitions.flow_settings import (
+    FLOW_RETRIES,
+    TRIGGER_INTERVAL,
+    UPDATE_RETRIES,
+    flow_retries,
+    trigger_interval,
+)
+from headwater.definitions.pipeline_spec import PipelineSpec
+from headwater.errors import UnsupportedArgument
+from headwater.graph.registry import Registry, registering
+
+
+def test_the_nearest_to_the_flow_counts():
+    """A flow's own setting is stronger than its table's, and that than the pipeline's; Spark's name means the same."""
+    flow, table, pipeline = {FLOW_RETRIES: "0"}, {FLOW_RETRIES: "4"}, {f"spark.sql.{FLOW_RETRIES}": "7"}
+    assert [flow_retries(*given, default=2) for given in ((flow, table), ({}, table), (pipeline,), ({},))] == [
+        0, 4, 7, 2,
+    ]  # fmt: skip
+    hourly, quick = {TRIGGER_INTERVAL: "1 hour"}, {TRIGGER_INTERVAL: "10 seconds"}
+    assert trigger_interval({}, hourly, quick) == timedelta(hours=1)
+    assert trigger_interval({}, {}) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {FLOW_RETRIES: "many"},
+        {FLOW_RETRIES: "-1"},
+        {TRIGGER_INTERVAL: "soon"},
+        {TRIGGER_INTERVAL: "0 seconds"},
+    ],
+)
+def test_nonsense_is_refused(wrong):
+    """In the spec, and on a table with the line that says it."""
+    (name,) = wrong
+    with pytest.raises(ValidationError, match=name):
+        PipelineSpec(name="p", configuration=wrong)
+    for argument in ("spark_conf", "table_properties"):
+        with registering(Registry()), pytest.raises(UnsupportedArgument) as refused:
+
+            @dp.table(**{argument: wrong})
+            def orders():
+                pass
+
+        assert name in refused.value.what
+        assert __file__ in refused.value.where
+
+
+def test_retries_of_updates_are_airflows():
+    """The setting counts where ``airflow.retries`` does not say otherwise, and has no meaning on a table."""
+    asked = {UPDATE_RETRIES: "4"}
+    assert PipelineSpec(name="p").update_retries == 2
+    assert PipelineSpec(name="p", configuration=asked).update_retries == 4
+    assert PipelineSpec(name="p", configuration=asked, airflow={"retries": 1}).update_retries == 1
+    with registering(Registry()), pytest.raises(UnsupportedArgument, match="whole updates"):
+
+        @dp.table(spark_conf=asked)
+        def orders():
+            pass
