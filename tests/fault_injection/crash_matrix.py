@@ -2,8 +2,8 @@
 
 The numbers are those of the list that the tests go by: 1 to 5, 7 and 8 are the steps of a batch (offsets, files, commits of
 one table and the next, the mark that it is done), 6 and 14 a merge, 9 state, 10 a checkpoint of Delta's log, 11 a
-compaction meanwhile, 12 other drivers beside, 13 a driver whose Python process alone is killed, 15 a full refresh. 16, a backfill
-beside the stream, has tests of its own (test_backfills_beside_a_live_stream).
+compaction meanwhile, 12 other drivers beside, 13 a driver whose Python process alone is killed, 15 a full refresh, 16 a backfill.
+That a backfill and a stream write at once has tests of its own (test_backfills_beside_a_live_stream).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ BESIDE_OTHERS = Stop(12, "append", "writing", r"/checkpoints/bronze/\w+/\d+/comm
 
 def matrix(*, kafka: bool) -> list[Stop]:
     """Every cell; those of the sink only where there is a broker."""
-    cells = chain(_batches(), _commits(), _state_and_log(), _compactions(), _drivers(), _resets())
+    cells = chain(
+        _batches(), _commits(), _state_and_log(), _compactions(), _drivers(), _resets(), _backfills()
+    )
     return [cell for cell in cells if kafka or cell.kind != "kafka"]
 
 
@@ -118,6 +120,25 @@ def _resets() -> list[Stop]:
         Stop(15, KINDS[name], moment, rf"/shop/{name}{LOG}", (wanted,))
         for name in TABLES
         for wanted in ["--full-refresh-all" if name == "bronze" else f"--full-refresh={name}"]
+        for moment in ("writing", "written")
+    ]
+
+
+def _backfills() -> list[Stop]:
+    def last_version(case: PipelineCase, name: str) -> tuple[str, ...]:
+        version = str(case.version("doubled"))
+        return (f"--tables={name}", "--range=version", f"--from={version}", f"--to={version}")
+
+    # What is merged by key and sequence is the same however often it comes, and with it what the stream writes.
+    return [
+        Stop(
+            16,
+            KINDS[name],
+            moment,
+            rf"/shop/{name}{LOG}",
+            backfill=lambda case, n=name: last_version(case, n),
+        )  # type: ignore[misc]
+        for name in ("latest", "history")
         for moment in ("writing", "written")
     ]
 

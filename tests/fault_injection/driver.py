@@ -39,11 +39,17 @@ class Driver:
         """Start an update, which stands still at ``stop``; drivers side by side need names."""
         output, log, stopped = (case.root / f"{name}.{kind}" for kind in ("out", "log", "stopped"))
         stopped.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "headwater", "run", str(case.folder), "--json", *arguments]
+        if stop is not None and stop.backfill is not None:
+            verb, arguments = "backfill", (*arguments, *stop.backfill(case))
+        elif stop is not None:
+            only = (f"--tables={TABLES_OF_KIND[stop.kind]}",)
+            verb, arguments = "run", (*arguments, *(stop.arguments or only))
+        else:
+            verb = "run"
+        command = [sys.executable, "-m", "headwater", verb, str(case.folder), "--json", *arguments]
         command += [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
         environment = {**os.environ, "PYTHONPATH": str(Path(headwater.__file__).resolve().parents[1])}
         if stop is not None:
-            command += stop.arguments or (f"--tables={TABLES_OF_KIND[stop.kind]}",)
             environment |= {
                 "HEADWATER_STOP_AT": f"{stop.moment} {stop.pattern}",
                 "HEADWATER_STOPPED": str(stopped),

@@ -29,7 +29,8 @@ class Stop:
     whose path matches ``pattern`` is about to get its name (``writing``), has it (``written``), or has it and half of its
     bytes (``torn``). ``arguments`` go to ``headwater run``; where there are none, only the tables that lead to ``kind`` are
     updated. ``alone``: only the Python process is killed. ``meanwhile``
-    is done while the driver stands, ``afterwards`` when it has been killed.
+    is done while the driver stands, ``afterwards`` when it has been killed. ``backfill``: the driver is that of a backfill, which
+    comes after an update and has these arguments.
     """
 
     point: int
@@ -40,6 +41,7 @@ class Stop:
     alone: bool = False
     meanwhile: Callable[[PipelineCase], None] = field(default=nothing, compare=False)
     afterwards: Callable[[PipelineCase], None] = field(default=nothing, compare=False)
+    backfill: Callable[[PipelineCase], tuple[str, ...]] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.point}/{self.kind}/{self.moment}{'/alone' if self.alone else ''}{'/reset' if self.arguments else ''}"

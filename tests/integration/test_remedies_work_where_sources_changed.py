@@ -112,7 +112,9 @@ def another_query(done: Prepared) -> Counter[Any]:
 
 
 @pytest.mark.matrix(2)
-@pytest.mark.parametrize("damage", [log_cut, made_anew, rows_deleted, vacuumed, without_changes, another_query])
+@pytest.mark.parametrize(
+    "damage", [log_cut, made_anew, rows_deleted, vacuumed, without_changes, another_query]
+)
 def test_sources_that_changed(treated: Prepared, damage: Callable[[Prepared], Counter[Any]]):
     """After the remedy updates go on, and the tables hold what is in their source, with what the remedy left over."""
     beside = damage(treated)

@@ -28,6 +28,7 @@ from headwater.checkpoints.sink_checks import (
 )
 from headwater.checkpoints.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
 from headwater.checkpoints.state_checks import plan_was_changed, state_was_lost
+from headwater.checkpoints.state_schemas import schemas_lie_elsewhere
 
 __all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examine"]
 
@@ -48,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     first_batch_left_remains,
     last_mark_is_damaged,
     state_was_lost,
+    schemas_lie_elsewhere,
     plan_was_changed,
     sources_were_changed,
     topic_was_recreated,
