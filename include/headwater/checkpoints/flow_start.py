@@ -52,6 +52,10 @@ def _unknown(batch_id: int) -> Positions | None:  # noqa: ARG001 - the form of F
     return None
 
 
+def _never() -> int | None:
+    return None
+
+
 @dataclass(frozen=True)
 class FlowStart:
     """What a check looks at.
@@ -62,6 +66,7 @@ class FlowStart:
     ``sources``: the streaming ones, None where they are not known.
     ``plan``: the operators that keep state now, None where that is not known.
     ``position``: the end offsets of a batch of the live epoch, from what was kept outside the checkpoint.
+    ``last_recorded``: the last batch of the live epoch that is known outside the checkpoint.
     ``deep``: compare checksums of all files that the next start needs, however large.
     """
 
@@ -77,6 +82,7 @@ class FlowStart:
     plan: tuple[str, ...] | None = None
     position: Callable[[int], Positions | None] = _unknown
     deep: bool = False
+    last_recorded: Callable[[], int | None] = _never
 
     @property
     def folder(self) -> Path:

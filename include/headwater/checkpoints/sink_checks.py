@@ -93,12 +93,13 @@ def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
 def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
     """The flow has written to this table, and its checkpoint is empty: everything would be appended again."""
     kept = (start.folder / "metadata").exists() or bool(start.planned)
-    if kept and start.checkpoint.state_file.exists():
+    if kept and start.checkpoint.state_file.exists() and not _logs_are_lost(start):
         return
     # Where the flow's state is gone as well, the table's log still tells who wrote to it.
     written = epochs_written(start.table, *start.identity.names) if start.table is not None else []
     first_not_kept = start.state.epoch + int(kept)
-    if (start.state.sink_id is not None and not kept) or any(epoch >= first_not_kept for epoch in written):
+    lost = not kept or _logs_are_lost(start)
+    if (start.state.sink_id is not None and lost) or any(epoch >= first_not_kept for epoch in written):
         yield Damage(
             CheckpointLost(
                 f"The checkpoint of {start.flow!r} is gone, and {start.place} has its rows: "
@@ -112,6 +113,18 @@ def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
             ),
             (Repair.RESTORE, Repair.REBUILD, Repair.NEW_EPOCH, Repair.FULL_REFRESH),
         )
+
+
+def _logs_are_lost(start: FlowStart) -> bool:
+    """Whether both logs are empty, and batches are known that went to where nothing tells which it has."""
+    if (
+        start.table is not None
+        or start.planned
+        or start.committed
+        or not (start.folder / "metadata").exists()
+    ):
+        return False
+    return start.last_recorded() is not None
 
 
 def checkpoint_was_rewound(start: FlowStart) -> Iterator[Damage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -37,6 +37,7 @@ def flow_start(
     state = checkpoint.surviving_state() or FlowState()
     table = destination(project, manifest, target)
     identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
+    positions = recorded_positions(project.state_folder, identity, flow.name, table, state.epoch)
     return FlowStart(
         project.pipeline_id,
         flow.name,
@@ -47,7 +48,8 @@ def flow_start(
         destination_id(target, table),
         is_sink=target.kind is DatasetKind.SINK,
         sources=stream_sources(project, flow, brokers=brokers),
-        position=recorded_positions(project.state_folder, identity, flow.name, table, state.epoch),
+        position=lambda batch: positions().get(batch),
+        last_recorded=lambda: max(positions(), default=None),
         deep=deep,
     )
 
@@ -93,11 +95,11 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
 
 def recorded_positions(
     state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
-) -> Callable[[int], Positions | None]:
+) -> Callable[[], Mapping[int, Positions]]:
     """The end offsets of an epoch's batches as they are kept outside the checkpoint; read when first asked for."""
 
     @lru_cache(maxsize=1)
     def known() -> dict[int, Positions]:
         return known_positions(state_folder, identity, flow, table, epoch)
 
-    return lambda batch: known().get(batch)
+    return known

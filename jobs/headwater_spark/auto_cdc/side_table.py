@@ -24,6 +24,7 @@ from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
 from headwater_spark.execution.sink_commits import has_transaction
+from headwater_spark.execution.tables import clear_unborn
 
 RECORDED_AT = f"{OWN}recorded_at"
 # Of a row that is to be removed.
@@ -86,6 +87,7 @@ class SideTable:
     def _make(self, schema: StructType) -> None:
         # As a version of its own: what a batch adds must have one before it to go back to.
         if not self.exists:
+            clear_unborn(self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
             table.addColumns(_nullable(schema)).execute()
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 
+from headwater.checkpoints.table_move import refuse_old_names, refuse_unfinished
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
@@ -93,6 +94,9 @@ def known_dataset(context: UpdateContext, name: str) -> Dataset:
 
 def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> list[TableBackfill]:
     """One table, with its records in the event log; a dry run leaves none."""
+    state_folder = context.pipeline.project.state_folder
+    refuse_unfinished(state_folder)
+    refuse_old_names(state_folder, {plan.dataset.name: plan.dataset.location})
     with ExitStack() as stack:
         if not arguments.dry_run:
             _tell_start(context, plan, arguments)

@@ -16,7 +16,7 @@ from headwater_spark.execution.flow_retries import run_with_retries
 from headwater_spark.execution.flow_run import record_end, run_flow
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.table_upkeep import keep_up
-from headwater_spark.execution.tables import create_table, needs_creating_first
+from headwater_spark.execution.tables import clear_unborn, create_table, needs_creating_first
 from headwater_spark.execution.update_context import UpdateContext
 
 # More at once gains nothing: they share the same executors.
@@ -88,6 +88,7 @@ def _submit(
         path = delta_table(context, dataset)
         if path is None or dataset.sink is not None:  # what a sink writes to is not the pipeline's to shape
             return
+        clear_unborn(path, context.quarantine_path(dataset))
         finish_replacements(context.spark, context.pipeline.project.state_folder, dataset.name, path)
         evaluation = context.pipeline.evaluation
         schema = evaluation.table_schema(dataset)

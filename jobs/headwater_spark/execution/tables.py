@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,13 @@ def table_id(path: Path) -> str | None:
     if not table_exists(path):
         return None
     return str(LogReader(str(path)).metadata().id)
+
+
+def clear_unborn(*paths: Path | None) -> None:
+    """Take away logs without a commit: a driver died while it made the table, and Delta would not make it again there."""
+    for path in paths:
+        if path is not None and (path / "_delta_log").is_dir() and not table_exists(path):
+            shutil.rmtree(path / "_delta_log")
 
 
 def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: StructType) -> None:
