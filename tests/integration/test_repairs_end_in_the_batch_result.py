@@ -36,7 +36,7 @@ MENDED: list[dict[str, tuple[Damage, str]]] = [
     },
     {
         "bronze": (lose("offsets/{before}"), "OFFSETS_LOST"),
-        "silver": (lose("offsets/{last}"), "OFFSETS_LOST"),
+        "silver": (lose("offsets"), "OFFSETS_LOST"),
         "running": (lose("offsets/{last}"), "OFFSETS_LOST"),
     },
     {

@@ -202,7 +202,7 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
     def mend() -> str:
         if done or in_table:
             assert position is not None
-            put_back(start.folder, batch, position)
+            put_back(start.folder, batch, position, start.state.state_settings)
             return f"the position of batch {batch} was written back from what was recorded of it"
         put_aside(file)
         if start.planned == [batch]:  # Spark begins anew only where no state is
@@ -235,7 +235,7 @@ def _entry_before(
     position = start.position(batch)
 
     def mend() -> str:
-        put_back(start.folder, batch, position)
+        put_back(start.folder, batch, position, start.state.state_settings)
         told = "from what was recorded of it" if position else f"as that of batch {following}, which is done"
         return f"the position of batch {batch} was written back, {told}"
 
@@ -267,7 +267,7 @@ def _end_is_missing(start: FlowStart) -> Iterator[Damage]:
     def mend() -> str:
         if known:
             for batch in needed:
-                put_back(start.folder, batch, positions[batch])
+                put_back(start.folder, batch, positions[batch], start.state.state_settings)
             return f"the position of batch {lost[-1]} was written back from what was recorded of it"
         for batch in lost:
             put_aside(start.folder / "commits" / str(batch))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from headwater.checkpoints.offsets import numbered
 
 # Spark 4.2 reads up to this version of its logs.
 _NEWEST_FORMAT = 2
+_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class EntryFault(Enum):
@@ -81,10 +83,12 @@ def remains(folder: Path) -> list[Path]:
     return [file for log in logs if log.is_dir() for file in sorted(log.iterdir())]
 
 
-def put_back(folder: Path, batch: int, position: tuple[str | None, ...] | None) -> None:
+def put_back(
+    folder: Path, batch: int, position: tuple[str | None, ...] | None, settings: Mapping[str, str]
+) -> None:
     """Write an offset entry of a checkpoint; ``position`` None: as the entry that follows it.
 
-    A damaged one is put aside first. The settings of its second line are those of its nearest neighbour.
+    A damaged one is put aside first. The settings of its second line are those of its nearest neighbour, else ``settings``.
     """
     file = folder / "offsets" / str(batch)
     others = sorted(numbered(folder / "offsets") - {batch}, key=lambda number: abs(number - batch))
@@ -101,7 +105,10 @@ def put_back(folder: Path, batch: int, position: tuple[str | None, ...] | None) 
     metadata = (
         lines[1]
         if lines[1] != "{}"
-        else json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
+        # Spark 4.2 fails at an entry that does not tell its partitions, also where it has no state.
+        else json.dumps(
+            {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {_PARTITIONS: "200", **settings}}
+        )
     )
     write_entry(file, "\n".join([lines[0], metadata, *ends]))
 

@@ -13,6 +13,7 @@ from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory
 from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.checkpoints.table_move import Place, TableMove, is_free, unfinished_move
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.dataset_name import DatasetName
@@ -99,6 +100,12 @@ def plan_move(wish: Wish) -> MovePlan:
             remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has. What never ran is renamed in the sources alone.",
         )
     _check_kind(entry)
+    if any(pending_replacements(wish.source.state_folder, wish.dataset)):
+        raise RefusedForSafety(
+            f"A backfill replaces rows of {wish.dataset!r}, or was killed while it did.",
+            where=entry.defined_at,
+            remedy="Wait until it has ended; what a killed one left, the next update ends: headwater run PIPELINE_DIR",
+        )
     spec = wish.target.spec
     name = DatasetName.parse(wish.new, catalog=spec.catalog, schema=spec.schema)
     new = name.display(catalog=spec.catalog, schema=spec.schema)
