@@ -34,7 +34,8 @@ def maintenance(project: PipelineProject, parsed: argparse.Namespace, argv: Sequ
     plan = look(found)
     show_plan(project, plan)
     if not parsed.yes:
-        print("Nothing was changed. Add --yes to do it.", file=sys.stderr)
+        if plan.steps:
+            print("Nothing was changed. Add --yes to do it.", file=sys.stderr)
         if parsed.as_json:
             print_json({"state": "PLANNED", "plan": plan.as_dict()})
         return 0
