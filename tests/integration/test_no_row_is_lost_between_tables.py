@@ -16,6 +16,7 @@ from tests.pipeline_case import PipelineCase
 
 from headwater_spark.execution.foreach_batch import BatchWriter
 from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.staged_append import StagedAppend
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
 Row = tuple[int | None, int | None, int | None]
@@ -58,6 +59,7 @@ class Fuse:
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Put points before both commits and behind the second."""
         hold, write, call = QuarantineTable.hold, DeltaAppend.write, BatchWriter.__call__
+        commit = StagedAppend.commit
 
         def before(method: Callable[..., None]) -> Callable[..., None]:
             def wrapped(*arguments: Any) -> None:
@@ -72,6 +74,7 @@ class Fuse:
 
         patch.setattr(QuarantineTable, "hold", before(hold))
         patch.setattr(DeltaAppend, "write", before(write))
+        patch.setattr(StagedAppend, "commit", before(commit))
         patch.setattr(BatchWriter, "__call__", after)
 
 

@@ -13,6 +13,7 @@ import replay_quarantine
 from headwater.commands.command_line import main
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.staged_append import StagedAppend
 
 pytestmark = pytest.mark.rotates
 
@@ -174,7 +175,7 @@ def test_flows_into_one_table_are_replayed_each(pipeline, monkeypatch):
     for number, flow in enumerate(("north", "south")):
         case.land([{"id": number, "amount": -1}], flow)
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaAppend, "write", lambda *_: 1 / 0)
+        patched.setattr(StagedAppend, "commit", lambda *_: 1 / 0)
         assert case.update().state == "FAILED"
     case.rewrite(TWO.replace("amount > 0", "amount <> 0"))
     assert ran(case, "replay", "orders")[0] == 2

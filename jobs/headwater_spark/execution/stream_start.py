@@ -76,6 +76,7 @@ def start_stream(
     if needs_judgement(dataset.expectations):
         judged = _judged(context, dataset, flow, state, target)
         judged.unreadable = unreadable
+        judged.one_pass = not state.state_settings
         target = judged
     elif target is None and _written_as_batch(context, dataset, folder, application):
         target = DeltaAppend(context.table_path(dataset), dataset.partition_columns)

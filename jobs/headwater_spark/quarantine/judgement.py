@@ -1,6 +1,6 @@
 """Judging a batch that may go to two tables, or whose rows are compared with each other.
 
-The batch is read once: the filter that fails, then a column for each rule, kept in memory; one aggregation over these
+Where it can't be judged while it is written (``one_pass``), it is kept: the filter that fails, then a column for each rule, kept in memory; one aggregation over these
 columns counts all rules and every row's fate, and both tables are written from what is kept. What is kept is a barrier
 to the optimiser as the observation of the plain path is: no later filter reaches the rules.
 """
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 from pathlib import Path
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
@@ -33,13 +34,13 @@ from headwater_spark.expectations import Quality, RuleCounts, comparable, fail_f
 from headwater_spark.output_mode import OutputMode
 from headwater_spark.quarantine.source_records import SOURCE
 
-_MARK = "__headwater_"
-_PRESENT = f"{_MARK}present"
+MARK = "__headwater_"
+_PRESENT = f"{MARK}present"
 
 
 def broken(index: int) -> Column:
     """Whether a judged row breaks the rule of this number."""
-    return F.col(f"{_MARK}rule_{index}")
+    return F.col(f"{MARK}rule_{index}")
 
 
 def any_broken(rules: Sequence[Expectation], action: ViolationAction) -> Column:
@@ -61,7 +62,7 @@ def broken_names(rules: Sequence[Expectation]) -> Column:
 
 def own_columns(judged: DataFrame) -> list[str]:
     """The columns of the row itself."""
-    return [name for name in judged.columns if not name.startswith(_MARK)]
+    return [name for name in judged.columns if not name.startswith(MARK)]
 
 
 def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
@@ -73,7 +74,7 @@ def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     frame = fail_filter(frame, rules)
     for index, rule in enumerate(rules):
         if rule.unique is None:
-            frame = frame.withColumn(f"{_MARK}rule_{index}", ~holds(rule))
+            frame = frame.withColumn(f"{MARK}rule_{index}", ~holds(rule))
     if SOURCE in frame.columns and all(rule.unique is None for rule in rules):
         held = any_broken(rules, ViolationAction.QUARANTINE)
         frame = frame.withColumn(SOURCE, F.when(held, F.col(SOURCE)))
@@ -88,7 +89,7 @@ def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | 
     """
     for index, rule in enumerate(rules):
         if rule.unique is not None:
-            marked = _mark_repeated(marked, f"{_MARK}rule_{index}", rule, table)
+            marked = _mark_repeated(marked, f"{MARK}rule_{index}", rule, table)
     return marked
 
 
@@ -110,17 +111,27 @@ def judged_batch(
         judged.unpersist()
 
 
-def _count(judged: DataFrame, rules: Sequence[Expectation]) -> Quality:
+def fate_counts(rules: Sequence[Expectation]) -> list[Column]:
+    """Counts of judged rows: all, by their fate, and by the rules that they break."""
     quarantined = any_broken(rules, ViolationAction.QUARANTINE)
-    counts = [
-        F.count(F.lit(1)),
-        F.count_if(~quarantined & any_broken(rules, ViolationAction.DROP)),
-        F.count_if(quarantined),
-        *[F.count_if(broken(index)) for index in range(len(rules))],
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(~quarantined & any_broken(rules, ViolationAction.DROP)).alias("dropped"),
+        F.count_if(quarantined).alias("quarantined"),
+        *[F.count_if(broken(index)).alias(f"rule_{index}") for index in range(len(rules))],
     ]
-    rows, dropped, held, *failed = (int(value or 0) for value in judged.agg(*counts).collect()[0])
+
+
+def read_fates(counts: Any, rules: Sequence[Expectation]) -> Quality:
+    """The counts as they came; ``counts`` has them by name."""
+    rows, dropped, held = (int(counts.get(name) or 0) for name in ("rows", "dropped", "quarantined"))
+    failed = [int(counts.get(f"rule_{index}") or 0) for index in range(len(rules))]
     named = tuple(RuleCounts(rule.name, rows - bad, bad) for rule, bad in zip(rules, failed, strict=True))
     return Quality(rows, dropped, named, held)
+
+
+def _count(judged: DataFrame, rules: Sequence[Expectation]) -> Quality:
+    return read_fates(judged.agg(*fate_counts(rules)).collect()[0].asDict(), rules)
 
 
 def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality: Quality) -> None:
@@ -150,7 +161,7 @@ def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | 
     before = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1
     if rule.unique.within is not UniqueWithin.TABLE or table is None or not table_exists(table):
         return rows.withColumn(mark, whole & before)
-    names = [f"{_MARK}key_{number}" for number in range(len(keys))]
+    names = [f"{MARK}key_{number}" for number in range(len(keys))]
     stored = rows.sparkSession.read.format("delta").load(str(table)).select(
         *[_column(key).alias(name) for key, name in zip(rule.unique.columns, names, strict=True)]
     )  # fmt: skip

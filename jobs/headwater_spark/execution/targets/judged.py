@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,13 +9,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction
 from headwater_spark.execution.sink_commits import as_metadata
+from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.staged_append import stage_append
 from headwater_spark.expectations import Quality
 from headwater_spark.quarantine.judgement import is_kept, judged_batch, own_columns
+from headwater_spark.quarantine.one_pass import can_collect, observe_rows, read_observed
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 
@@ -31,6 +33,8 @@ class Judged:
     The quarantine is written first, the table second: a batch that the table has is whole. After a crash between the
     two, the quarantined rows are put anew, since rules may have changed meanwhile. ``qualities``: what each batch of
     this run came to. ``unreadable``: files that the batches of this run leave out; each is kept with its own batch.
+    ``one_pass``: the rows may be read twice, since no state hangs on them, and are to be judged while they are written
+    where that can be done; else, and where they turn out to be too many, they are kept in memory meanwhile.
     """
 
     target: BatchTarget
@@ -40,6 +44,7 @@ class Judged:
     # The judged rows are kept by this target itself.
     passes: int = 1
     unreadable: Sequence[UnreadableFile] = ()
+    one_pass: bool = False
     qualities: dict[int, Quality] = field(default_factory=dict)
     _may_repeat: bool = True
 
@@ -49,22 +54,42 @@ class Judged:
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Write both; nothing is written where a rule of kind fail is broken."""
+        if self.one_pass and self._write_in_one_pass(rows, transaction):
+            return
         with ExitStack() as stack:
             if any(rule.unique and rule.unique.within is UniqueWithin.TABLE for rule in self.rules):
                 stack.enter_context(_LOOKING[self.table])
             judged, quality = stack.enter_context(judged_batch(rows, self.rules, self.table))
-            files = [file for file in self.unreadable if file.batch_id == transaction.batch_id]
-            quality = replace(quality, files=len(files))
-            told = replace(
-                transaction,
-                user_metadata=json.dumps(
-                    {**json.loads(transaction.user_metadata), "quality": as_metadata(quality)}
-                ),
-            )
-            self._hold(judged, files, quality, told)
-            kept = judged.where(is_kept(self.rules)).select(*[_column(n) for n in own_columns(judged)])
-            self.target.write(kept, told)
-            self.qualities[transaction.batch_id] = quality
+            told = self._held(judged, quality, transaction)
+            self.target.write(self._kept(judged), told)
+
+    def _write_in_one_pass(self, rows: DataFrame, transaction: BatchTransaction) -> bool:
+        """Write the table's files, then the quarantine, then make the files part of the table; False: nothing was done."""
+        if not isinstance(self.target, DeltaAppend) or not can_collect(rows.schema, self.rules):
+            return False
+        observation = Observation()
+        kept = self._kept(observe_rows(rows, self.rules, observation))
+        staged = stage_append(kept, self.table, transaction, self.target.partition_columns)
+        if staged is None:
+            return False
+        quality, held = read_observed(rows, self.rules, observation)
+        if held is None or staged.rows not in (None, quality.kept):
+            self.one_pass = False  # what comes next is most likely as bad
+            return False
+        staged.commit(self._held(held, quality, transaction))
+        return True
+
+    def _kept(self, judged: DataFrame) -> DataFrame:
+        return judged.where(is_kept(self.rules)).select(*[_column(n) for n in own_columns(judged)])
+
+    def _held(self, judged: DataFrame, quality: Quality, transaction: BatchTransaction) -> BatchTransaction:
+        """Write the quarantine; the transaction for the table, with what the batch came to."""
+        files = [file for file in self.unreadable if file.batch_id == transaction.batch_id]
+        quality = replace(quality, files=len(files))
+        told = transaction.telling(quality=as_metadata(quality))
+        self._hold(judged, files, quality, told)
+        self.qualities[transaction.batch_id] = quality
+        return told
 
     def _hold(
         self,
