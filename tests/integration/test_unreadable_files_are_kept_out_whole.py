@@ -14,6 +14,7 @@ import pytest
 
 import replay_quarantine
 from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.execution.targets.staged_append import StagedAppend
 
 pytestmark = pytest.mark.rotates
 
@@ -90,7 +91,7 @@ def test_a_file_that_is_cut_off(pipeline, monkeypatch):
     broken = packed(folder / "b (1) ü.json.gz", range(100, 20100), cut=True)
     (folder / "c.json.gz").write_text('{"id": 7}\n')  # no archive at all
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaAppend, "write", lambda *_: 1 / 0)
+        patched.setattr(StagedAppend, "commit", lambda *_: 1 / 0)
         assert case.update().state == "FAILED"
     assert files_held(case) == [("b (1) ü.json.gz", "held"), ("c.json.gz", "held")]
     packed(folder / "d.json.gz", range(5, 9))
