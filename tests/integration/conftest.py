@@ -66,7 +66,7 @@ def _left_out_of(found: list[pytest.Item], count: int, name: str) -> set[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep n cases of a test marked ``matrix(n)``, and two in three that are marked ``rotates``; ``make soak`` runs all."""
+    """Keep n cases of a test marked ``matrix(n)``, and one in three that are marked ``rotates``; ``make soak`` runs all."""
     if WHOLE:
         return
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -79,6 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert mark is not None
         left_out |= _left_out_of(found, mark.args[0], name)
     rotating = [item for item in items if item.get_closest_marker("rotates") is not None]
-    left_out |= _left_out_of(rotating, -(-2 * len(rotating) // 3), "rotates")
+    left_out |= _left_out_of(rotating, -(-len(rotating) // 3), "rotates")
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
