@@ -41,9 +41,10 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         return
     if manifest.source_hash != project.source_hash():
         yield "the pipeline's definition has changed"
-    for pending in pending_replacements(project.state_folder):
-        yield f"a backfill of {pending.dataset} was not finished"
     stored = {entry.name for entry in manifest.outputs}
+    for pending in pending_replacements(project.state_folder):
+        if pending.dataset in stored:  # of a table that is gone nobody ends it
+            yield f"a backfill of {pending.dataset} was not finished"
     views = {entry.name for entry in manifest.datasets if entry.kind is DatasetKind.TEMPORARY_VIEW}
     flows = [flow for flow in manifest.flows if flow.target not in views]
     tables = {entry.name for entry in manifest.tables}

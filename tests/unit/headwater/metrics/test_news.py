@@ -10,6 +10,7 @@ import time
 import pytest
 
 from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.metrics.news import has_news
 
 from .conftest import write_rows
@@ -112,6 +113,14 @@ def test_in_doubt_there_is_news(done, change):
     verdict = has_news(done.project)
     assert verdict.moved
     assert len(verdict.reasons) == 1
+
+
+def test_a_backfill_that_was_killed_is_ended_where_its_table_still_is(done):
+    """What it took along is put back by an update; of a table that the pipeline no longer has there is nothing to do."""
+    for dataset, moved in (("dropped", False), ("silver", True)):
+        with PendingReplacement(dataset, "a", "true", "{}", {}).written_down(done.project.state_folder):
+            pass
+        assert has_news(done.project).moved is moved
 
 
 def test_commits_without_data_are_no_news(done):
