@@ -156,6 +156,26 @@ def test_a_replay_that_is_killed(pipeline, monkeypatch):
     assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6)]
 
 
+LINE = """
+@dp.table
+@dp.expect_or_quarantine("whole", "_corrupt_record IS NULL")
+def lines():
+    return spark.readStream.schema("id INT, _corrupt_record STRING").json(LANDING)
+"""
+
+
+def test_a_malformed_line_stays_malformed(pipeline):
+    """The column of corrupt records comes back with the record: neither way of replaying takes the line for a good row."""
+    case = pipeline(LINE)
+    case.land([{"id": 1}, "{oops"])
+    assert case.update()["lines"].quarantined_rows == 1
+    for method in ("source", "row"):
+        _, answer = ran(case, "replay", "lines", "--from", method)
+        assert [(flow["method"], flow["held"]) for flow in answer["flows"]] == [(method, 1)]
+    assert case.rows("lines") == [(1, None)]
+    assert ran(case, "replay", "lines", "--rule", "hole")[0] == 2
+
+
 TWO = """
 dp.create_streaming_table("orders", expect_all_or_quarantine={"positive": "amount > 0"})
 

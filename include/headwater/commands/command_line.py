@@ -100,6 +100,7 @@ def _lag(parsed: argparse.Namespace) -> int:
 
 def _events(parsed: argparse.Namespace) -> int:
     from headwater.commands.events import follow_events, show_events
+    from headwater.commands.known_values import checked_filters
 
     keys = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "since", "until")
     given = {key: getattr(parsed, key) for key in keys}
@@ -108,11 +109,12 @@ def _events(parsed: argparse.Namespace) -> int:
             "--sql", "Put the condition into the query.", {**given, "follow": parsed.follow or None}
         )
         return _query(parsed)
-    filters = {**given, "limit": parsed.limit}
+    project = _project(parsed)
+    filters = {**checked_filters(project, given), "limit": parsed.limit}
     if parsed.follow:
         _refuse_beside("--follow", "Leave it out.", {"until": parsed.until})
-        return follow_events(_project(parsed), filters, as_json=parsed.as_json)
-    return show_events(_project(parsed), filters, as_json=parsed.as_json)
+        return follow_events(project, filters, as_json=parsed.as_json)
+    return show_events(project, filters, as_json=parsed.as_json)
 
 
 def _refuse_beside(option: str, remedy: str, others: Mapping[str, object]) -> None:

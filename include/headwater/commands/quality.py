@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 
+from headwater.commands.known_values import check_dataset_with_rules
 from headwater.commands.printing import print_json, print_table
 from headwater.commands.stored_manifest import stored_manifest
 from headwater.errors import ManifestNotFound
@@ -26,6 +27,9 @@ def show_quality(
 ) -> int:
     """Print the pass rate of each rule over the newest ``updates`` in which it was checked."""
     rules, datasets = rule_histories(project.state_folder, updates=updates, dataset=dataset, since=since)
+    if dataset is not None and not rules:
+        every, _ = rule_histories(project.state_folder, updates=1)
+        check_dataset_with_rules(project, dataset, [rule.dataset for rule in every])
     if as_json:
         print_json(
             {

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from headwater.commands.known_values import check_row_filter
 from headwater.commands.printing import print_json, print_table
 from headwater.commands.quarantine_arguments import row_filter
 from headwater.commands.run import become_program
@@ -22,6 +23,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
+from headwater.quarantine.location import quarantine_location
 from headwater.quarantine.table import RowFilter, discard, rows, summaries
 
 _SHOWN = 160
@@ -43,9 +45,10 @@ def quarantine_of(project: PipelineProject, table: str) -> Path:
     """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
     manifest = stored_manifest(project)
     entry = next((entry for entry in manifest.tables if entry.name.lower() == table.lower()), None)
-    path = manifest.quarantine_path(project.warehouse, entry.name) if entry is not None else None
+    path = quarantine_location(manifest, project.warehouse, entry.name) if entry is not None else None
     if path is None:
-        known = [entry.name for entry in manifest.tables if entry.quarantine]
+        places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
+        known = [name for name, place in places.items() if place is not None]
         raise UnknownQuarantinedRow(
             f"{table!r} is no table with a rule that quarantines.",
             where=project.folder,
@@ -58,7 +61,7 @@ def _list(project: PipelineProject, *, as_json: bool) -> int:
     manifest = stored_manifest(project)
     found: list[dict[str, Any]] = []
     for entry in manifest.tables:
-        path = manifest.quarantine_path(project.warehouse, entry.name)
+        path = quarantine_location(manifest, project.warehouse, entry.name)
         found += [{"table": entry.name, **vars(summary)} for summary in summaries(path)] if path else []
     if as_json:
         print_json({"pipeline_id": project.pipeline_id, "quarantine": found})
@@ -76,6 +79,7 @@ def _show(project: PipelineProject, parsed: argparse.Namespace) -> int:
     chosen = row_filter(parsed)
     status = RowStatus(parsed.status) if parsed.status else None
     path = quarantine_of(project, parsed.table)
+    _check_names(project, path, parsed)
     found = rows(path, RowFilter(chosen.ids, chosen.flow, chosen.rule, status), parsed.limit)
     if parsed.as_json:
         told = {"pipeline_id": project.pipeline_id, "table": parsed.table}
@@ -98,6 +102,7 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     chosen = row_filter(parsed)
     if chosen == RowFilter() and not parsed.everything:
         raise UsageError("Say which rows.", remedy="Give --id, --rule or --flow, or --all for all held rows.")
+    _check_names(project, path, parsed)
     action_id = str(uuid.uuid4())
     # An update that runs might put rows anew that are marked here.
     with project.lease(action_id):
@@ -117,6 +122,14 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     else:
         print(f"{count} rows of {parsed.table} are marked as discarded.")
     return 0
+
+
+def _check_names(project: PipelineProject, path: Path, parsed: argparse.Namespace) -> None:
+    """Raise UsageError for a flow or a rule that neither the pipeline nor the quarantine knows."""
+    manifest = stored_manifest(project)
+    entry = next(entry for entry in manifest.tables if entry.name.lower() == parsed.table.lower())
+    flows = [flow.name for flow in manifest.flows_into(entry.name)]
+    check_row_filter(row_filter(parsed), path, flows, [rule.name for rule in entry.expectations])
 
 
 def _user() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headwater.commands.arguments import Parser, add_project_arguments
+from headwater.commands.moments import count
 from headwater.quarantine.table import RowFilter
 
 _PURPOSES = {
@@ -48,7 +49,7 @@ def add_quarantine_arguments(parser: argparse.ArgumentParser) -> None:
         _add_rows(action)
         if name == "show":
             action.add_argument("--status", choices=("held", "pending", "replaying", "replayed", "discarded"))
-            action.add_argument("--limit", type=int, default=20, metavar="N")
+            action.add_argument("--limit", type=count, default=20, metavar="N")
         if name == "discard":
             action.add_argument("--reason", required=True, help="why; it is kept with the rows")
             action.add_argument(

@@ -15,6 +15,7 @@ from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.freshness import pipeline_freshness
+from headwater.quarantine.location import quarantine_location
 from headwater.quarantine.table import held_rows
 
 
@@ -113,7 +114,7 @@ def _show_measures(measured: list[StreamMeasures]) -> None:
 
 def _held(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
     """How many rows each quarantine holds."""
-    paths = {e.name: manifest.quarantine_path(project.warehouse, e.name) for e in manifest.tables}
+    paths = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
     return {name: held_rows(path) for name, path in paths.items() if path is not None}
 
 

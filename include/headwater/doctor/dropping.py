@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.checkpoints.table_move import mark_file
-from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.quarantine.table import is_quarantine
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,11 @@ def plan_drop(
             )
         _check_readers(manifest, dataset, others)
         if entry.location is not None and entry.kind is not DatasetKind.SINK:
-            folders.append(manifest.table_path(project.warehouse, dataset))
+            table = manifest.table_path(project.warehouse, dataset)
+            folders.append(table)
+            kept_out = Path(quarantine_folder(str(table)))
+            # A table that is made anew reads these rows again: a replay would bring them in twice.
+            folders += [kept_out] if is_quarantine(kept_out) else []
     folders += [
         checkpoints,
         project.state_folder / "snapshots" / dataset,

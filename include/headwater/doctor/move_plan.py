@@ -22,6 +22,7 @@ from headwater.event_log.reader import last_batches
 from headwater.graph.change_targets import hydration_name
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.quarantine.table import is_quarantine
 
 _ROOTS = ("checkpoints", "snapshots")
 
@@ -200,10 +201,9 @@ def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> It
     if location is not None:
         old, now = location
         tables = (wish.source.warehouse, wish.target.warehouse)
-        pairs += [
-            (tables[0] / quarantine_folder(old), tables[1] / quarantine_folder(now)),
-            (tables[0] / old, tables[1] / now),
-        ]
+        if is_quarantine(kept_out := tables[0] / quarantine_folder(old)):
+            pairs.append((kept_out, tables[1] / quarantine_folder(now)))
+        pairs.append((tables[0] / old, tables[1] / now))
     yield from ((before, after) for before, after in pairs if before.exists() and before != after)
 
 

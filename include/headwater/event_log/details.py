@@ -6,6 +6,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+EVENT_TYPES = (
+    *("user_action", "create_update", "runtime_details", "update_progress", "planning_information"),
+    *("dataset_definition", "sink_definition", "flow_definition"),
+    *("flow_progress", "stream_progress", "operation_progress", "hook_progress"),
+)
+
 
 class FlowStatus(StrEnum):
     """Where a flow stands within an update."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from headwater.event_log.update_summary import UpdateSummary, fold_updates
 
 __all__ = [
     "FlowResult",
+    "LogNames",
     "UpdateSummary",
     "events",
     "flow_results",
     "last_batch",
     "latest_update",
+    "log_names",
     "updates",
 ]
 
@@ -67,6 +70,31 @@ def events(
     for row in rows:
         row["details"] = _parsed(row["details"])
     return rows[::-1]
+
+
+@dataclass(frozen=True)
+class LogNames:
+    """The names that records bear; updates in the order in which they began."""
+
+    flows: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+
+
+def log_names(state_folder: Path) -> LogNames:
+    """Which flows, datasets, types, updates and requests the log has records of."""
+    of_origin = ("flow_name", "dataset_name", "update_id", "request_id")
+    flow, dataset, update, request = (f"origin['{name}']" for name in of_origin)
+    parts = (flow, dataset, "event_type", update, request)
+    named = ", ".join(f"{part} as n{number}" for number, part in enumerate(parts))
+    rows = query(
+        state_folder,
+        f"select {named} from events group by {', '.join(parts)} order by min({_SEQUENCE})",  # noqa: S608 - our names
+    )
+    found = [tuple(dict.fromkeys(row[f"n{n}"] for row in rows if row[f"n{n}"])) for n in range(len(parts))]
+    return LogNames(*found)
 
 
 def updates(state_folder: Path, limit: int = 20) -> list[UpdateSummary]:

@@ -16,6 +16,7 @@ from headwater.maintenance.file_layout import Optimize
 from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageCleaning
 from headwater.maintenance.table_log import LogCheckpoint
 from headwater.maintenance.vacuuming import Vacuum
+from headwater.quarantine.location import quarantine_location
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def _of_table(
 ) -> Iterator[Chore]:
     retention = options.retention if options.retention is not None else project.spec.maintenance.retention
     places = [(entry.name, project.warehouse / entry.location if entry.location else None)]
-    places.append((f"{entry.name} (quarantine)", manifest.quarantine_path(project.warehouse, entry.name)))
+    kept_out = quarantine_location(manifest, project.warehouse, entry.name)
+    places.append((f"{entry.name} (quarantine)", kept_out))
     for subject, table in places:
         if table is not None and table_exists(table):
             yield Optimize(subject, table, entry.table_properties if table == places[0][1] else {})

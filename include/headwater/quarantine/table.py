@@ -12,6 +12,9 @@ from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 
+# Whatever version of Headwater made it.
+_ALWAYS_THERE = {c.REASON, c.ID, c.RULES, c.FLOW, c.BATCH, c.ROW, c.STATUS}
+
 
 @dataclass(frozen=True)
 class RowFilter:
@@ -46,6 +49,15 @@ class RuleSummary:
     last: datetime | None
 
 
+def is_quarantine(table: Path) -> bool:
+    """Whether a quarantine is there, and not a table of somebody's own that only has such a name."""
+    if not table_exists(table):
+        return False
+    from deltalake import DeltaTable
+
+    return {field.name for field in DeltaTable(str(table)).schema().fields} >= _ALWAYS_THERE
+
+
 def summaries(table: Path) -> list[RuleSummary]:
     """Counts by reason, flow and status; empty where there is no table yet."""
     found = _query(
@@ -60,6 +72,13 @@ def held_rows(table: Path) -> int:
     """How many rows wait for a replay or a discard."""
     found = _query(table, f"select count(*) as n from q where {c.STATUS} = {literal(RowStatus.HELD)}")  # noqa: S608
     return int(found[0]["n"]) if found else 0
+
+
+def known_names(table: Path) -> tuple[list[str], list[str]]:
+    """The flows and the rules that have rows there."""
+    found = _query(table, f"select distinct {c.FLOW} as flow, {c.RULES} as rules from q")  # noqa: S608 - our names
+    flows = dict.fromkeys(row["flow"] for row in found)
+    return list(flows), list(dict.fromkeys(rule for row in found for rule in row["rules"] or ()))
 
 
 def rows(table: Path, chosen: RowFilter, limit: int | None = None) -> list[dict[str, Any]]:

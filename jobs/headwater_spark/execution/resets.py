@@ -6,10 +6,10 @@ import json
 import shutil
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, quarantine_folder
 from headwater.errors import CheckpointUnreadable
 from headwater.graph.update_plan import ResetStage, UpdatePlan
+from headwater.quarantine.table import is_quarantine
 from headwater_spark.execution.retired_epochs import ids_before, retire
 from headwater_spark.execution.tables import empty_table
 from headwater_spark.execution.update_context import UpdateContext
@@ -109,7 +109,7 @@ def _empty_quarantine(context: UpdateContext, dataset: Dataset, metadata: str) -
     """Its rows are read again with all others, and judged by the rules of now. Also where no rule quarantines any more."""
     location = dataset.table_location(context.pipeline.project.pipeline_id)
     path = context.pipeline.project.warehouse / quarantine_folder(str(location))
-    if table_exists(path):
+    if is_quarantine(path):
         session = context.spark.newSession()  # the metadata of the commit is a setting
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
         session.sql(f"DELETE FROM delta.`{path}`")  # noqa: S608 - a folder of the pipeline's own

@@ -12,12 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
+from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.definitions.sink import SinkKind
+from headwater.quarantine.table import is_quarantine
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchWriter
@@ -102,10 +105,21 @@ def _judged(
 def quarantine_table(
     context: UpdateContext, dataset: Dataset, flow: Flow, epoch: int
 ) -> QuarantineTable | None:
-    """The quarantine table of a dataset as a flow writes to it; None where no rule quarantines."""
+    """The quarantine table of a dataset as a flow writes to it; None where no rule quarantines.
+
+    Raises:
+        NameTaken: another table is there, which no dataset of the pipeline need be.
+    """
     path = context.quarantine_path(dataset)
-    name = context.identity(dataset.name, flow.name).flow
-    return None if path is None else QuarantineTable(path, name, epoch, context.update_id)
+    if path is None:
+        return None
+    if table_exists(path) and not is_quarantine(path):
+        raise NameTaken(
+            f"Rows that the rules of {dataset.name!r} keep out would go to a table that is no quarantine: {path}",
+            where=dataset.location,
+            remedy="Give that table another name or place, or this one: <table>_quarantine is taken by the rules.",
+        )
+    return QuarantineTable(path, context.identity(dataset.name, flow.name).flow, epoch, context.update_id)
 
 
 def _written_as_batch(context: UpdateContext, dataset: Dataset, folder: Path, application: str) -> bool:

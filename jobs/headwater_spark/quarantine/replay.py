@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch
 from headwater.checkpoints.table_history import table_exists
+from headwater.commands.known_values import check_row_filter
 from headwater.commands.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
 from headwater.definitions.expectation import ViolationAction
@@ -41,7 +42,7 @@ from headwater_spark.quarantine.judgement import any_broken, is_kept, judged_bat
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.replay_marks import IS_FILE, ReplayMarks, settle
 from headwater_spark.quarantine.replayed_query import HELD_ID, query_over
-from headwater_spark.quarantine.source_records import JSON_OPTIONS, with_source
+from headwater_spark.quarantine.source_records import JSON_BACK, with_source
 from headwater_spark.session import start_session
 
 
@@ -107,6 +108,8 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         path = project.warehouse / quarantine_folder(str(location))
         if not table_exists(path):
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
+        filled_by = [flow.name for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
+        check_row_filter(arguments.chosen, path, filled_by, [rule.name for rule in dataset.expectations])
         settle(
             context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
         )
@@ -249,9 +252,11 @@ def _read_again(
 
 def _tell(context: UpdateContext, dataset: Dataset, report: FlowReplay) -> None:
     files = f" and {report.files} files" if report.files else ""
+    gone = report.dropped + report.left_out
+    discarded = f", {gone} were discarded" if gone else ""
     context.events.emit(
         "user_action",
-        f"{report.replayed} quarantined rows{files} of {dataset.name} were replayed, {report.held} are held still.",
+        f"{report.replayed} quarantined rows{files} of {dataset.name} were replayed, {report.held} are held still{discarded}.",
         flow=report.flow,
         dataset=dataset.name,
         details=user_action("REPLAY_QUARANTINE", user_name(), replay_id=context.update_id, **asdict(report)),
@@ -297,7 +302,7 @@ def _rows_again(
             where=flow.location,
             remedy="Use --from row: the kept rows are judged again.",
         )
-    row = F.from_json(F.col(c.ROW), frame.schema, {**JSON_OPTIONS, "mode": "FAILFAST"})
+    row = F.from_json(F.col(c.ROW), frame.schema, JSON_BACK)
     rows = mine.select(row.alias("row"), F.col(c.ID).alias(HELD_ID)).select("row.*", HELD_ID)
     for column, expression in arguments.corrections.items():
         field = next((f for f in frame.schema.fields if f.name.lower() == column.lower()), None)

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from headwater.quarantine import columns as c
 from headwater_spark.facade.plan_walk import class_name, items
-from headwater_spark.quarantine.source_records import JSON_OPTIONS, LEAVES, PASSING, frame_of
+from headwater_spark.quarantine.source_records import JSON_BACK, LEAVES, PASSING, frame_of
 
 # Of each row: the id of the quarantined row that it was made of.
 HELD_ID = "__headwater_id"
@@ -56,7 +56,7 @@ def _records(leaf: Any, held: DataFrame) -> Any:
     names = [name for name in schema.names if name != "_metadata"]
     if not held.where(~F.arrays_overlap(keys, F.array(*[F.lit(name) for name in names]))).isEmpty():
         return None
-    record = F.from_json(F.col(c.SOURCE_RECORD), schema, {**JSON_OPTIONS, "mode": "FAILFAST"})
+    record = F.from_json(F.col(c.SOURCE_RECORD), schema, JSON_BACK)
     return named_columns(
         held.select(record.alias("record"), F.col(c.ID).alias(HELD_ID)).select("record.*", HELD_ID), leaf
     )

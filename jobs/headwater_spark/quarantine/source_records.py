@@ -19,6 +19,9 @@ JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+# For what was written with these. A column that has the name of corrupt records is one like the others here: it would
+# come back as NULL, and a malformed line as a row without a fault.
+JSON_BACK = {**JSON_OPTIONS, "mode": "FAILFAST", "columnNameOfCorruptRecord": "__headwater_none"}
 # Of each row: where its record lies, and the record. A struct of topic, partition, offset, file, record.
 # Of a union of unlike sources the record is JSON, and Kafka's value stands beside it.
 SOURCE = "__headwater_source"

@@ -62,12 +62,25 @@ def test_filters_of_events(ruled, capsys):
         ("--until=999999999999d", "neither a time"),
         ("--type=,", "at least one name"),
         ("--level=LOUD", "invalid choice"),
+        ("--flow=bronce", "no such flow.\n  what to do: Did you mean 'bronze'?"),
+        ("--dataset=tin", "There is: bronze, silver, gold"),
+        ("--type=flow_progress,update_progres", "Did you mean 'update_progress'?"),
+        ("--update-id=u", "2 updates begin so.\n  what to do: Give more of it: u1, u2."),
+        ("--update-id=x", "The newest is u2"),
     ],
 )
 def test_bad_filters_are_refused(ruled, capsys, argument, said):
     """An argument that means nothing ends with code 2 and a sentence."""
-    assert main(["events", str(ruled.project.folder), argument]) == 2
+    roots = [f"--storage={ruled.project.storage}", f"--warehouse={ruled.project.warehouse}"]
+    assert main(["events", str(ruled.project.folder), *roots, argument]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_filters_that_find_nothing(ruled, capsys):
+    """The beginning of an id is enough; a request may come yet."""
+    assert len(messages(ruled, capsys, "--update-id=u1")) == 2
+    assert json.loads(call(ruled, capsys, "events", "--json", "--request-id=later"))["events"] == []
+    assert json.loads(call(ruled, capsys, "events", "--json", "--flow=gold"))["events"] == []
 
 
 @pytest.mark.parametrize(
@@ -118,8 +131,18 @@ def test_quality_for_people(ruled, capsys):
 
 
 def test_quality_without_a_log(pipeline, capsys):
-    """A pipeline that never ran says so."""
+    """A pipeline that never ran says so, and knows no id that could be wrong."""
     assert "no rule has been checked yet" in call(pipeline, capsys, "quality")
+    assert json.loads(call(pipeline, capsys, "events", "--json", "--update-id=x"))["events"] == []
+
+
+def test_quality_of_a_dataset_without_rules(ruled, capsys):
+    """A dataset that has no rules is told apart from one whose rules have not been checked."""
+    roots = [f"--storage={ruled.project.storage}", f"--warehouse={ruled.project.warehouse}"]
+    assert main(["quality", str(ruled.project.folder), *roots, "--dataset=bronse"]) == 2
+    assert (
+        "no dataset of that name has rules.\n  what to do: Did you mean 'bronze'?" in capsys.readouterr().err
+    )
 
 
 def test_percent_and_bars():

@@ -13,7 +13,15 @@ from deltalake import write_deltalake
 from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
-from headwater.quarantine.table import RowFilter, discard, held_rows, rows, summaries
+from headwater.quarantine.table import (
+    RowFilter,
+    discard,
+    held_rows,
+    is_quarantine,
+    known_names,
+    rows,
+    summaries,
+)
 
 TYPES: dict[str, pa.DataType] = {
     c.RULES: pa.list_(pa.string()), c.EPOCH: pa.int32(), c.BATCH: pa.int64(), c.PARTITION: pa.int32(), c.OFFSET: pa.int64(),
@@ -46,6 +54,20 @@ def test_no_table_yet(tmp_path: Path):
         0,
         [],
     )
+
+
+def test_what_is_a_quarantine(table: Path, tmp_path: Path):
+    """A table of somebody's own that only has the name of a quarantine is none."""
+    write_deltalake(str(tmp_path / "own_quarantine"), pa.table({"id": [1], c.REASON: ["late"]}))
+    assert is_quarantine(table)
+    assert not is_quarantine(tmp_path / "own_quarantine")
+    assert not is_quarantine(tmp_path / "nothing")
+
+
+def test_names_that_have_rows(table: Path):
+    """The flows and the rules that a filter may name."""
+    flows, broken = known_names(table)
+    assert (sorted(flows), sorted(broken)) == (["f", "g"], ["a", "b", "it's"])
 
 
 def test_counts(table: Path):

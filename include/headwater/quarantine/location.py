@@ -1,0 +1,18 @@
+"""Where a table's quarantine lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.definitions.dataset import quarantine_folder
+from headwater.graph.manifest import Manifest
+from headwater.quarantine.table import is_quarantine
+
+
+def quarantine_location(manifest: Manifest, warehouse: Path, table: str) -> Path | None:
+    """The folder of a table's quarantine, also where no rule quarantines any more and its rows are left; else None."""
+    path = manifest.quarantine_path(warehouse, table)
+    if path is None and manifest.dataset(table).location is not None:
+        left = Path(quarantine_folder(str(manifest.table_path(warehouse, table))))
+        path = left if is_quarantine(left) else None
+    return path
