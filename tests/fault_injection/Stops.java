@@ -16,24 +16,35 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCh
  * Where a test wants a driver to stand still, so that it can be killed exactly there.
  *
  * Spark and Delta let their writers of small files be replaced by settings. These do what the usual ones do, and hang at the
- * moment that the environment names: HEADWATER_STOP_AT is "MOMENT PATTERN", HEADWATER_STOPPED a file to make when it is there.
+ * moments that the file "stops" tells, one "MOMENT PATTERN" a line, in the folder that HEADWATER_STOPS names. Who stands still
+ * makes a file there whose name is the number of the line. The file is read anew each time: a driver may be told late.
  */
 public final class Stops {
     private Stops() {}
 
-    static boolean wanted(String moment, Path path) {
-        String stop = System.getenv("HEADWATER_STOP_AT");
-        if (stop == null || !stop.startsWith(moment + " ")) {
-            return false;
+    /** The file to make where somebody wants a stop here, else null. */
+    static java.nio.file.Path wanted(String moment, Path path) throws IOException {
+        String folder = System.getenv("HEADWATER_STOPS");
+        if (folder == null || !Files.exists(Paths.get(folder, "stops"))) {
+            return null;
         }
-        return Pattern.compile(stop.substring(moment.length() + 1)).matcher(path.toUri().getPath()).find();
+        String[] stops = new String(Files.readAllBytes(Paths.get(folder, "stops"))).split("\n");
+        for (int number = 0; number < stops.length; number++) {
+            if (stops[number].startsWith(moment + " ")) {
+                String pattern = stops[number].substring(moment.length() + 1);
+                if (Pattern.compile(pattern).matcher(path.toUri().getPath()).find()) {
+                    return Paths.get(folder, String.valueOf(number));
+                }
+            }
+        }
+        return null;
     }
 
     static void at(String moment, Path path) throws IOException {
-        if (!wanted(moment, path)) {
+        java.nio.file.Path told = wanted(moment, path);
+        if (told == null) {
             return;
         }
-        java.nio.file.Path told = Paths.get(System.getenv("HEADWATER_STOPPED"));
         if (!Files.exists(told)) {
             Files.write(told, path.toString().getBytes());
         }
@@ -85,7 +96,7 @@ public final class Stops {
         public void close() throws IOException {
             at("writing", path);
             inner.close();
-            if (wanted("torn", path)) {
+            if (wanted("torn", path) != null) {
                 RandomAccessFile file = new RandomAccessFile(path.toUri().getPath(), "rw");
                 file.setLength(file.length() / 2L);
                 file.close();

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from itertools import chain
 
@@ -18,6 +19,7 @@ from tests.fault_injection.stops import Stop
 from tests.pipeline_case import PipelineCase
 
 from headwater.commands.command_line import main
+from headwater_spark.execution.schedule import MAX_CONCURRENT_FLOWS
 
 KINDS = {
     "bronze": "append",
@@ -30,14 +32,14 @@ KINDS = {
 STREAMS = ("bronze", "judged", "latest", "history", "outbox")
 TABLES = ("bronze", "judged", "latest", "history", "standings")
 # What an update of each kind has to run: the fewer flows, the sooner its driver stands where it is wanted.
-TABLES_OF_KIND = {
-    "append": "bronze",
-    "quarantine": "bronze,judged",
-    "aggregate": "bronze,running",
-    "auto_cdc_1": "bronze,doubled,latest",
-    "auto_cdc_2": "bronze,doubled,history",
-    "materialized_view": "bronze,doubled,standings",
-    "kafka": "bronze,outbox",
+_TABLES_OF_KIND = {
+    "append": ("bronze",),
+    "quarantine": ("bronze", "judged"),
+    "aggregate": ("bronze", "running"),
+    "auto_cdc_1": ("bronze", "doubled", "latest"),
+    "auto_cdc_2": ("bronze", "doubled", "history"),
+    "materialized_view": ("bronze", "doubled", "standings"),
+    "kafka": ("bronze", "outbox"),
 }
 LOG = r"/_delta_log/\d+\.json$"
 # Where a driver stands while others are started.
@@ -50,6 +52,30 @@ def matrix(*, kafka: bool) -> list[Stop]:
         _batches(), _commits(), _state_and_log(), _compactions(), _drivers(), _resets(), _backfills()
     )
     return [cell for cell in cells if kafka or cell.kind != "kafka"]
+
+
+def kills(cells: Sequence[Stop]) -> list[tuple[Stop, ...]]:
+    """Which cells one kill serves: flows that don't read each other stand still side by side, each at its own point.
+
+    All wait for ``bronze``, which therefore stands by itself; resets and backfills go table by table.
+    """
+    found: list[tuple[Stop, ...]] = []
+    beside: dict[bool, dict[str, list[Stop]]] = {False: {}, True: {}}
+    for cell in cells:
+        if cell.kind == "append" or cell.arguments or cell.backfill is not None:
+            found.append((cell,))
+        else:
+            beside[cell.alone].setdefault(cell.kind, []).append(cell)
+    for by_kind in beside.values():
+        while any(by_kind.values()):
+            longest = sorted(by_kind.values(), key=len, reverse=True)[:MAX_CONCURRENT_FLOWS]
+            found.append(tuple(left.pop() for left in longest if left))
+    return found
+
+
+def tables_of(cells: Sequence[Stop]) -> str:
+    """The tables that lead to these cells."""
+    return ",".join(dict.fromkeys(table for cell in cells for table in _TABLES_OF_KIND[cell.kind]))
 
 
 def _batches() -> list[Stop]:

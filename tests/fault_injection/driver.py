@@ -8,62 +8,91 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fault_injection.crash_matrix import TABLES_OF_KIND
-from tests.fault_injection.stops import Stop
+from tests.fault_injection.crash_matrix import tables_of
+from tests.fault_injection.stops import Stop, reached, tell
 from tests.pipeline_case import PipelineCase
 
 import headwater
 
 _POLL_SECONDS = 0.005
+# A flow that has nothing to do in an update does not come to its stop, and the others stand: enough for the slowest machine.
+_PATIENCE_SECONDS = 40
 
 
 @dataclass
 class Driver:
-    """One running update of a pipeline."""
+    """One running update of a pipeline, or one that waits to be told what to do."""
 
     process: subprocess.Popen[bytes]
-    output: Path
-    log: Path
-    stopped: Path
+    case: PipelineCase
+    folder: Path
+    stops: Sequence[Stop] = ()
 
     @classmethod
-    def start(
-        cls, case: PipelineCase, *arguments: str, stop: Stop | None = None, name: str = "driver"
-    ) -> Driver:
-        """Start an update, which stands still at ``stop``; drivers side by side need names."""
-        output, log, stopped = (case.root / f"{name}.{kind}" for kind in ("out", "log", "stopped"))
-        stopped.unlink(missing_ok=True)
-        if stop is not None and stop.backfill is not None:
-            verb, arguments = "backfill", (*arguments, *stop.backfill(case))
-        elif stop is not None:
-            only = (f"--tables={TABLES_OF_KIND[stop.kind]}",)
-            verb, arguments = "run", (*arguments, *(stop.arguments or only))
-        else:
-            verb = "run"
-        command = [sys.executable, "-m", "headwater", verb, str(case.folder), "--json", *arguments]
-        command += [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
-        environment = {**os.environ, "PYTHONPATH": str(Path(headwater.__file__).resolve().parents[1])}
-        if stop is not None:
-            environment |= {
-                "HEADWATER_STOP_AT": f"{stop.moment} {stop.pattern}",
-                "HEADWATER_STOPPED": str(stopped),
-            }
-        with output.open("wb") as out, log.open("wb") as err:
+    def cold(cls, case: PipelineCase, name: str, *arguments: str) -> Driver:
+        """The command as everybody types it."""
+        command = ["-m", "headwater", "run", str(case.folder), "--json", *arguments]
+        return cls._start(case, name, *command, f"--storage={case.storage}", f"--warehouse={case.warehouse}")
+
+    @classmethod
+    def warm(cls, case: PipelineCase, name: str) -> Driver:
+        """A process that starts Spark now, and does what :meth:`go` says."""
+        program = Path(__file__).with_name("warm_driver.py")
+        return cls._start(case, name, str(program), str(case.folder), str(case.storage), str(case.warehouse))
+
+    @classmethod
+    def _start(cls, case: PipelineCase, name: str, *command: str) -> Driver:
+        folder = case.root / "drivers" / name
+        folder.mkdir(parents=True)
+        ground = Path(headwater.__file__).resolve().parents[1]
+        paths = (ground, ground.with_name("jobs"))
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "HEADWATER_STOPS": str(folder),
+        }
+        with (folder / "out").open("wb") as out, (folder / "log").open("wb") as err:
             process = subprocess.Popen(
-                command,
+                [sys.executable, *command],
                 stdout=out,
                 stderr=err,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 env=environment,
                 start_new_session=True,
             )
-        return cls(process, output, log, stopped)
+        return cls(process, case, folder)
+
+    def go(self, *arguments: str, stops: Sequence[Stop] = ()) -> None:
+        """Tell a waiting driver to run an update (or the backfill of its stop), and where to stand still."""
+        self.stops = stops
+        tell(self.folder, stops)
+        verb, told = "run", arguments
+        if stops and stops[0].backfill is not None:
+            verb, told = "backfill", (*arguments, *stops[0].backfill(self.case))
+        elif stops:
+            told = (*arguments, *(stops[0].arguments or (f"--tables={tables_of(stops)}",)))
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([verb, *told]).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def reached(self) -> list[Stop]:
+        """The stops at which it stands."""
+        return reached(self.folder, self.stops)
+
+    def stands(self) -> bool:
+        """Whether it stands at all stops; or at some, and comes to no other within a long time."""
+        ages = [
+            time.time() - (self.folder / str(number)).stat().st_mtime
+            for number in range(len(self.stops))
+            if (self.folder / str(number)).exists()
+        ]
+        return len(ages) == len(self.stops) or (bool(ages) and min(ages) > _PATIENCE_SECONDS)
 
     def wait_for(self, met: Callable[[], bool], meanwhile: Callable[[], None]) -> bool:
         """Whether a moment came before the driver ended by itself; ``meanwhile`` is called all the time."""
@@ -109,9 +138,9 @@ class Driver:
     def answer(self) -> tuple[int, dict[str, Any]]:
         """The exit code and the last line, once it has ended."""
         code = self.process.wait(240)
-        lines = self.output.read_text().splitlines()
+        lines = (self.folder / "out").read_text().splitlines()
         return code, json.loads(lines[-1]) if lines else {}
 
     def told(self) -> str:
         """What it said on standard error, the end of it."""
-        return self.log.read_text(errors="replace")[-3000:]
+        return (self.folder / "log").read_text(errors="replace")[-3000:]

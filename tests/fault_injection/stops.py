@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +45,18 @@ class Stop:
 
     def __str__(self) -> str:
         return f"{self.point}/{self.kind}/{self.moment}{'/alone' if self.alone else ''}{'/reset' if self.arguments else ''}"
+
+
+def tell(folder: Path, stops: Sequence[Stop]) -> None:
+    """Tell a driver that looks into ``folder`` where to stand still."""
+    text = "\n".join(f"{stop.moment} {stop.pattern}" for stop in stops)
+    (folder / "stops.new").write_text(text)
+    (folder / "stops.new").rename(folder / "stops")
+
+
+def reached(folder: Path, stops: Sequence[Stop]) -> list[Stop]:
+    """At which of them the driver stands."""
+    return [stop for number, stop in enumerate(stops) if (folder / str(number)).exists()]
 
 
 def stopping_settings(folder: Path) -> dict[str, str]:
