@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fault_injection.crash_matrix import tables_of
-from tests.fault_injection.stops import Stop, reached, tell
+from tests.fault_injection.stops import Stop, reached, sharing_classes, tell
 from tests.pipeline_case import PipelineCase
 
 import headwater
@@ -54,6 +54,7 @@ class Driver:
         paths = (ground, ground.with_name("jobs"))
         environment = {
             **os.environ,
+            **sharing_classes(case.root / "classes.jsa"),
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "HEADWATER_STOPS": str(folder),
         }

@@ -17,8 +17,7 @@ from headwater.local_stack.kafka_broker import KafkaBroker
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 
 SOURCE = """
-# So that a checkpoint of each log is due in each update.
-OFTEN = {"delta.checkpointInterval": "1"}
+OFTEN = {"delta.checkpointInterval": "10"}
 
 @dp.table(comment="rows as they come", table_properties=OFTEN)
 @dp.expect("even", "id % 2 = 0")

@@ -154,7 +154,9 @@ def test_of_tables(done: Prepared, damage: Callable[[Path], None], writer: list[
 
 
 def test_of_a_change_feed(done: Prepared):
-    """Commits that recorded no changes are named for a stream that shall read them; those that did are not."""
+    """Commits that recorded no changes are named for a stream that shall read them, also the last that it has read;
+    those that did are not.
+    """
     start = done.flow_case("silver").start
     assert start.sources is not None
     source = replace(start.sources[0], options={"readChangeFeed": "true"})
@@ -163,10 +165,19 @@ def test_of_a_change_feed(done: Prepared):
     def found() -> list[str]:
         return [damage.condition for damage in delta_sources(replace(start, sources=(source,)))]
 
-    DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    def feed(on: str) -> None:
+        DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": on})
+
+    # What the stream read last had no feed, and Spark plans that batch once more.
+    assert found() == ["CHANGE_FEED_MISSING"]
+    folder = done.folder("silver")
+    text = (folder / "offsets" / "2").read_text()
+    for batch in ("1", "2"):  # as after a new epoch at its position
+        put(f"offsets/{batch}", text)(folder)
+    feed("true")
     append(table)
     assert found() == []
-    DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    feed("false")
     assert found() == []
     append(table)
     assert found() == ["CHANGE_FEED_MISSING"]

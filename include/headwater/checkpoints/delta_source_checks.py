@@ -20,6 +20,7 @@ from headwater.checkpoints.conditions import (
 )
 from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
+from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.source_checks import last_offsets, offset_of
 from headwater.checkpoints.table_history import missing_versions, table_exists, table_id
 from headwater.delta_log.commits import (
@@ -30,6 +31,7 @@ from headwater.delta_log.commits import (
     log_folder,
     read_actions,
 )
+from headwater.errors import CheckpointUnreadable
 
 # Beyond so many files a look at each would hold up the start; the oldest are gone first.
 _MOST_FILES = 1000
@@ -40,11 +42,15 @@ _ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 @dataclass(frozen=True)
 class _Unread:
-    """What a stream has before it: the table's log, and the position in it."""
+    """What a stream has before it: the table's log, and the position in it.
+
+    ``again``: the version from which Spark plans the last batch once more at each start; None where it does not.
+    """
 
     source: StreamSource
     table: Path
     offset: Mapping[str, Any]
+    again: int | None = None
 
     @property
     def version(self) -> int:
@@ -81,6 +87,11 @@ class _Unread:
         return read_actions(commit_file(self.table, version))
 
     @property
+    def reads_changes(self) -> bool:
+        """Whether the stream asks for the change feed."""
+        return self.source.on("readChangeFeed") or self.source.on("readChangeData")
+
+    @property
     def skip(self) -> int:
         """How many files of the first version were read."""
         return max(0, int(self.offset.get("index", -1)) + 1)
@@ -111,7 +122,22 @@ def delta_sources(start: FlowStart) -> Iterator[Damage]:
             continue
         offset = offset_of(start, offsets, index)
         if isinstance(offset, dict) and "reservoirVersion" in offset:
-            yield from _of_table(start, _Unread(source, source.table, offset))
+            again = _planned_again(start, index, offset)
+            yield from _of_table(start, _Unread(source, source.table, offset, again))
+
+
+def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> int | None:
+    last = max(start.committed)
+    if max(start.planned) > last:
+        return None  # the batch in flight is run instead
+    try:
+        before = offset_of(start, read_offsets(start.folder, last - 1), index)
+    except CheckpointUnreadable:
+        before = None
+    if isinstance(before, dict) and "reservoirVersion" in before:
+        return int(before["reservoirVersion"])
+    # Of a first batch Delta takes the version before its end for the beginning.
+    return max(0, int(offset["reservoirVersion"]) - 1)
 
 
 def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
@@ -132,10 +158,12 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
             _ANEW,
         )
         return
-    if unread.version > unread.commits[-1]:
-        return  # nothing is unread
-    yield from _log_is_cut(start, unread)
-    yield from _rows(start, unread)
+    if unread.version <= unread.commits[-1]:
+        yield from _log_is_cut(start, unread)
+        if not unread.reads_changes:
+            yield from _changed_or_gone(start, unread)
+    if unread.reads_changes:
+        yield from _without_feed(start, unread)
 
 
 def _log_is_broken(unread: _Unread) -> Iterator[Damage]:
@@ -177,22 +205,31 @@ def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
     )
 
 
-def _rows(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    if unread.source.on("readChangeFeed") or unread.source.on("readChangeData"):
-        yield from _without_feed(start, unread)
-    else:
-        yield from _changed_or_gone(start, unread)
-
-
 def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+    version = _first_without_feed(unread)
+    if version is not None:
+        yield _no_feed(start, unread, version)
+    elif unread.again is not None and not _feed_at(unread, unread.again):
+        yield _no_feed_before(start, unread, unread.again)
+
+
+def _first_without_feed(unread: _Unread) -> int | None:
+    """The first unread version that Delta can't give the changes of."""
     feed: bool | None = None
+    begins_without: int | None = None
     for version, actions in unread.commits_ahead():
         setting = _feed_setting(actions)
         if setting is not None or feed is None:
-            feed = setting if setting is not None else _feed_before(unread, version)
-        if not feed and any(data_files(actions, kind) for kind in ("add", "remove")):
-            yield _no_feed(start, unread, version)
-            return
+            feed = setting if setting is not None else _feed_at(unread, version)
+        rows = any(data_files(actions, kind) for kind in ("add", "remove"))
+        # A batch can't begin at a commit without the feed, though that one has no rows.
+        if version == unread.version and not feed:
+            begins_without = version
+        if rows and begins_without is not None:
+            return begins_without
+        if rows and not feed:
+            return version
+    return None
 
 
 def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
@@ -243,9 +280,9 @@ def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict
     )
 
 
-def _feed_before(unread: _Unread, version: int) -> bool:
-    """Whether changes were recorded just before a version: as the log's newest setting says, as far as it reaches."""
-    for number in reversed([v for v in unread.commits if v < version][-_MOST_COMMITS:]):
+def _feed_at(unread: _Unread, version: int) -> bool:
+    """Whether changes were recorded at a version: as the log's newest setting says, as far as it reaches."""
+    for number in reversed([v for v in unread.commits if v <= version][-_MOST_COMMITS:]):
         setting = _feed_setting(unread.actions(number))
         if setting is not None:
             return setting
@@ -274,6 +311,24 @@ def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
             f"delta.enableChangeDataFeed was not true at version {version}",
         ),
         (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+    )
+
+
+def _no_feed_before(start: FlowStart, unread: _Unread, version: int) -> Damage:
+    return Damage(
+        ChangeFeedMissing(
+            f"{start.flow!r} has come to read the changes of the table {_name(unread)!r}. What it read last, from version "
+            f"{version} on, recorded none, and Spark plans that batch once more before it goes on.",
+            where=unread.table,
+            remedy="Nothing is lost or doubled by a new epoch where the stream stands: "
+            f"{start.command('new-epoch')} --from-version {unread.version}; "
+            f"or fill the table anew: --full-refresh {start.dataset}",
+        ),
+        (
+            f"position: version {unread.version}",
+            f"delta.enableChangeDataFeed was not true at version {version}",
+        ),
+        (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
     )
 
 
