@@ -23,6 +23,9 @@ class Topics(Protocol):
     def ids(self, names: Sequence[str]) -> dict[str, str]:
         """The id that the broker gave each topic when it was made."""
 
+    def gone(self, names: Sequence[str]) -> list[str]:
+        """Those topics that the broker says it has none of."""
+
     def bounds(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
         """The first kept and the next offset of each partition that is there."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from headwater.checkpoints.conditions import SourceAgedOut, SourceReplaced
+from headwater.checkpoints.conditions import SourceAgedOut, SourceGone, SourceReplaced
 from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.source_checks import last_offsets, offset_of
@@ -23,6 +23,29 @@ def messages_are_gone(start: FlowStart) -> Iterator[Damage]:
         position = offset_of(start, offsets, index)
         if isinstance(position, dict):
             yield from _of_topics(start, source, position)
+
+
+def topic_is_gone(start: FlowStart) -> Iterator[Damage]:
+    """Spark would look for it until its retries are used up, and then speak of partitions."""
+    offsets = last_offsets(start)
+    for index, source in enumerate(start.sources or ()):
+        if source.kind is not SourceKind.KAFKA or source.topics is None or offsets is None:
+            continue
+        position = offset_of(start, offsets, index)
+        takes_loss = source.options.get("failOnDataLoss", "true").lower() == "false"
+        if not isinstance(position, dict) or takes_loss:
+            continue
+        for topic in source.topics.gone(sorted(position)):
+            yield Damage(
+                SourceGone(
+                    f"The topic {topic!r} that {start.flow!r} reads is gone.",
+                    where=f"topic {topic}",
+                    remedy="Put the topic back, with what was in it. A new one under its name takes a new epoch: "
+                    f"{start.command('new-epoch')} --from-start",
+                ),
+                (f"the broker has no topic {topic}", f"position: {position[topic]}"),
+                _ANEW,
+            )
 
 
 def _of_topics(start: FlowStart, source: StreamSource, position: dict[str, Any]) -> Iterator[Damage]:

@@ -8,7 +8,7 @@ from headwater.checkpoints.damage import Damage
 from headwater.checkpoints.delta_source_checks import delta_sources, table_is_gone
 from headwater.checkpoints.file_source_checks import names_are_patterns, planned_files_are_gone
 from headwater.checkpoints.flow_start import FlowStart
-from headwater.checkpoints.kafka_checks import messages_are_gone
+from headwater.checkpoints.kafka_checks import messages_are_gone, topic_is_gone
 from headwater.checkpoints.log_checks import (
     checksums_are_left,
     first_batch_left_remains,
@@ -53,6 +53,7 @@ CHECKS: tuple[Check, ...] = (
     plan_was_changed,
     sources_were_changed,
     topic_was_recreated,
+    topic_is_gone,
     file_log_was_lost,
     planned_files_are_gone,
     names_are_patterns,

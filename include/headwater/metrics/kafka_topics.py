@@ -11,6 +11,7 @@ from headwater.metrics.kafka_offsets import BrokerTopics, Partition
 
 # A start must not be held up by a broker that asks for a login we have not got.
 _TIMEOUT_SECONDS = 2.0
+_UNKNOWN = ""
 
 
 class BrokerFacts:
@@ -28,6 +29,13 @@ class BrokerFacts:
 
     def ids(self, names: Sequence[str]) -> dict[str, str]:
         """The id that the broker gave each topic when it was made; old brokers give none."""
+        return {name: identity for name, identity in self._described(names).items() if identity}
+
+    def gone(self, names: Sequence[str]) -> list[str]:
+        """Those topics that the broker says it has none of."""
+        return [name for name, identity in self._described(names).items() if identity == _UNKNOWN]
+
+    def _described(self, names: Sequence[str]) -> dict[str, str | None]:
         from confluent_kafka import KafkaException, TopicCollection
         from confluent_kafka.admin import AdminClient
 
@@ -42,7 +50,7 @@ class BrokerFacts:
             self._silent = True
             return {}
         self._silent = not any(found.values()) and time.monotonic() - begun >= _TIMEOUT_SECONDS
-        return {name: identity for name, identity in found.items() if identity is not None}
+        return found
 
     def bounds(self, places: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
         """The first kept and the next offset of each partition that is there."""
@@ -67,10 +75,14 @@ class BrokerFacts:
 
 
 def _id(answer: Any) -> str | None:
-    from confluent_kafka import KafkaException
+    """The id, ``_UNKNOWN`` where there is no such topic, None where nothing is known."""
+    from confluent_kafka import KafkaError, KafkaException
 
     try:
         identity = answer.result(timeout=_TIMEOUT_SECONDS + 1).topic_id
-    except (KafkaException, TimeoutError):
+    except KafkaException as error:
+        code = error.args[0].code() if error.args and isinstance(error.args[0], KafkaError) else None
+        return _UNKNOWN if code == KafkaError.UNKNOWN_TOPIC_OR_PART else None
+    except TimeoutError:
         return None
     return str(identity) if identity is not None else None

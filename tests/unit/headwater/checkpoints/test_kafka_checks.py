@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
-from headwater.checkpoints.kafka_checks import messages_are_gone
+from headwater.checkpoints.kafka_checks import messages_are_gone, topic_is_gone
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.source_checks import source_identity, sources_were_changed, topic_was_recreated
 from headwater.definitions.source import SourceKind
@@ -22,9 +22,13 @@ class Broker:
 
     known: dict[str, str] = field(default_factory=dict)
     ends: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
 
     def ids(self, names: Sequence[str]) -> dict[str, str]:
         return {name: self.known[name] for name in names if name in self.known}
+
+    def gone(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name in self.deleted]
 
     def bounds(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
         return {place: self.ends[place] for place in places if place in self.ends}
@@ -63,6 +67,16 @@ def test_how_many_messages_are_lost_is_told(tmp_path: Path):
     (damage,) = messages_are_gone(start(tmp_path, broker))
     assert "Up to 3 messages" in damage.error.what
     assert not list(messages_are_gone(start(tmp_path, broker, failOnDataLoss="false")))
+
+
+def test_a_topic_that_was_deleted(tmp_path: Path):
+    """Named before Spark looks for it; who takes losses by an option is left alone."""
+    broker = Broker(deleted=("t", "another"))
+    (damage,) = topic_is_gone(start(tmp_path, broker))
+    assert (damage.condition, damage.evidence[1]) == ("SOURCE_GONE", "position: {'0': 10}")
+    assert "--from-start" in damage.error.remedy
+    assert not list(topic_is_gone(start(tmp_path, broker, failOnDataLoss="false")))
+    assert not list(topic_is_gone(start(tmp_path, Broker())))
 
 
 def test_a_broker_that_says_nothing(tmp_path: Path):
