@@ -206,30 +206,22 @@ def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
 
 
 def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    version = _first_without_feed(unread)
-    if version is not None:
-        yield _no_feed(start, unread, version)
-    elif unread.again is not None and not _feed_at(unread, unread.again):
-        yield _no_feed_before(start, unread, unread.again)
-
-
-def _first_without_feed(unread: _Unread) -> int | None:
-    """The first unread version that Delta can't give the changes of."""
     feed: bool | None = None
-    begins_without: int | None = None
+    rows_ahead = False
     for version, actions in unread.commits_ahead():
         setting = _feed_setting(actions)
         if setting is not None or feed is None:
             feed = setting if setting is not None else _feed_at(unread, version)
         rows = any(data_files(actions, kind) for kind in ("add", "remove"))
-        # A batch can't begin at a commit without the feed, though that one has no rows.
-        if version == unread.version and not feed:
-            begins_without = version
-        if rows and begins_without is not None:
-            return begins_without
         if rows and not feed:
-            return version
-    return None
+            yield _no_feed(start, unread, version)
+            return
+        rows_ahead = rows_ahead or rows
+    # No batch may begin where the feed was off, also at a commit without rows.
+    if unread.again is not None and not _feed_at(unread, unread.again):
+        yield _no_beginning(start, unread, unread.again)
+    elif rows_ahead and not _feed_at(unread, unread.version):
+        yield _no_beginning(start, unread, unread.version)
 
 
 def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
@@ -314,14 +306,20 @@ def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
     )
 
 
-def _no_feed_before(start: FlowStart, unread: _Unread, version: int) -> Damage:
+def _no_beginning(start: FlowStart, unread: _Unread, version: int) -> Damage:
+    head = unread.commits[-1]
+    # What lies between has no rows.
+    there = next((v for v in range(unread.version, head + 1) if _feed_at(unread, v)), None)
+    on = there is not None or _feed_at(unread, head)
+    begins = there if there is not None else max(unread.version, head + 1)
+    how = "plans the batch that began there once more" if version == unread.again else "would begin there"
+    first = "" if on else "Set the table's property delta.enableChangeDataFeed to true. "
     return Damage(
         ChangeFeedMissing(
-            f"{start.flow!r} has come to read the changes of the table {_name(unread)!r}. What it read last, from version "
-            f"{version} on, recorded none, and Spark plans that batch once more before it goes on.",
+            f"{start.flow!r} reads the changes of the table {_name(unread)!r}, whose change feed was off at version {version}: "
+            f"Spark {how}, and Delta refuses.",
             where=unread.table,
-            remedy="Nothing is lost or doubled by a new epoch where the stream stands: "
-            f"{start.command('new-epoch')} --from-version {unread.version}; "
+            remedy=f"{first}A new epoch loses and doubles nothing: {start.command('new-epoch')} --from-version {begins}; "
             f"or fill the table anew: --full-refresh {start.dataset}",
         ),
         (
