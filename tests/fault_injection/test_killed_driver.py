@@ -33,16 +33,17 @@ from headwater.local_stack.kafka_broker import KafkaBroker
 
 # The soak: every cell of the matrix, and then so many kills at random.
 SOAK = "SOAK_RUNS" in os.environ
-RANDOM_KILLS = int(os.environ.get("SOAK_RUNS", "3"))
 SAMPLED_KILLS = 8
 # So that a difference is found near its cause.
 COMPARED_EVERY = 8
-# Kills in the first batch of all find other things than those in later ones: the soak has both, by turns.
-FIRST_UPDATE = not os.environ.get("HEADWATER_FROM_NOTHING")
-# A regular expression for the cells to run (their names are printed): to run one again.
+# A regular expression for the cells to run (their names are printed): to run one again; "none" has random kills alone.
 CELLS = os.environ.get("HEADWATER_CELLS")
+RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 3))
 # The sample is the same each time: what the soak found must not stop a change that has nothing to do with it.
 SEED = int(os.environ.get("HEADWATER_SEED") or (random.SystemRandom().randrange(10**6) if SOAK else 22))
+
+# Kills in the first batch of all find other things than those in later ones: odd seeds of the soak begin with nothing.
+FIRST_UPDATE = not (SOAK and SEED % 2)
 
 
 class Trial:
@@ -236,7 +237,7 @@ def test_killed_at_each_point(trial: Trial):
         if number < len(cells) and (number % COMPARED_EVERY == 0 or resets_come):
             trial.last_update()
             trial.compare()
-    for _ in range(0 if CELLS else RANDOM_KILLS):
+    for _ in range(RANDOM_KILLS):
         trial.kill_at_random()
     trial.last_update() if CELLS else trial.drivers_beside()
     trial.dismiss()
