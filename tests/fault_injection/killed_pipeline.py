@@ -68,7 +68,12 @@ def send():
 """
 # How a flow, or an update, can end; what an update leaves out is told so once.
 _ENDS = ("COMPLETED", "FAILED", "SKIPPED", "STOPPED", "CANCELED", "EXCLUDED")
-SETTINGS = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    # Code that is compiled for ten rows, in a JVM that is killed, pays for itself nowhere.
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
 class Feed:
