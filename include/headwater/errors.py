@@ -2,7 +2,7 @@
 
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
-│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow
+│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow, EventLogUnreadable
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
@@ -103,6 +103,12 @@ class UnknownQuarantinedRow(UsageError):
     """No quarantined row is what the command asks for."""
 
     condition = "NO_SUCH_QUARANTINED_ROW"
+
+
+class EventLogUnreadable(UsageError):
+    """The event log is damaged, or was written by a version that knows more."""
+
+    condition = "EVENT_LOG_UNREADABLE"
 
 
 class InvalidPipeline(HeadwaterError):

@@ -166,9 +166,10 @@ def _micros(moment: datetime) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
-def _parsed(details: str | None) -> dict[str, Any]:
+def _parsed(details: Any) -> dict[str, Any]:
+    # Another version may keep them as a column of another type than text.
     try:
         value = json.loads(details or "{}")
-    except json.JSONDecodeError:
-        return {}
+    except (json.JSONDecodeError, TypeError):
+        return details if isinstance(details, dict) else {}
     return value if isinstance(value, dict) else {}

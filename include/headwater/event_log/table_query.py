@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from headwater.errors import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
 
 _COLUMNS = (
@@ -14,19 +15,29 @@ _COLUMNS = (
 
 
 def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
-    """The rows of a query over ``events``; none where there is no log yet."""
+    """The rows of a query over ``events``; none where there is no log yet.
+
+    Raises:
+        EventLogUnreadable: the table is damaged, or needs what this version does not know.
+    """
     table = event_table(state_folder)
     if not (table / "_delta_log").is_dir():
         return []
     import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
-    from deltalake.exceptions import TableNotFoundError
+    from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
         source = DeltaTable(str(table))
+        answer = QueryBuilder().register("events", source).execute(_in_todays_columns(source, sql)).read_all()
     except TableNotFoundError:
         return []
-    answer = QueryBuilder().register("events", source).execute(_in_todays_columns(source, sql)).read_all()
+    except DeltaError as error:
+        raise EventLogUnreadable(
+            f"The event log can't be read: {error}",
+            where=table,
+            remedy="Where a newer version wrote it, use that version. Nothing was changed.",
+        ) from error
     rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return rows
 

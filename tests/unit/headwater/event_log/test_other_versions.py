@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from headwater.errors import EventLogUnreadable
 from headwater.event_log import details, reader
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.event import arrow_schema, event_table
@@ -58,6 +61,8 @@ def test_read_and_gone_on_with(tmp_path, change):
         "update_progress",
     ]
     assert reader.latest_update(tmp_path).state == "COMPLETED"
+    names = reader.log_names(tmp_path)
+    assert (names.flows, names.updates) == (("bronze",), ("u1",))
     assert [f.output_rows for f in reader.flow_results(tmp_path, update_id="u1")] == [3]
     assert reader.events(tmp_path)[0]["origin"]["request_id"] == (None if change is older else "r1")
     assert reader.last_batches(tmp_path) == {}
@@ -68,6 +73,37 @@ def test_read_and_gone_on_with(tmp_path, change):
     assert len(reader.events(tmp_path, request_id="r1")) == (3 if change is older else 6)
     maintain_event_log(tmp_path, 1)
     assert len(reader.events(tmp_path)) == 6
+
+
+def test_a_log_that_needs_a_newer_version(tmp_path):
+    """A table with a feature that is not known here is told as such, with what to do; it is left as it is."""
+    write_update(tmp_path, "u1")
+    first = event_table(tmp_path) / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    newer_protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["notKnownHere"],
+        "writerFeatures": ["notKnownHere"],
+    }
+    written = [{"protocol": newer_protocol} if "protocol" in action else action for action in actions]
+    first.write_text("".join(json.dumps(action) + "\n" for action in written))
+    before = sorted(first.parent.iterdir())
+    with pytest.raises(EventLogUnreadable, match="notKnownHere"):
+        reader.events(tmp_path)
+    assert sorted(first.parent.iterdir()) == before
+
+
+def test_details_of_another_type(tmp_path):
+    """Details that are a struct of the table's, and no text, are read as they are."""
+    write_update(tmp_path, "u1")
+    rewritten(
+        tmp_path,
+        lambda rows: rows.drop_columns(["details"]).append_column(
+            "details", pa.array([{"kept": number} for number in range(rows.num_rows)])
+        ),
+    )
+    assert [e["details"] for e in reader.events(tmp_path)] == [{"kept": 0}, {"kept": 1}, {"kept": 2}]
 
 
 def test_other_details_are_no_fault(tmp_path):
