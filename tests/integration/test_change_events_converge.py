@@ -19,6 +19,7 @@ from tests.change_table import SCHEMA, Changes, flow
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.errors import FlowFailed
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
+from headwater_spark.auto_cdc import local_rows
 from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
 
@@ -80,12 +81,16 @@ CHOSEN = list(VARIANTS) if WHOLE else [random.SystemRandom().choice(names) for n
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("variant", CHOSEN)
-def test_any_order(changes: Callable[..., Changes], variant: str):
-    """Random events over many keys, shuffled, cut into batches, some sent twice: the table equals the oracle."""
+def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPatch, variant: str):
+    """Random events over many keys, shuffled, cut into batches, some sent twice, held on the driver or not: the table equals
+    the oracle.
+    """
     options, expected = VARIANTS[variant]
     seed = random.SystemRandom().randrange(10**6)
-    print(f"seed {seed}")
     chance = random.Random(seed)
+    bound = chance.choice([local_rows.LOCAL_ROWS, local_rows.LOCAL_ROWS, -1, 500])
+    print(f"seed {seed}, at most {bound} rows on the driver")
+    monkeypatch.setattr(local_rows, "LOCAL_ROWS", bound)
     sent = events_of(chance, keys=150, each=7)
     if "truncated" in variant:
         sent += [(None, chance.randint(2, 6), "T", None, None) for _ in range(2)]

@@ -11,9 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.definitions.change_conditions import ChangeFlowChanged
@@ -21,6 +20,7 @@ from headwater.errors import FlowFailed
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
+from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, RETENTION_PROPERTY, SideTable
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
@@ -67,11 +67,12 @@ def apply_changes(
             return
         side = SideTable(spark, target.memory / "events")
         side.recover(target.path)
-        table = DeltaTable.forPath(spark, str(target.path))
-        check_types(columns, table, where)
+        opened = OpenTarget.at(spark, target.path)
+        check_types(columns, opened.rows.schema, where)
+        opened.read_ahead()
         with change_batch(batch, columns, where) as events:
             if events.kept or events.cleared_at is not None:
-                _merge(columns)(events, table, side, transaction)
+                _merge(columns)(events, opened, side, transaction)
 
 
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
@@ -142,9 +143,9 @@ def _merge(columns: ChangeColumns) -> Any:
     return getattr(module, module.__name__.rpartition(".")[2])
 
 
-def check_types(columns: ChangeColumns, table: DeltaTable, where: object) -> None:
+def check_types(columns: ChangeColumns, table: StructType, where: object) -> None:
     """Raise FlowFailed where a column comes with another type than the table has."""
-    held = {field.name.lower(): field.dataType for field in table.toDF().schema.fields}
+    held = {field.name.lower(): field.dataType for field in table.fields}
     for field in columns.target_schema.fields:
         known: DataType | None = held.get(field.name.lower())
         if known is not None and known != field.dataType and type(known) is not type(field.dataType):

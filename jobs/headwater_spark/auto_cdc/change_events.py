@@ -15,6 +15,7 @@ from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns, orderable
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
+from headwater_spark.auto_cdc.local_rows import local_if_small
 
 ROW, COUNT, SELECTED = f"{OWN}row", f"{OWN}count", f"{OWN}selected"
 _NO_SEQUENCE, _NO_KEY = f"{OWN}no_sequence", f"{OWN}no_key"
@@ -22,10 +23,11 @@ _NO_SEQUENCE, _NO_KEY = f"{OWN}no_sequence", f"{OWN}no_key"
 
 @dataclass(frozen=True)
 class ChangeBatch:
-    """The events of one micro-batch. ``events`` are cached; ``received`` counts them before the reduction.
+    """The events of one micro-batch. ``events`` are cached, or on the driver; ``received`` counts them before the reduction.
 
     ``events`` has the keys, the sequence, whether it deletes, and the row (a struct of the target's columns).
-    ``first_sequence`` is a literal over the batch; ``cleared_at`` is its last truncate.
+    ``first_sequence`` is a literal over the batch; ``cleared_at`` is its last truncate. ``local`` has the events as Arrow
+    where they are on the driver.
     """
 
     columns: ChangeColumns
@@ -36,6 +38,7 @@ class ChangeBatch:
     key_range: KeyRange
     first_sequence: Column
     cleared_at: Column | None
+    local: Any = None
 
     def prunes(self, table: str) -> Column:
         """A condition that all of ``table``'s rows about the batch's keys meet, for files to be skipped by."""
@@ -55,15 +58,18 @@ def change_batch(batch: DataFrame, columns: ChangeColumns, where: object) -> Ite
         assert found is not None
         _refuse_nulls(found, where)
         at = columns.sequence_type
+        left = events.where(~F.col(TRUNCATE)).drop(TRUNCATE, _NO_SEQUENCE, _NO_KEY, COUNT)
+        held = local_if_small(left, found["kept"] or 0)
         yield ChangeBatch(
             columns,
-            events.where(~F.col(TRUNCATE)).drop(TRUNCATE, _NO_SEQUENCE, _NO_KEY, COUNT),
+            held.frame,
             found["received"] or 0,
             found["kept"] or 0,
             found["deletes"] or 0,
             KeyRange.of(columns, found),
             literal(found["first_sequence"], at),
             literal(found["cleared_at"], at) if found["cleared_at"] is not None else None,
+            held.table,
         )
     finally:
         events.unpersist()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
@@ -16,6 +15,8 @@ from pyspark.sql.types import DataType, StructType
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
 from headwater_spark.auto_cdc.change_metrics import with_counts
+from headwater_spark.auto_cdc.local_rows import Held, held
+from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
 from headwater_spark.execution.foreach_batch import BatchTransaction
@@ -29,23 +30,30 @@ Path = tuple[str, ...]
 
 
 def merge_by_column(
-    batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: BatchTransaction
+    batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 1 target whose columns are decided one by one."""
     columns = batch.columns
     leaves = list(_leaves(columns))
-    known = side.read()
+    known = side.about(batch)
     cleared = last_truncate(batch, known, WRITTEN_AT)
     if known is not None:
         known = known.where(~about_no_key(columns.keys))
-    state = _state(batch, leaves, known, target, cleared).persist()
-    try:
-        alive, dead = state.agg(F.count_if(~F.col(DELETE)), F.count_if(DELETE)).collect()[0]
+    local = batch.local is not None and batch.cleared_at is None
+    with held(_state(batch, leaves, known, target, cleared), local=local) as state:
+        alive, dead = _counts(state)
         transaction = with_counts(transaction, batch, upserts=alive, tombstones=dead)
         _remember(state, batch, side, transaction, cleared)
         _merge(batch, state, target, transaction)
-    finally:
-        state.unpersist()
+
+
+def _counts(state: Held) -> tuple[int, int]:
+    """How many of the batch's keys have a row after it, and how many have none."""
+    if state.is_local:
+        dead = sum(state.table[DELETE].to_pylist())
+        return state.table.num_rows - dead, dead
+    alive, dead = state.frame.agg(F.count_if(~F.col(DELETE)), F.count_if(DELETE)).collect()[0]
+    return alive, dead
 
 
 def _leaves(columns: ChangeColumns) -> Iterator[tuple[Path, DataType, bool]]:
@@ -72,7 +80,7 @@ def _state(
     batch: ChangeBatch,
     leaves: list[tuple[Path, DataType, bool]],
     known: DataFrame | None,
-    target: DeltaTable,
+    target: OpenTarget,
     cleared: Column | None,
 ) -> DataFrame:
     """For each key of the batch: what was known joined with what the batch says, decided."""
@@ -89,7 +97,8 @@ def _state(
             speaks = speaks & F.coalesce(F.array_contains(SELECTED, path[0].lower()), F.lit(True))
         order = F.when(speaks, F.struct(F.col(SEQUENCE).alias("at"), comparable(value, kind).alias("value")))
         said += [F.max_by(F.when(speaks, value), order).alias(f"v{number}"), F.max(order).alias(f"o{number}")]
-    reduced = batch.events.groupBy(*keys).agg(*said)
+    events = batch.events.coalesce(1) if batch.local is not None else batch.events
+    reduced = events.groupBy(*keys).agg(*said)
     joined = _with_known(reduced, batch, leaves, known)
     joined = _with_rows(joined, batch, leaves, target)
     return _decided(joined, columns, leaves, cleared)
@@ -122,11 +131,11 @@ def _with_known(
 
 
 def _with_rows(
-    joined: DataFrame, batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], target: DeltaTable
+    joined: DataFrame, batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], target: OpenTarget
 ) -> DataFrame:
     """With the values that the target has: a column that the batch does not outdate keeps them."""
     keys = list(batch.columns.keys)
-    rows = target.toDF()
+    rows = target.about(batch)
     here = [
         (_at(F.col(f"`{path[0]}`"), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(
             f"t{number}"
@@ -180,14 +189,14 @@ def _decided(
 
 
 def _remember(
-    state: DataFrame,
+    state: Held,
     batch: ChangeBatch,
     side: SideTable,
     transaction: BatchTransaction,
     cleared: Column | None,
 ) -> None:
     columns = batch.columns
-    rows = state.select(
+    rows = state.frame.select(
         *(F.col(f"`{key}`") for key in columns.keys),
         DELETED_AT,
         WRITTEN_AT,
@@ -199,30 +208,30 @@ def _remember(
         row = {WRITTEN_AT: cleared, GONE: F.lit(False), **nothing}
         rows = rows.unionByName(truncate_row(side.spark, batch, row))
     within = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
-    side.merge(rows, list(columns.keys), transaction, within)
+    side.merge(Held(rows, state.table), list(columns.keys), transaction, within)
 
 
-def _merge(batch: ChangeBatch, state: DataFrame, target: DeltaTable, transaction: BatchTransaction) -> None:
+def _merge(batch: ChangeBatch, state: Held, target: OpenTarget, transaction: BatchTransaction) -> None:
     columns = batch.columns
     on = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
     for key in columns.keys:
         on = on & (F.col(f"t.`{key}`") == F.col(f"s.`{key}`"))
     values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in columns.names}
-    held = target.toDF().columns
+    names = target.columns
     changed = F.lit(False)
     for field in columns.fields:
-        if field.name in held:
+        if field.name in names:
             new, old = (comparable(F.col(f"{side}.`{field.name}`"), field.dataType) for side in "st")
             changed = changed | ~new.eqNullSafe(old)
         else:
             changed = changed | F.col(f"s.`{field.name}`").isNotNull()
     merge = (
-        target.alias("t").merge(state.alias("s"), on).withSchemaEvolution()
+        target.table.alias("t").merge(state.frame.alias("s"), on).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{DELETE}"))
         .whenMatchedUpdate(changed, set=values)
         .whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=values)
     )  # fmt: skip
-    with committing(state.sparkSession, transaction):
+    with committing(state.frame.sparkSession, transaction, fixed_source=state.is_local):
         merge.execute()
 
 

@@ -10,7 +10,8 @@ deletes that end no row.
 
 from __future__ import annotations
 
-from delta.tables import DeltaTable
+from contextlib import ExitStack
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
@@ -18,6 +19,8 @@ from pyspark.sql.types import DataType, StructType
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, OWN, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, flat, row_type
 from headwater_spark.auto_cdc.change_metrics import with_counts
+from headwater_spark.auto_cdc.local_rows import Held, held, on_driver
+from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
@@ -30,25 +33,25 @@ _RUN, _STARTS, _FILLED, _EVENTS, _SINCE = (
 
 
 def merge_history(
-    batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: BatchTransaction
+    batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 2 target."""
-    columns = batch.columns
-    shown = _shown(batch, target).persist()
-    known = _known(batch, side.read(), shown)
-    groups = _groups(_events(batch, shown, known), columns).persist()
-    try:
+    columns, local = batch.columns, batch.local is not None
+    with ExitStack() as kept:
+        shown = kept.enter_context(held(_shown(batch, target), local=local)).frame
+        known = _known(batch, side.about(batch), shown)
+        groups = kept.enter_context(held(_groups(_events(batch, shown, known), columns), local=local)).frame
         transaction = _remember(batch, groups, known, side, transaction)
-        _merge(batch, groups, shown, target, transaction)
-    finally:
-        groups.unpersist()
-        shown.unpersist()
+        source = _source(batch, groups, shown)
+        # Not cached: a merge would read anew whatever is cached and has to do with its target.
+        fixed = on_driver(source) if local else Held(source.localCheckpoint())
+    _merge(batch, fixed, target, transaction)
 
 
-def _shown(batch: ChangeBatch, target: DeltaTable) -> DataFrame:
+def _shown(batch: ChangeBatch, target: OpenTarget) -> DataFrame:
     """The target's rows about the batch's keys that the batch can change: what ended before it stays as it is."""
     columns = batch.columns
-    rows = target.toDF()
+    rows = target.about(batch)
     touched = rows.alias("t").where(batch.prunes("t") & _can_change(batch))
     asked = F.broadcast(batch.events.select(*_keys(columns)).distinct())
     fields = [
@@ -95,6 +98,7 @@ def _events(batch: ChangeBatch, shown: DataFrame, known: DataFrame | None) -> Da
         started = started.join(known.select(*_keys(columns), SEQUENCE), [*keys, SEQUENCE], "left_anti")
         deletes = deletes.unionByName(known)
     every = batch.events.unionByName(started).unionByName(deletes)
+    every = every.coalesce(1) if batch.local is not None else every
     rank = F.struct(DELETE, comparable(F.col(ROW), row_type(columns)))
     winner = F.max_by(F.struct(DELETE, ROW), rank).alias("winner")
     return every.groupBy(*_keys(columns), SEQUENCE).agg(winner).select(*_keys(columns), SEQUENCE, "winner.*")
@@ -168,6 +172,7 @@ def _remember(
         *_keys(columns), F.col(START_AT).alias(SEQUENCE), DELETE, F.lit(None).cast(kind).alias(ROW)
     )
     wanted = runs.unionByName(lone)
+    wanted = wanted.coalesce(1) if batch.local is not None else wanted
     identity = [*columns.keys, SEQUENCE]
     if known is None:
         changes = wanted.withColumn(GONE, F.lit(False))
@@ -183,22 +188,28 @@ def _remember(
             .withColumn(GONE, F.lit(False))
             .unionByName(gone.withColumn(GONE, F.lit(True)))
         )
-    changes = changes.persist()
-    try:
-        counts = [F.count(F.lit(1)), F.count_if(F.col(DELETE) & ~F.col(GONE))]
-        count, tombstones = changes.agg(*counts).collect()[0]
+    with held(changes, local=batch.local is not None) as kept:
+        count, tombstones = _counts(kept)
         # No event is ignored for being late: it finds its place in the history.
         transaction = with_counts(transaction, batch, upserts=None, tombstones=tombstones)
         if count:
-            side.merge(changes, identity, transaction, batch.prunes("t"))
-    finally:
-        changes.unpersist()
+            side.merge(kept, identity, transaction, batch.prunes("t"))
     return transaction
 
 
-def _merge(
-    batch: ChangeBatch, groups: DataFrame, shown: DataFrame, target: DeltaTable, transaction: BatchTransaction
-) -> None:
+def _counts(changes: Held) -> tuple[int, int]:
+    """How many rows the side table gains, loses or changes, and how many tombstones it gains."""
+    if changes.is_local:
+        deletes, gone = (changes.table[name].to_pylist() for name in (DELETE, GONE))
+        tombstones = sum(delete and not went for delete, went in zip(deletes, gone, strict=True))
+        return changes.table.num_rows, tombstones
+    counts = [F.count(F.lit(1)), F.count_if(F.col(DELETE) & ~F.col(GONE))]
+    count, tombstones = changes.frame.agg(*counts).collect()[0]
+    return count, tombstones
+
+
+def _source(batch: ChangeBatch, groups: DataFrame, shown: DataFrame) -> DataFrame:
+    """The rows to write: those that differ from what the target shows."""
     columns, kind = batch.columns, row_type(batch.columns)
     wanted = groups.where(~F.col(DELETE)).select(*_keys(columns), F.col(_FILLED).alias(ROW), START_AT, END_AT)
     identity = [*columns.keys, START_AT]
@@ -211,22 +222,26 @@ def _merge(
     )
     differs = F.col("new").isNull() | F.col("old").isNull() | ~same
     source = both.where(differs).withColumn(GONE, F.col("new").isNull())
-    source = flat(
+    return flat(
         source.select(*(F.col(f"`{n}`") for n in identity), END_AT, ROW, GONE), columns, (START_AT, END_AT)
     )
+
+
+def _merge(batch: ChangeBatch, source: Held, target: OpenTarget, transaction: BatchTransaction) -> None:
+    columns = batch.columns
     on = batch.prunes("t") & _can_change(batch)
-    for name in identity:
+    for name in (*columns.keys, START_AT):
         on = on & (F.col(f"t.`{name}`") == F.col(f"s.`{name}`"))
     values: dict[str, str | Column] = {
         f"`{name}`": F.col(f"s.`{name}`") for name in (*columns.names, START_AT, END_AT)
     }
     merge = (
-        target.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
+        target.table.alias("t").merge(source.frame.alias("s"), on).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{GONE}"))
         .whenMatchedUpdate(set=values)
         .whenNotMatchedInsert(~F.col(f"s.{GONE}"), values=values)
     )  # fmt: skip
-    with committing(groups.sparkSession, transaction):
+    with committing(source.frame.sparkSession, transaction, fixed_source=True):
         merge.execute()
 
 

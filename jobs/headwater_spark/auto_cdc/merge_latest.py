@@ -6,13 +6,17 @@ side table has the sequence of every key. It is only added to: of the rows of a 
 
 from __future__ import annotations
 
-from delta.tables import DeltaTable
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, flat
 from headwater_spark.auto_cdc.change_metrics import with_counts
+from headwater_spark.auto_cdc.local_rows import Held, held
+from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RECORDED_AT, SideTable
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
 from headwater_spark.execution.foreach_batch import BatchTransaction
@@ -25,23 +29,44 @@ EXPIRES = DELETED
 
 
 def merge_latest(
-    batch: ChangeBatch, target: DeltaTable, side: SideTable, transaction: BatchTransaction
+    batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 1 target."""
-    known = side.read()
+    known = side.about(batch)
     cleared_at = last_truncate(batch, known, AT)
-    live = _undecided(batch, known, cleared_at)
-    kept = live.persist() if known is not None else None
-    try:
-        tombstones = live.where(DELETE).count() if batch.deletes else 0
+    with _live(batch, known, cleared_at) as live:
+        remembered = _remembered(batch, live, side, cleared_at)
         transaction = with_counts(
-            transaction, batch, upserts=batch.kept - batch.deletes, tombstones=tombstones
+            transaction, batch, upserts=batch.kept - batch.deletes, tombstones=_tombstones(batch, live)
         )
-        _remember(batch, live, side, transaction, cleared_at)
+        if remembered is not None and remembered.is_local:
+            side.append_local(remembered, transaction)
+        elif remembered is not None:
+            side.append(remembered.frame, transaction)
         _merge(batch, live, known, target, transaction, cleared_at)
-    finally:
-        if kept is not None:
-            kept.unpersist()
+
+
+@contextmanager
+def _live(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column | None) -> Iterator[Held]:
+    """The events that what is remembered does not outdate, to be read more than once."""
+    if known is None and cleared_at is None:
+        if batch.local is None:
+            yield Held(batch.events.withColumn(_TIE, F.lit(False)))
+            return
+        import pyarrow as pa
+
+        no_tie = pa.array([False] * batch.local.num_rows)
+        table = batch.local.append_column(_TIE, no_tie)
+        yield Held(batch.events.withColumn(_TIE, F.lit(False)), table)
+        return
+    with held(_undecided(batch, known, cleared_at), local=batch.local is not None) as live:
+        yield live
+
+
+def _tombstones(batch: ChangeBatch, live: Held) -> int:
+    if batch.deletes == 0:
+        return 0
+    return sum(live.table[DELETE].to_pylist()) if live.is_local else live.frame.where(DELETE).count()
 
 
 def compact(side: SideTable, columns: ChangeColumns) -> None:
@@ -73,38 +98,35 @@ def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column |
     return joined.where(newer).withColumn(_TIE, tie & ~F.col(DELETE)).drop(AT, DELETED)
 
 
-def _remember(
-    batch: ChangeBatch,
-    live: DataFrame,
-    side: SideTable,
-    transaction: BatchTransaction,
-    cleared_at: Column | None,
-) -> None:
+def _remembered(batch: ChangeBatch, live: Held, side: SideTable, cleared_at: Column | None) -> Held | None:
+    """What the side table has to gain by the batch."""
     keys = list(batch.columns.keys)
-    if batch.columns.sequence_column is not None:
-        if batch.deletes == 0 and batch.cleared_at is None:
-            return
-        live = live.where(DELETE)
-    rows = live.select(
+    only_deletes = batch.columns.sequence_column is not None
+    if only_deletes and batch.deletes == 0 and batch.cleared_at is None:
+        return None
+    rows = (live.frame.where(DELETE) if only_deletes else live.frame).select(
         *(F.col(f"`{key}`") for key in keys),
         F.col(SEQUENCE).alias(AT),
         F.col(DELETE).alias(DELETED),
     )
     if batch.cleared_at is not None and cleared_at is not None:
         truncate = {AT: cleared_at, DELETED: F.lit(False)}
-        rows = rows.unionByName(truncate_row(side.spark, batch, truncate))
-    side.append(rows, transaction)
+        return Held(rows.unionByName(truncate_row(side.spark, batch, truncate)))
+    if not live.is_local:
+        return Held(rows)
+    table = live.table.filter(live.table[DELETE]) if only_deletes else live.table
+    return Held(rows, table.select([*keys, SEQUENCE, DELETE]).rename_columns([*keys, AT, DELETED]))
 
 
 def _merge(
     batch: ChangeBatch,
-    events: DataFrame,
+    live: Held,
     known: DataFrame | None,
-    target: DeltaTable,
+    target: OpenTarget,
     transaction: BatchTransaction,
     cleared_at: Column | None,
 ) -> None:
-    columns = batch.columns
+    columns, events = batch.columns, live.frame
     source = events.withColumn(_CLEARED, F.lit(False))
     if batch.cleared_at is not None and columns.sequence_column is None and known is not None:
         source = source.unionByName(_cleared_rows(batch, events, known), allowMissingColumns=True)
@@ -112,15 +134,16 @@ def _merge(
     same = [F.col(f"t.`{key}`") == F.col(f"s.`{key}`") for key in columns.keys]
     clears = batch.cleared_at is not None
     on = _all(same) if clears else _all([*same, batch.prunes("t")])
-    newer = _newer(batch, target.toDF().columns)
-    merge = target.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
+    newer = _newer(batch, target.columns)
+    merge = target.table.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
     merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
     merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=_values(batch))
     merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=_values(batch))
     if clears and columns.sequence_column is not None and cleared_at is not None:
         outdated = F.col(f"t.`{columns.sequence_column}`") < cleared_at
         merge = merge.whenNotMatchedBySourceDelete(outdated)
-    with committing(target.toDF().sparkSession, transaction):
+    # Rows that a truncate takes away are looked up when the source is read.
+    with committing(events.sparkSession, transaction, fixed_source=live.is_local and not clears):
         merge.execute()
 
 

@@ -22,6 +22,8 @@ from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN
+from headwater_spark.auto_cdc.change_events import ChangeBatch
+from headwater_spark.auto_cdc.local_rows import Held, is_atomic, rows_about
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
 from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.execution.tables import clear_unborn
@@ -34,6 +36,8 @@ RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 RETENTION = timedelta(days=2)
 # From so many files on, a table that is only added to is written anew at the start of a run.
 MANY_FILES = 50
+# The writer's version of tables without any feature.
+_PLAIN_WRITER = 2
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,36 @@ class SideTable:
         version = self._log().version()
         return self.spark.read.format("delta").option("versionAsOf", version).load(str(self.path))
 
+    def about(self, batch: ChangeBatch) -> DataFrame | None:
+        """The rows as they stand now that may be about the batch's keys, None where there is no table.
+
+        Where truncates are told of, the rows without a key and those of other keys are among them.
+        """
+        if not self.exists or batch.local is None or batch.columns.truncate is not None:
+            return self.read()
+        found = rows_about(self.spark, self.path, batch.columns.keys, batch.local)
+        return self.read() if found is None else found
+
+    def append_local(self, rows: Held, transaction: BatchTransaction) -> None:
+        """Add rows that are on the driver, as ``append`` does; without Spark where it can be."""
+        import pyarrow as pa
+
+        if rows.table.num_rows == 0:
+            return
+        if not all(is_atomic(f.dataType) for f in rows.frame.schema.fields) or not self._takes_rows():
+            self.append(rows.frame, transaction)
+            return
+        from deltalake import CommitProperties, write_deltalake
+
+        moment = pa.timestamp("us", "UTC")
+        fields = [pa.field(f.name, moment if pa.types.is_timestamp(f.type) else f.type) for f in rows.table.schema]  # fmt: skip
+        now = pa.array([datetime.now(UTC)] * rows.table.num_rows, moment)
+        table = rows.table.cast(pa.schema(fields)).append_column(RECORDED_AT, now)
+        if not self.exists:  # as a version of its own: see _make
+            write_deltalake(str(self.path), table.schema.empty_table())
+        told = CommitProperties(custom_metadata={"userMetadata": transaction.user_metadata})
+        write_deltalake(str(self.path), table, mode="append", schema_mode="merge", commit_properties=told)
+
     def append(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Add rows beside those with the same keys; a merge would take several times as long."""
         rows = rows.withColumn(RECORDED_AT, F.current_timestamp()).coalesce(1)
@@ -63,13 +97,13 @@ class SideTable:
         writer.option("userMetadata", transaction.user_metadata).save(str(self.path))
 
     def merge(
-        self, changes: DataFrame, keys: Sequence[str], transaction: BatchTransaction, within: Column
+        self, changes: Held, keys: Sequence[str], transaction: BatchTransaction, within: Column
     ) -> None:
         """Put ``changes`` in the place of the rows with the same keys; those whose ``__hw_gone`` is true are removed.
 
         ``within``: a condition that all such rows of ``t`` meet, for files to be skipped by.
         """
-        source = changes.withColumn(RECORDED_AT, F.current_timestamp())
+        source = changes.frame.withColumn(RECORDED_AT, F.current_timestamp())
         schema = source.drop(GONE).schema
         self._make(schema)
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
@@ -81,8 +115,12 @@ class SideTable:
             .whenMatchedUpdate(set=values)
             .whenNotMatchedInsert(f"NOT s.{GONE}", values=values)
         )  # fmt: skip
-        with _telling(self.spark, transaction):
+        with _telling(self.spark, transaction, fixed_source=changes.is_local):
             merge.execute()
+
+    def _takes_rows(self) -> bool:
+        """Whether the table has no feature that another writer might not know."""
+        return not self.exists or self._log().protocol().min_writer_version <= _PLAIN_WRITER
 
     def _make(self, schema: StructType) -> None:
         # As a version of its own: what a batch adds must have one before it to go back to.
@@ -128,18 +166,22 @@ class SideTable:
 
 
 @contextmanager
-def _telling(session: SparkSession, transaction: BatchTransaction) -> Iterator[None]:
+def _telling(session: SparkSession, transaction: BatchTransaction, *, fixed_source: bool) -> Iterator[None]:
     """Let the commit inside the block say which batch it is of.
 
     It takes no transaction of Delta's: after a commit was taken back, Delta would still know it, and would leave out the
     repetition.
     """
-    setting = "spark.databricks.delta.commitInfo.userMetadata"
+    settings = {"spark.databricks.delta.commitInfo.userMetadata": transaction.user_metadata}
+    if fixed_source:
+        settings["spark.databricks.delta.merge.materializeSource"] = "none"
     try:
-        session.conf.set(setting, transaction.user_metadata)
+        for key, value in settings.items():
+            session.conf.set(key, value)
         yield
     finally:
-        session.conf.unset(setting)
+        for key in settings:
+            session.conf.unset(key)
 
 
 def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:

@@ -123,7 +123,7 @@ class _Snapshots:
         columns = change_columns(asked, frame, where)
         check_unchanged(columns, self._target, where, events=False)
         table = DeltaTable.forPath(frame.sparkSession, str(self._target.path))
-        check_types(columns, table, where)
+        check_types(columns, table.toDF().schema, where)
         with snapshot_changes(frame, columns, table, where) as changes:
             self._context.check_lease()
             position = self._versions.intend(position, snapshot.version)

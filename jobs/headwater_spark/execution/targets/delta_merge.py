@@ -51,16 +51,22 @@ def same_key(keys: Sequence[str], left: str = "t", right: str = "s") -> Column:
 
 
 @contextmanager
-def committing(session: SparkSession, transaction: BatchTransaction) -> Iterator[None]:
+def committing(
+    session: SparkSession, transaction: BatchTransaction, *, fixed_source: bool = False
+) -> Iterator[None]:
     """Let what Delta commits inside the block carry the transaction: merges and deletes take it from settings alone.
 
-    ``session``: the batch's own, which no other query uses.
+    Args:
+        session: the batch's own, which no other query uses.
+        fixed_source: whether a merge's source gives the same rows however often it is read. Delta need not copy it then.
     """
     settings = {
         "spark.databricks.delta.write.txnAppId": transaction.application,
         "spark.databricks.delta.write.txnVersion": str(transaction.batch_id),
         "spark.databricks.delta.commitInfo.userMetadata": transaction.user_metadata,
     }
+    if fixed_source:
+        settings["spark.databricks.delta.merge.materializeSource"] = "none"
     try:
         for key, value in settings.items():
             session.conf.set(key, value)
