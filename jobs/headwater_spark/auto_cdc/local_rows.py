@@ -79,6 +79,8 @@ def on_driver(frame: DataFrame) -> Held:
 
 def local_frame(spark: SparkSession, table: Any, schema: StructType) -> DataFrame:
     """A frame of Arrow rows in one partition, so that windows and joins of such frames need no shuffle."""
+    if table.num_rows == 0:  # a struct column without a chunk can't be converted
+        return spark.createDataFrame([], schema).coalesce(1)
     return spark.createDataFrame(table, schema).coalesce(1)
 
 

@@ -68,6 +68,11 @@ def test_a_table_is_asked_without_spark(spark: SparkSession, tmp_path: Path):
     both = rows_about(spark, path, ["id", "name"], asking)
     assert both is not None
     assert [row.id for row in both.select("id").collect()] == [2]
+    nothing = rows_about(spark, path, ["id"], pa.table({"id": [4]}))
+    assert nothing is not None
+    none = rows_about(spark, path, ["id", "name"], pa.table({"id": [4], "name": ["5"]}))
+    assert none is not None
+    assert (nothing.count(), none.count()) == (1, 0)
     parted = tmp_path / "parted"
     spark.range(4).selectExpr("id", "id % 2 AS part").write.partitionBy("part").format("delta").save(
         str(parted)
