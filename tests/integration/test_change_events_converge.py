@@ -216,3 +216,6 @@ def test_what_something_else_wrote(changes: Callable[..., Changes]):
     DeltaTable.forPath(table.spark, str(table.target.path)).delete("key = 2")
     table.apply([(key, 15, "U", "b", "y") for key in (2, 3, 4)])
     assert table.rows() == [(1, 10, "a", "x"), (2, 15, "b", "y"), (3, 20, "other", None), (4, 15, "b", "y")]
+    # All keys have rows by now: the merge can do without inserts.
+    table.apply([(1, 30, "U", "c", "z"), (3, 19, "U", "late", "z"), (4, 30, "D", None, None)])
+    assert table.rows() == [(1, 30, "c", "z"), (2, 15, "b", "y"), (3, 20, "other", None)]

@@ -111,6 +111,11 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     )
 
 
+def quoted(*path: str) -> str:
+    """A column's name as Spark reads it in texts, whatever characters it has; several parts are a path."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
+
+
 def orderable(kind: DataType) -> bool:
     """Whether values of a type can be compared by Spark."""
     if isinstance(kind, MapType | VariantType):
@@ -136,7 +141,9 @@ class _Reading:
     def plain_name(self, given: Any) -> str | None:
         """The source's column that ``given`` names, None where it is no plain name of one."""
         text = given if isinstance(given, str) else str(given._jc.toString())  # noqa: SLF001 - no public text
-        return self._by_lower.get(text.strip().replace("`", "").lower())
+        text = text.strip().lower()
+        bare = text[1:-1].replace("``", "`") if text.startswith("`") and text.endswith("`") else text
+        return self._by_lower.get(text) or self._by_lower.get(bare)
 
     def names(self, given: Iterable[Any] | None, argument: str) -> list[str]:
         """Column names, as the source spells them."""

@@ -12,7 +12,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType, StructType
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns, orderable
+from headwater_spark.auto_cdc.change_columns import (
+    DELETE,
+    OWN,
+    SEQUENCE,
+    TRUNCATE,
+    ChangeColumns,
+    orderable,
+    quoted,
+)
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
 from headwater_spark.auto_cdc.local_rows import local_if_small
@@ -94,20 +102,16 @@ def row_type(columns: ChangeColumns) -> StructType:
 
 def flat(events: DataFrame, columns: ChangeColumns, also: tuple[str, ...] = ()) -> DataFrame:
     """Events with the columns of their rows side by side, as a merge that adds columns to its target needs them."""
-    others = [F.col(f"{ROW}.`{name}`").alias(name) for name in columns.values]
+    others = [F.col(quoted(ROW, name)).alias(name) for name in columns.values]
     own = [F.col(name) for name in events.columns if name.startswith(OWN) and name != ROW]
-    return events.select(*(F.col(f"`{key}`") for key in columns.keys), *others, *also, *own)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"
+    return events.select(*(F.col(quoted(key)) for key in columns.keys), *others, *also, *own)
 
 
 def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     truncates = columns.truncate if columns.truncate is not None else F.lit(False)
     # A truncate is about no key in particular: all of them form one group.
-    keys = [F.when(~truncates, F.col(_quoted(key))).alias(key) for key in columns.keys]
-    row = F.struct(*(F.col(_quoted(name)) for name in columns.names))
+    keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
+    row = F.struct(*(F.col(quoted(name)) for name in columns.names))
     return batch.select(
         *keys,
         columns.sequence.alias(SEQUENCE),
@@ -119,7 +123,7 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
 
 
 def _reduced(events: DataFrame, columns: ChangeColumns) -> DataFrame:
-    keys = [F.col(_quoted(key)) for key in columns.keys]
+    keys = [F.col(quoted(key)) for key in columns.keys]
     no_key = ~F.col(TRUNCATE) & _any(key.isNull() for key in keys)
     counts = [
         F.count(F.lit(1)).alias(COUNT),

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType
 
-from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.auto_cdc.change_columns import ChangeColumns, quoted
 from headwater_spark.auto_cdc.literals import encoded, literal
 
 
@@ -33,7 +33,7 @@ class KeyRange:
         """A condition that all of ``table``'s rows about the batch's keys meet."""
         whole = F.lit(True)
         for key, low, high in self.bounds:
-            whole = whole & F.col(f"{table}.`{key}`").between(low, high)
+            whole = whole & F.col(quoted(table, key)).between(low, high)
         return whole
 
 
@@ -41,7 +41,7 @@ def range_facts(columns: ChangeColumns) -> list[Column]:
     """The aggregates that a KeyRange is made of."""
     facts = []
     for number, key in enumerate(columns.keys):
-        kind, value = columns.type_of(key), F.col(f"`{key}`")
+        kind, value = columns.type_of(key), F.col(quoted(key))
         if _has_statistics(kind):
             facts += [
                 encoded(F.min(value), kind).alias(f"low{number}"),

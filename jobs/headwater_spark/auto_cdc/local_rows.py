@@ -128,6 +128,30 @@ def rows_about(
 
     log = LogReader(str(path))
     schema = schema or StructType.fromJson(json.loads(log.schema().to_json()))
+    table = _about(log, schema, keys, asking)
+    return None if table is None else local_frame(spark, table, schema)
+
+
+def all_known(path: Path, keys: Sequence[str], asking: Any) -> bool:
+    """Whether a Delta table certainly has a row of each of the keys of ``asking``, Arrow rows; without a Spark job."""
+    from deltalake import DeltaTable as LogReader
+
+    log = LogReader(str(path))
+    schema = StructType.fromJson(json.loads(log.schema().to_json()))
+    kinds = {field.name: field.dataType for field in schema.fields}
+    if not all(isinstance(kinds.get(key), _FOUND_BY) or _is_text(kinds.get(key)) for key in keys):
+        return False
+    found = _about(log, schema, keys, asking, only=keys)
+    if found is None:
+        return False
+    asked = asking.select(list(keys))
+    return bool(asked.join(found.cast(asked.schema), list(keys), join_type="left anti").num_rows == 0)
+
+
+def _about(
+    log: Any, schema: StructType, keys: Sequence[str], asking: Any, only: Sequence[str] | None = None
+) -> Any:
+    """Rows as Arrow that may have the keys of ``asking``, ``only`` some columns of them; None where Spark has to look."""
     if log.protocol().min_reader_version > 1 or log.metadata().partition_columns or not is_plain(schema):
         return None
     names = {field.name.lower(): field for field in schema.fields}
@@ -136,11 +160,10 @@ def rows_about(
     wanted = {f.name: key for f, key in zip(fields, keys, strict=True)} if len(fields) == len(keys) else {}
     if not wanted or not found_by:
         return None
-    table = _matching(log, [(name, asking.column(wanted[name]).combine_chunks()) for name in found_by])
-    return None if table is None else local_frame(spark, table, schema)
+    return _matching(log, [(name, asking.column(wanted[name]).combine_chunks()) for name in found_by], only)
 
 
-def _matching(log: Any, sought: list[tuple[str, Any]]) -> Any:
+def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | None) -> Any:
     """The rows that have one of the sought values in each of the columns; None where too many have to be looked at."""
     import pyarrow as pa
     from pyarrow import compute
@@ -170,9 +193,10 @@ def _matching(log: Any, sought: list[tuple[str, Any]]) -> Any:
     counts = may["num_records"].to_pylist()
     if None in counts or sum(counts) > ASKED_ROWS or sum(may["size_bytes"].to_pylist()) > ASKED_BYTES:
         return None
-    return rows.to_table(filter=condition)
+    names = None if only is None else [name for name in rows.schema.names if name in only]
+    return rows.to_table(columns=names, filter=condition)
 
 
-def _is_text(kind: DataType) -> bool:
+def _is_text(kind: DataType | None) -> bool:
     # Collated texts are equal where their bytes differ.
     return isinstance(kind, StringType) and kind.simpleString() == "string"

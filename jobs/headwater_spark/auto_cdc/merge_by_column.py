@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
 from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held
@@ -84,7 +84,7 @@ def _state(
     cleared: Column | None,
 ) -> DataFrame:
     """For each key of the batch: what was known joined with what the batch says, decided."""
-    columns, keys = batch.columns, [F.col(f"`{key}`") for key in batch.columns.keys]
+    columns, keys = batch.columns, [F.col(quoted(key)) for key in batch.columns.keys]
     upsert = ~F.col(DELETE)
     said = [
         F.max(F.when(F.col(DELETE), F.col(SEQUENCE))).alias("batch_deleted"),
@@ -124,7 +124,7 @@ def _with_known(
     # A truncate is about every key that is known.
     clears = batch.cleared_at is not None
     about = known.alias("k").where(F.lit(True) if clears else batch.prunes("k")).select(
-        *(F.col(f"`{key}`") for key in keys),
+        *(F.col(quoted(key)) for key in keys),
         F.col(DELETED_AT).alias("known_deleted"), F.col(WRITTEN_AT).alias("known_written"), *at,
     )  # fmt: skip
     return reduced.join(about, keys, "full" if clears else "left")
@@ -137,14 +137,14 @@ def _with_rows(
     keys = list(batch.columns.keys)
     rows = target.about(batch)
     here = [
-        (_at(F.col(f"`{path[0]}`"), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(
+        (_at(F.col(quoted(path[0])), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(
             f"t{number}"
         )
         for number, (path, kind, _) in enumerate(leaves)
     ]
     pruned = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
     held = rows.alias("t").where(pruned).select(
-        *(F.col(f"`{key}`") for key in keys), F.lit(True).alias(_ROW_HERE), *here
+        *(F.col(quoted(key)) for key in keys), F.lit(True).alias(_ROW_HERE), *here
     )  # fmt: skip
     return joined.join(held, keys, "left")
 
@@ -179,7 +179,7 @@ def _decided(
     row = [_built((field.name,), field.dataType, values).alias(field.name)
            for field in columns.fields if field.name not in columns.keys]  # fmt: skip
     return joined.select(
-        *(F.col(f"`{key}`") for key in columns.keys),
+        *(F.col(quoted(key)) for key in columns.keys),
         *row,
         deleted.alias(DELETED_AT),
         written.alias(WRITTEN_AT),
@@ -197,7 +197,7 @@ def _remember(
 ) -> None:
     columns = batch.columns
     rows = state.frame.select(
-        *(F.col(f"`{key}`") for key in columns.keys),
+        *(F.col(quoted(key)) for key in columns.keys),
         DELETED_AT,
         WRITTEN_AT,
         COLUMNS_AT,
@@ -215,16 +215,16 @@ def _merge(batch: ChangeBatch, state: Held, target: OpenTarget, transaction: Bat
     columns = batch.columns
     on = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
     for key in columns.keys:
-        on = on & (F.col(f"t.`{key}`") == F.col(f"s.`{key}`"))
-    values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in columns.names}
+        on = on & (F.col(quoted("t", key)) == F.col(quoted("s", key)))
+    values: dict[str, str | Column] = {quoted(name): F.col(quoted("s", name)) for name in columns.names}
     names = target.columns
     changed = F.lit(False)
     for field in columns.fields:
         if field.name in names:
-            new, old = (comparable(F.col(f"{side}.`{field.name}`"), field.dataType) for side in "st")
+            new, old = (comparable(F.col(quoted(side, field.name)), field.dataType) for side in "st")
             changed = changed | ~new.eqNullSafe(old)
         else:
-            changed = changed | F.col(f"s.`{field.name}`").isNotNull()
+            changed = changed | F.col(quoted("s", field.name)).isNotNull()
     merge = (
         target.table.alias("t").merge(state.frame.alias("s"), on).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{DELETE}"))

@@ -16,7 +16,15 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, OWN, SEQUENCE, START_AT, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import (
+    DELETE,
+    END_AT,
+    OWN,
+    SEQUENCE,
+    START_AT,
+    ChangeColumns,
+    quoted,
+)
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, flat, row_type
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held, on_driver
@@ -55,7 +63,7 @@ def _shown(batch: ChangeBatch, target: OpenTarget) -> DataFrame:
     touched = rows.alias("t").where(batch.prunes("t") & _can_change(batch))
     asked = F.broadcast(batch.events.select(*_keys(columns)).distinct())
     fields = [
-        (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
+        (F.col(quoted(f.name)) if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
         for f in columns.fields
     ]
     return touched.join(asked, list(columns.keys), "left_semi").select(
@@ -108,7 +116,7 @@ def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     """The runs and the deletes: start, end, the run's values, its events; ``__hw_delete`` tells which it is."""
     order = Window.partitionBy(*_keys(columns)).orderBy(SEQUENCE)
     filled = _filled(events, columns)
-    tracked = F.struct(*(comparable(F.col(f"{_FILLED}.`{f.name}`"), f.dataType).alias(f.name)
+    tracked = F.struct(*(comparable(F.col(quoted(_FILLED, f.name)), f.dataType).alias(f.name)
                          for f in columns.fields if f.name in columns.tracked)) if columns.tracked else F.lit(0)  # fmt: skip
     before, was_deleted = F.lag(tracked).over(order), F.lag(DELETE).over(order)
     differs = was_deleted.isNull() | was_deleted | ~tracked.eqNullSafe(before)
@@ -144,7 +152,7 @@ def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
 
     fields = []
     for field in columns.fields:
-        value = F.col(f"{ROW}.`{field.name}`")
+        value = F.col(quoted(ROW, field.name))
         # The delete that a life begins with says nothing of columns.
         value = F.when(~F.col(DELETE), value)
         fields.append(
@@ -178,11 +186,11 @@ def _remember(
         changes = wanted.withColumn(GONE, F.lit(False))
     else:
         same = [*identity, DELETE]
-        new = wanted.join(known.select(*(F.col(f"`{n}`") for n in same)), same, "left_anti")
+        new = wanted.join(known.select(*(F.col(quoted(n)) for n in same)), same, "left_anti")
         changed = wanted.alias("w").join(known.alias("k"), same).where(
             ~comparable(F.col(f"w.{ROW}"), kind).eqNullSafe(comparable(F.col(f"k.{ROW}"), kind))
-        ).select(*(F.col(f"`{n}`") for n in same), F.col(f"w.{ROW}").alias(ROW))  # fmt: skip
-        gone = known.join(wanted.select(*(F.col(f"`{n}`") for n in identity)), identity, "left_anti")
+        ).select(*(F.col(quoted(n)) for n in same), F.col(f"w.{ROW}").alias(ROW))  # fmt: skip
+        gone = known.join(wanted.select(*(F.col(quoted(n)) for n in identity)), identity, "left_anti")
         changes = (
             new.unionByName(changed)
             .withColumn(GONE, F.lit(False))
@@ -214,7 +222,7 @@ def _source(batch: ChangeBatch, groups: DataFrame, shown: DataFrame) -> DataFram
     wanted = groups.where(~F.col(DELETE)).select(*_keys(columns), F.col(_FILLED).alias(ROW), START_AT, END_AT)
     identity = [*columns.keys, START_AT]
     old = shown.select(
-        *(F.col(f"`{n}`") for n in identity), F.col(ROW).alias("old_row"), F.col(END_AT).alias("old_end"), F.lit(True).alias("old")
+        *(F.col(quoted(n)) for n in identity), F.col(ROW).alias("old_row"), F.col(END_AT).alias("old_end"), F.lit(True).alias("old")
     )  # fmt: skip
     both = wanted.withColumn("new", F.lit(True)).join(old, identity, "full_outer")
     same = F.col(END_AT).eqNullSafe(F.col("old_end")) & comparable(F.col(ROW), kind).eqNullSafe(
@@ -223,7 +231,7 @@ def _source(batch: ChangeBatch, groups: DataFrame, shown: DataFrame) -> DataFram
     differs = F.col("new").isNull() | F.col("old").isNull() | ~same
     source = both.where(differs).withColumn(GONE, F.col("new").isNull())
     return flat(
-        source.select(*(F.col(f"`{n}`") for n in identity), END_AT, ROW, GONE), columns, (START_AT, END_AT)
+        source.select(*(F.col(quoted(n)) for n in identity), END_AT, ROW, GONE), columns, (START_AT, END_AT)
     )
 
 
@@ -231,9 +239,9 @@ def _merge(batch: ChangeBatch, source: Held, target: OpenTarget, transaction: Ba
     columns = batch.columns
     on = batch.prunes("t") & _can_change(batch)
     for name in (*columns.keys, START_AT):
-        on = on & (F.col(f"t.`{name}`") == F.col(f"s.`{name}`"))
+        on = on & (F.col(quoted("t", name)) == F.col(quoted("s", name)))
     values: dict[str, str | Column] = {
-        f"`{name}`": F.col(f"s.`{name}`") for name in (*columns.names, START_AT, END_AT)
+        quoted(name): F.col(quoted("s", name)) for name in (*columns.names, START_AT, END_AT)
     }
     merge = (
         target.table.alias("t").merge(source.frame.alias("s"), on).withSchemaEvolution()
@@ -246,7 +254,7 @@ def _merge(batch: ChangeBatch, source: Held, target: OpenTarget, transaction: Ba
 
 
 def _keys(columns: ChangeColumns) -> list[Column]:
-    return [F.col(f"`{key}`") for key in columns.keys]
+    return [F.col(quoted(key)) for key in columns.keys]
 
 
 def _as(value: Column, kind: DataType, wanted: StructType) -> Column:

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, flat
 from headwater_spark.auto_cdc.change_metrics import with_counts
-from headwater_spark.auto_cdc.local_rows import Held, held
+from headwater_spark.auto_cdc.local_rows import Held, all_known, held
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RECORDED_AT, SideTable
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
@@ -78,7 +78,7 @@ def compact(side: SideTable, columns: ChangeColumns) -> None:
 
 def _greatest(known: DataFrame, keys: list[str], *also: str) -> DataFrame:
     """What holds of each key. At one sequence a delete is greater."""
-    names = [F.col(f"`{key}`") for key in keys]
+    names = [F.col(quoted(key)) for key in keys]
     last = known.groupBy(*names).agg(F.max(F.struct(AT, DELETED, *also)).alias("last"))
     return last.select(*names, "last.*")
 
@@ -90,7 +90,7 @@ def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column |
         events = events.where(F.col(SEQUENCE) >= cleared_at)
     if known is None:
         return events.withColumn(_TIE, F.lit(False))
-    asked = F.broadcast(events.select(*(F.col(f"`{key}`") for key in keys)))
+    asked = F.broadcast(events.select(*(F.col(quoted(key)) for key in keys)))
     about = known.alias("k").where(batch.prunes("k")).join(asked, keys, "left_semi")
     joined = events.join(_greatest(about, keys), keys, "left")
     tie = F.col(AT).isNotNull() & (F.col(SEQUENCE) == F.col(AT))
@@ -105,7 +105,7 @@ def _remembered(batch: ChangeBatch, live: Held, side: SideTable, cleared_at: Col
     if only_deletes and batch.deletes == 0 and batch.cleared_at is None:
         return None
     rows = (live.frame.where(DELETE) if only_deletes else live.frame).select(
-        *(F.col(f"`{key}`") for key in keys),
+        *(F.col(quoted(key)) for key in keys),
         F.col(SEQUENCE).alias(AT),
         F.col(DELETE).alias(DELETED),
     )
@@ -131,20 +131,34 @@ def _merge(
     if batch.cleared_at is not None and columns.sequence_column is None and known is not None:
         source = source.unionByName(_cleared_rows(batch, events, known), allowMissingColumns=True)
     source = flat(source, columns)
-    same = [F.col(f"t.`{key}`") == F.col(f"s.`{key}`") for key in columns.keys]
+    same = [F.col(quoted("t", key)) == F.col(quoted("s", key)) for key in columns.keys]
     clears = batch.cleared_at is not None
     on = _all(same) if clears else _all([*same, batch.prunes("t")])
     newer = _newer(batch, target.columns)
     merge = target.table.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
     merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
     merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=_values(batch))
-    merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=_values(batch))
+    if clears or not _only_known(live, target, columns.keys):
+        merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=_values(batch))
     if clears and columns.sequence_column is not None and cleared_at is not None:
-        outdated = F.col(f"t.`{columns.sequence_column}`") < cleared_at
+        outdated = F.col(quoted("t", columns.sequence_column)) < cleared_at
         merge = merge.whenNotMatchedBySourceDelete(outdated)
     # Rows that a truncate takes away are looked up when the source is read.
     with committing(events.sparkSession, transaction, fixed_source=live.is_local and not clears):
         merge.execute()
+
+
+def _only_known(live: Held, target: OpenTarget, keys: tuple[str, ...]) -> bool:
+    """Whether the batch can insert nothing: Delta then shuffles none of the target's rows.
+
+    A row that something else deletes in this moment stays deleted, as if that had come after the batch.
+    """
+    from pyarrow import compute
+
+    if not live.is_local:
+        return False
+    upserts = live.table.filter(compute.invert(live.table[DELETE]))
+    return all_known(target.path, keys, upserts)
 
 
 def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> DataFrame:
@@ -153,9 +167,9 @@ def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> Da
     older = _greatest(known.where(~about_no_key(batch.columns.keys)), keys).where(~F.col(DELETED))
     assert batch.cleared_at is not None
     older = older.where(F.col(AT) < batch.cleared_at)
-    gone = older.join(events.select(*(F.col(f"`{key}`") for key in keys)), keys, "left_anti")
+    gone = older.join(events.select(*(F.col(quoted(key)) for key in keys)), keys, "left_anti")
     return gone.select(
-        *(F.col(f"`{key}`") for key in keys), F.lit(True).alias(DELETE), F.lit(True).alias(_CLEARED)
+        *(F.col(quoted(key)) for key in keys), F.lit(True).alias(DELETE), F.lit(True).alias(_CLEARED)
     )
 
 
@@ -165,7 +179,7 @@ def _newer(batch: ChangeBatch, held: list[str]) -> Column:
     greater = _greater(batch, held)
     if columns.sequence_column is None:
         return ~F.col(f"s.{_TIE}") | greater
-    at, row_at = F.col(f"s.{SEQUENCE}"), F.col(f"t.`{columns.sequence_column}`")
+    at, row_at = F.col(f"s.{SEQUENCE}"), F.col(quoted("t", columns.sequence_column))
     # A row without a sequence was written by someone else: every event is newer.
     return row_at.isNull() | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
 
@@ -174,14 +188,14 @@ def _greater(batch: ChangeBatch, held: list[str]) -> Column:
     new, old = [], []
     for field in batch.columns.fields:
         # A column that the table is about to gain is NULL in all of its rows.
-        value = F.col(f"t.`{field.name}`") if field.name in held else F.lit(None).cast(field.dataType)
-        new.append(comparable(F.col(f"s.`{field.name}`"), field.dataType))
+        value = F.col(quoted("t", field.name)) if field.name in held else F.lit(None).cast(field.dataType)
+        new.append(comparable(F.col(quoted("s", field.name)), field.dataType))
         old.append(comparable(value, field.dataType))
     return F.struct(*new) > F.struct(*old)
 
 
 def _values(batch: ChangeBatch) -> dict[str, str | Column]:
-    return {f"`{name}`": F.col(f"s.`{name}`") for name in batch.columns.names}
+    return {quoted(name): F.col(quoted("s", name)) for name in batch.columns.names}
 
 
 def _all(conditions: list[Column]) -> Column:

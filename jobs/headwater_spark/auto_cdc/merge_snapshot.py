@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from headwater.definitions.change_conditions import DuplicateKey, NullKey
 from headwater.errors import FlowFailed
-from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, ChangeColumns, quoted
 from headwater_spark.auto_cdc.change_events import ROW, comparable, flat
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.side_table import GONE
@@ -76,12 +76,12 @@ def merge_snapshot(
     columns = changes.columns
     source = _history(changes, version) if columns.history else _latest(changes)
     identity = [*columns.keys, START_AT] if columns.history else list(columns.keys)
-    on = [F.col(f"t.`{name}`") == F.col(f"s.`{name}`") for name in identity]
+    on = [F.col(quoted("t", name)) == F.col(quoted("s", name)) for name in identity]
     on.append(changes.key_range.meets("t"))
     if columns.history:  # what has ended stays
         on.append(F.col(f"t.{END_AT}").isNull())
     names = [*columns.names, START_AT, END_AT] if columns.history else columns.names
-    values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in names}
+    values: dict[str, str | Column] = {quoted(name): F.col(quoted("s", name)) for name in names}
     merge = (
         target.alias("t").merge(source.alias("s"), reduce(Column.__and__, on)).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{GONE}"))
@@ -101,7 +101,7 @@ def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> Dat
         table = table.where(F.col(END_AT).isNull())
     held = {name.lower() for name in table.columns}
     fields = [
-        (F.col(f"`{f.name}`") if f.name.lower() in held else F.lit(None)).cast(f.dataType).alias(f.name)
+        (F.col(quoted(f.name)) if f.name.lower() in held else F.lit(None)).cast(f.dataType).alias(f.name)
         for f in columns.fields
     ]
     start = [F.col(START_AT)] if columns.history else []
@@ -115,8 +115,8 @@ def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> Dat
 
 def _same(names: list[str] | tuple[str, ...], columns: ChangeColumns) -> Column:
     pairs = [
-        comparable(F.col(f"{ROW}.`{name}`"), columns.type_of(name)).eqNullSafe(
-            comparable(F.col(f"{_OLD}.`{name}`"), columns.type_of(name))
+        comparable(F.col(quoted(ROW, name)), columns.type_of(name)).eqNullSafe(
+            comparable(F.col(quoted(_OLD, name)), columns.type_of(name))
         )
         for name in names
         if name not in columns.keys
@@ -175,4 +175,4 @@ def _no_key(columns: ChangeColumns) -> Column:
 
 
 def _quoted(names: list[str] | tuple[str, ...]) -> list[Column]:
-    return [F.col(f"`{name}`") for name in names]
+    return [F.col(quoted(name)) for name in names]

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.table_history import table_exists
-from headwater_spark.auto_cdc.change_columns import OWN
+from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.local_rows import Held, is_atomic, rows_about
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
@@ -106,8 +106,8 @@ class SideTable:
         source = changes.frame.withColumn(RECORDED_AT, F.current_timestamp())
         schema = source.drop(GONE).schema
         self._make(schema)
-        same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
-        values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in schema.names}
+        same = " AND ".join(f"{quoted('t', key)} <=> {quoted('s', key)}" for key in keys)
+        values: dict[str, str | Column] = {quoted(name): quoted("s", name) for name in schema.names}
         merge = (
             DeltaTable.forPath(self.spark, str(self.path)).alias("t").merge(source.alias("s"), F.expr(same) & within)
             .withSchemaEvolution()

@@ -8,6 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headwater_spark.auto_cdc.change_columns import quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.literals import encoded, literal
 
@@ -35,4 +36,4 @@ def truncate_row(spark: SparkSession, batch: ChangeBatch, values: Mapping[str, C
 
 def about_no_key(keys: tuple[str, ...]) -> Column:
     """Whether a row of the side table is about no key."""
-    return reduce(Column.__and__, (F.col(f"`{key}`").isNull() for key in keys))
+    return reduce(Column.__and__, (F.col(quoted(key)).isNull() for key in keys))

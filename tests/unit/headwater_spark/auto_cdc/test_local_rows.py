@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headwater_spark.auto_cdc.local_rows import (
     Held,
+    all_known,
     is_atomic,
     is_plain,
     local_if_small,
@@ -80,6 +81,27 @@ def test_a_table_is_asked_without_spark(spark: SparkSession, tmp_path: Path):
     assert rows_about(spark, parted, ["id"], asking) is None
     # No key that files can be found by.
     assert rows_about(spark, path, ["amount"], pa.table({"amount": [1.0]})) is None
+
+
+def test_keys_that_a_table_certainly_has(spark: SparkSession, tmp_path: Path):
+    """All keys have a row, whole keys and not their parts; a table that can't be looked through is not known to have any."""
+    path = tmp_path / "table"
+    rows = spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS t(id, name)")
+    rows.selectExpr("*", "id * 0.5D AS size").write.format("delta").save(str(path))
+    DeltaTable.forPath(spark, str(path)).delete("id = 3")
+
+    def known(**keys: list[object]) -> bool:
+        return all_known(path, list(keys), pa.table(keys))
+
+    assert known(id=[1, 2, 2])
+    assert known(id=[1, 2], name=["a", "b"])
+    assert not known(id=[1, 3])
+    assert not known(id=[1, 2], name=["b", "a"])
+    assert not known(size=[0.5])
+    assert all_known(path, ["id"], pa.table({"id": pa.array([], pa.int32())}))
+    DeltaTable.forPath(spark, str(path)).upgradeTableProtocol(3, 7)
+    DeltaTable.forPath(spark, str(path)).addFeatureSupport("deletionVectors")
+    assert not known(id=[1])
 
 
 def test_two_writers_remember_as_one(spark: SparkSession, tmp_path: Path):
