@@ -28,7 +28,8 @@ CHANGES = int(os.environ.get("BENCH_CHANGES", "10000"))
 WHERE = os.environ.get("BENCH_WHERE", "all")
 VECTORS = os.environ.get("BENCH_VECTORS", "1") == "1"
 TYPES = os.environ.get("BENCH_TYPES", "1,2").split(",")
-FILES = 16
+# A file has as many rows in a greater table.
+FILES = max(16, KEYS // 62_500)
 NAMES = ("key", "name", "amount", "at", "op")
 
 

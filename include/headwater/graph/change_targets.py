@@ -5,6 +5,7 @@ A query that the target has of its own is its hydration: rows that are upserted 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -65,6 +66,28 @@ def hydrated(flows: Iterable[Flow]) -> list[Flow]:
 
 def _own_query(flow: Flow) -> bool:
     return flow.kind is FlowKind.DEFAULT and flow.name in (flow.target, hydration_name(flow.target))
+
+
+# The property with which a table says for how many seconds deletes are remembered.
+RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
+
+
+def check_retention(flow: Flow, dataset: Dataset) -> None:
+    """Raise InvalidChangeFlow where the time for which the target remembers deletes is no number of seconds."""
+    given = dataset.table_properties.get(RETENTION_PROPERTY)
+    if flow.changes is None or given is None:
+        return
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    # More than Python can subtract from today is no time either.
+    if not 0 <= seconds <= 1e10:
+        raise InvalidChangeFlow(
+            f"The property {RETENTION_PROPERTY} of {dataset.name!r} is {given!r}, which is no number of seconds.",
+            where=dataset.location,
+            remedy='Write seconds as a number: "172800" are two days.',
+        )
 
 
 def check_no_rules(flow: Flow, dataset: Dataset) -> None:

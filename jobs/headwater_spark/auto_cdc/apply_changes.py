@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.errors import FlowFailed
+from headwater.graph.change_targets import RETENTION_PROPERTY
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
 from headwater_spark.auto_cdc.open_target import OpenTarget
-from headwater_spark.auto_cdc.side_table import RETENTION, RETENTION_PROPERTY, SideTable
+from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
 
@@ -143,12 +144,27 @@ def _merge(columns: ChangeColumns) -> Any:
     return getattr(module, module.__name__.rpartition(".")[2])
 
 
+def _holds(known: DataType, now: DataType) -> bool:
+    """Whether a column of the type ``known`` can go on with values of ``now``: the same, or with more fields in structs."""
+    if isinstance(known, StructType) and isinstance(now, StructType):
+        given = {field.name.lower(): field.dataType for field in now.fields}
+        return all(
+            f.name.lower() in given and _holds(f.dataType, given[f.name.lower()]) for f in known.fields
+        )
+    if isinstance(known, ArrayType) and isinstance(now, ArrayType):
+        return _holds(known.elementType, now.elementType)
+    if isinstance(known, MapType) and isinstance(now, MapType):
+        return known.keyType == now.keyType and _holds(known.valueType, now.valueType)
+    # Collations decide what is equal, not what fits.
+    return known == now or (isinstance(known, StringType) and isinstance(now, StringType))
+
+
 def check_types(columns: ChangeColumns, table: StructType, where: object) -> None:
     """Raise FlowFailed where a column comes with another type than the table has."""
     held = {field.name.lower(): field.dataType for field in table.fields}
     for field in columns.target_schema.fields:
         known: DataType | None = held.get(field.name.lower())
-        if known is not None and known != field.dataType and type(known) is not type(field.dataType):
+        if known is not None and not _holds(known, field.dataType):
             raise FlowFailed(
                 f"AUTO CDC: the column {field.name!r} is {known.simpleString()} in the table, and now comes as "
                 f"{field.dataType.simpleString()}.",

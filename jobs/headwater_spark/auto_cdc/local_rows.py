@@ -81,7 +81,8 @@ def local_frame(spark: SparkSession, table: Any, schema: StructType) -> DataFram
     """A frame of Arrow rows in one partition, so that windows and joins of such frames need no shuffle."""
     if table.num_rows == 0:  # a struct column without a chunk can't be converted
         return spark.createDataFrame([], schema).coalesce(1)
-    return spark.createDataFrame(table, schema).coalesce(1)
+    # Spark stops reading at an empty chunk, and says nothing of the rows behind it.
+    return spark.createDataFrame(table.combine_chunks(), schema).coalesce(1)
 
 
 @contextmanager

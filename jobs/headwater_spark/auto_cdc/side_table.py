@@ -31,8 +31,7 @@ from headwater_spark.execution.tables import clear_unborn
 RECORDED_AT = f"{OWN}recorded_at"
 # Of a row that is to be removed.
 GONE = f"{OWN}gone"
-# The property with which a table says how long deletes are remembered; the default is Lakeflow's two days.
-RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
+# For how long deletes are remembered where the table's property does not say: Lakeflow's two days.
 RETENTION = timedelta(days=2)
 # From so many files on, a table that is only added to is written anew at the start of a run.
 MANY_FILES = 50

@@ -14,6 +14,7 @@ from headwater_spark.auto_cdc.local_rows import (
     all_known,
     is_atomic,
     is_plain,
+    local_frame,
     local_if_small,
     on_driver,
     rows_about,
@@ -40,6 +41,13 @@ def test_rows_come_through(spark: SparkSession):
             assert held.frame.schema == rows.schema
             told = "to_json(struct(*)) AS row"
             assert held.frame.selectExpr(told).collect() == rows.selectExpr(told).collect()
+
+
+def test_empty_chunks(spark: SparkSession):
+    """Rows behind chunks without any, as a scan of several files gives them, come through."""
+    chunks = [pa.table({"id": pa.array(ids, pa.int64())}) for ids in ([], [1, 2], [], [], [3], [])]
+    frame = local_frame(spark, pa.concat_tables(chunks), spark.range(0).schema)
+    assert [row.id for row in frame.collect()] == [1, 2, 3]
 
 
 def test_what_is_held(spark: SparkSession):
