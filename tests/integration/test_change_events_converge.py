@@ -206,6 +206,65 @@ def test_columns_come_and_keys_stay(changes: Callable[..., Changes]):
     assert len(table.rows()) == 2
 
 
+@pytest.mark.parametrize("history", [False, True])
+def test_fields_that_structs_gain(changes: Callable[..., Changes], history: bool):
+    """A field that a struct gains is NULL in older rows, and compared as such; one of another type is refused."""
+    start = "key INT, at INT, op STRING, who STRUCT<name: STRING"
+    table = changes(schema=f"{start}>", history=history)
+
+    def reads(schema: str) -> None:
+        table.schema = schema
+        table.columns = change_columns(flow(history=history), table.spark.createDataFrame([], schema), None)
+
+    table.apply([(1, 10, "U", ("a",))])
+    reads(f"{start}, age: INT>")
+    table.apply([(1, 10, "U", ("a", 3)), (1, 5, "U", ("z", None)), (2, 5, "U", ("b", 4))])
+    now, then, other = {"name": "a", "age": 3}, {"name": "z", "age": None}, {"name": "b", "age": 4}
+    if history:
+        assert table.rows('key, "__START_AT"') == [
+            (1, 5, then, 5, 10),
+            (1, 10, now, 10, None),
+            (2, 5, other, 5, None),
+        ]
+    else:
+        assert table.rows("key") == [(1, 10, now), (2, 5, other)]
+    reads(f"{start}, age: STRING>")
+    with pytest.raises(
+        FlowFailed, match="'who' is struct<name:string,age:int> in the table, and now comes as"
+    ):
+        table.apply([(3, 5, "U", ("b", "4"))])
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_names_with_backticks(spark: SparkSession, tmp_path: Path, history: bool):
+    """Columns may have any characters in their names that a Delta table takes, keys and the sequence too."""
+    schema = "`k``ey` INT, `a``t` INT, op STRING, `na.me``` STRING"
+    options = {"keys": ("k`ey",), "sequence_by": "`a``t`", "history": history}
+    table = Changes(spark, tmp_path, flow(**options), schema)
+    table.apply([(1, 10, "U", "a"), (2, 10, "U", "b")])
+    table.apply([(1, 5, "U", "late"), (2, 20, "D", None), (1, 30, "U", "c")])
+    table.apply([(2, 15, "U", "late"), (1, 40, "U", "d")])
+    rows = [
+        tuple(row)
+        for row in spark.read.format("delta")
+        .load(str(table.target.path))
+        .orderBy("`k``ey`", "`a``t`")
+        .collect()
+    ]
+    if history:
+        assert [row[:3] for row in rows] == [
+            (1, 5, "late"),
+            (1, 10, "a"),
+            (1, 30, "c"),
+            (1, 40, "d"),
+            (2, 10, "b"),
+            (2, 15, "late"),
+        ]
+        assert rows[-1][3:] == (15, 20)
+    else:
+        assert rows == [(1, 40, "d")]
+
+
 def test_what_something_else_wrote(changes: Callable[..., Changes]):
     """A row of another writer counts with the sequence that it has; without one every event is newer than it."""
     table = changes()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater_spark.auto_cdc.change_columns import (
@@ -93,6 +93,25 @@ def comparable(value: Column, kind: DataType) -> Column:
     if isinstance(kind, MapType) and orderable(kind.keyType) and orderable(kind.valueType):
         return F.array_sort(F.map_entries(value))
     return F.to_json(F.struct(value))
+
+
+def fitted(value: Column, held: DataType, wanted: DataType) -> Column:
+    """A value that a table holds, in today's type: fields that structs have gained since are NULL."""
+    if held.simpleString() == wanted.simpleString():
+        return value.cast(wanted)
+    if isinstance(held, StructType) and isinstance(wanted, StructType):
+        parts = [
+            fitted(value.getField(f.name), held[f.name].dataType, f.dataType)
+            if f.name in held.names
+            else F.lit(None).cast(f.dataType)
+            for f in wanted.fields
+        ]
+        named = [part.alias(f.name) for part, f in zip(parts, wanted.fields, strict=True)]
+        return F.when(value.isNotNull(), F.struct(*named))
+    if isinstance(held, ArrayType) and isinstance(wanted, ArrayType):
+        old, new = held.elementType, wanted.elementType
+        return F.transform(value, lambda element: fitted(element, old, new))
+    return value.cast(wanted)
 
 
 def row_type(columns: ChangeColumns) -> StructType:

@@ -25,7 +25,7 @@ from headwater_spark.auto_cdc.change_columns import (
     ChangeColumns,
     quoted,
 )
-from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, flat, row_type
+from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, fitted, flat, row_type
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held, on_driver
 from headwater_spark.auto_cdc.open_target import OpenTarget
@@ -63,7 +63,11 @@ def _shown(batch: ChangeBatch, target: OpenTarget) -> DataFrame:
     touched = rows.alias("t").where(batch.prunes("t") & _can_change(batch))
     asked = F.broadcast(batch.events.select(*_keys(columns)).distinct())
     fields = [
-        (F.col(quoted(f.name)) if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
+        (
+            fitted(F.col(quoted(f.name)), rows.schema[f.name].dataType, f.dataType)
+            if f.name in rows.columns
+            else F.lit(None).cast(f.dataType)
+        ).alias(f.name)
         for f in columns.fields
     ]
     return touched.join(asked, list(columns.keys), "left_semi").select(
@@ -86,7 +90,7 @@ def _known(batch: ChangeBatch, remembered: DataFrame | None, shown: DataFrame) -
     since = batch.events.groupBy(*_keys(columns)).agg(F.min(SEQUENCE).alias("a"))
     since = since.join(shown.groupBy(*_keys(columns)).agg(F.min(START_AT).alias("b")), keys, "left")
     since = F.broadcast(since.select(*_keys(columns), F.least("a", "b").alias(_SINCE)))
-    row = _as(F.col(ROW), remembered.schema[ROW].dataType, row_type(columns))
+    row = fitted(F.col(ROW), remembered.schema[ROW].dataType, row_type(columns))
     about = remembered.alias("k").where(batch.prunes("k")).join(since, keys)
     return about.where(F.col(SEQUENCE) >= F.col(_SINCE)).select(
         *_keys(columns), SEQUENCE, DELETE, row.alias(ROW)
@@ -255,13 +259,3 @@ def _merge(batch: ChangeBatch, source: Held, target: OpenTarget, transaction: Ba
 
 def _keys(columns: ChangeColumns) -> list[Column]:
     return [F.col(quoted(key)) for key in columns.keys]
-
-
-def _as(value: Column, kind: DataType, wanted: StructType) -> Column:
-    """A remembered row in today's columns: those that came later are NULL."""
-    assert isinstance(kind, StructType)
-    parts = [
-        (value.getField(f.name) if f.name in kind.names else F.lit(None)).cast(f.dataType).alias(f.name)
-        for f in wanted.fields
-    ]
-    return F.when(value.isNotNull(), F.struct(*parts))

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
-from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, flat
+from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, fitted, flat
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, all_known, held
 from headwater_spark.auto_cdc.open_target import OpenTarget
@@ -134,7 +135,7 @@ def _merge(
     same = [F.col(quoted("t", key)) == F.col(quoted("s", key)) for key in columns.keys]
     clears = batch.cleared_at is not None
     on = _all(same) if clears else _all([*same, batch.prunes("t")])
-    newer = _newer(batch, target.columns)
+    newer = _newer(batch, target.rows.schema)
     merge = target.table.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
     merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
     merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=_values(batch))
@@ -173,7 +174,7 @@ def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> Da
     )
 
 
-def _newer(batch: ChangeBatch, held: list[str]) -> Column:
+def _newer(batch: ChangeBatch, held: StructType) -> Column:
     """Whether an event outdates the row that the target has."""
     columns = batch.columns
     greater = _greater(batch, held)
@@ -184,11 +185,13 @@ def _newer(batch: ChangeBatch, held: list[str]) -> Column:
     return row_at.isNull() | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
 
 
-def _greater(batch: ChangeBatch, held: list[str]) -> Column:
+def _greater(batch: ChangeBatch, held: StructType) -> Column:
     new, old = [], []
     for field in batch.columns.fields:
         # A column that the table is about to gain is NULL in all of its rows.
-        value = F.col(quoted("t", field.name)) if field.name in held else F.lit(None).cast(field.dataType)
+        known = field.name in held.names
+        value = F.col(quoted("t", field.name)) if known else F.lit(None)
+        value = fitted(value, held[field.name].dataType if known else field.dataType, field.dataType)
         new.append(comparable(F.col(quoted("s", field.name)), field.dataType))
         old.append(comparable(value, field.dataType))
     return F.struct(*new) > F.struct(*old)
