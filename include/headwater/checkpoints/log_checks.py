@@ -76,23 +76,24 @@ def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
         return
     file = start.folder / "commits" / str(batch)
     later = batch < max(start.planned, default=-1)
+    known = not later and _is_recorded(start, batch)
 
     def mend() -> str:
-        if later:
-            rewrite_commit(start.folder, batch)
-            return (
-                f"the damaged mark of batch {batch} was written anew from what batch {batch + 1} began with"
-            )
+        if later or known:
+            rewrite_commit(start.folder, batch, batch + int(later))
+            whence = f"what batch {batch + 1} began with" if later else "the event log, which has the batch"
+            return f"the damaged mark of batch {batch} was written anew from {whence}"
         put_aside(file)
         again = "the table has it already" if start.repeatable else "its rows reach the sink a second time"
         return f"the damaged mark of batch {batch} was put aside; the batch comes again, and {again}"
 
-    safe = later or (start.repeatable and batch in start.planned)
+    safe = later or known or (start.repeatable and batch in start.planned)
+    comes = "" if later or known else ": the batch comes again and changes nothing"
     yield Damage(
         CommitsDamaged(
             f"The mark that batch {batch} of {start.flow!r} is done is damaged: {fault.told}.",
             where=file,
-            remedy="The next start makes it good: the batch comes again and changes nothing."
+            remedy=f"The next start makes it good{comes}."
             if safe
             else f"Let the batch come again: {start.command('mend')}. Its rows reach the sink a second time.",
         ),
@@ -101,6 +102,41 @@ def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
         mend,
         unasked=safe,
     )
+
+
+def last_mark_was_lost(start: FlowStart) -> Iterator[Damage]:
+    """A batch whose mark is gone comes again. A table knows it; what is no table would be sent its rows a second time."""
+    batch = max(start.planned, default=None)
+    if batch is None or batch in start.committed or not _is_recorded(start, batch):
+        return
+
+    def mend() -> str:
+        rewrite_commit(start.folder, batch, batch)
+        return f"the lost mark of batch {batch} was written back: the event log has the batch"
+
+    yield Damage(
+        CommitsDamaged(
+            f"The mark that batch {batch} of {start.flow!r} is done is gone: its rows would reach the sink a second time.",
+            where=start.folder / "commits" / str(batch),
+            remedy="The next start makes it good.",
+        ),
+        (f"last planned batch: {batch}", f"last batch in the event log: {start.last_recorded()}"),
+        (Repair.MEND, Repair.RESTORE),
+        mend,
+    )
+
+
+def _is_recorded(start: FlowStart, batch: int) -> bool:
+    """Whether a batch that went to no table is known to be done: it is recorded after its mark was written.
+
+    Not of a flow that keeps state: the watermark that its mark held is in no record.
+    """
+    if start.repeatable or start.state.state_settings or batch not in start.planned:
+        return False
+    if fault_of(start.folder / "offsets" / str(batch)) is not None:
+        return False
+    recorded = start.last_recorded()
+    return recorded is not None and recorded >= batch
 
 
 def offsets_are_damaged(start: FlowStart) -> Iterator[Damage]:

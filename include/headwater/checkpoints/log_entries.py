@@ -113,9 +113,9 @@ def put_back(
     write_entry(file, "\n".join([lines[0], metadata, *ends]))
 
 
-def rewrite_commit(folder: Path, batch: int) -> None:
-    """Write the mark of a batch from what the batch after it began with."""
-    following = (folder / "offsets" / str(batch + 1)).read_text(encoding="utf-8").splitlines()
+def rewrite_commit(folder: Path, batch: int, began_with: int) -> None:
+    """Write the mark of a batch, with the watermark that the batch ``began_with`` began with: the one after it, or itself."""
+    following = (folder / "offsets" / str(began_with)).read_text(encoding="utf-8").splitlines()
     metadata: dict[str, Any] = json.loads(following[1])
     put_aside(folder / "commits" / str(batch))
     mark = {"nextBatchWatermarkMs": int(metadata.get("batchWatermarkMs", 0))}
