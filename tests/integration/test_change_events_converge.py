@@ -265,6 +265,24 @@ def test_names_with_backticks(spark: SparkSession, tmp_path: Path, history: bool
         assert rows == [(1, 40, "d")]
 
 
+def test_a_sequence_that_is_kept_from_now_on(changes: Callable[..., Changes]):
+    """What came before a table kept its sequence still keeps older events out; a table that kept it can't do without."""
+    table = changes(except_columns=("op", "at"))
+    empty = table.spark.createDataFrame([], SCHEMA)
+    check_unchanged(table.columns, table.target, None)
+    table.apply([(1, 10, "U", "b", "x"), (2, 10, "U", "a", "x")])
+    table.columns = change_columns(flow(), empty, None)
+    check_unchanged(table.columns, table.target, None)
+    table.apply([(1, 5, "U", "late", "x"), (2, 20, "U", "b", "y")])
+    table.apply([(1, 10, "U", "a", "z"), (2, 15, "U", "late", "y")])
+    assert table.rows() == [(1, "b", "x", None), (2, "b", "y", 20)]
+    table.apply([(1, 11, "U", "c", "x")])
+    assert table.rows() == [(1, "c", "x", 11), (2, "b", "y", 20)]
+    for changed in (flow(except_columns=("op", "at")), flow(ignore_nulls=True)):
+        with pytest.raises(ChangeFlowChanged, match=r"keeps the column of sequence_by|a NULL leaves"):
+            check_unchanged(change_columns(changed, empty, None), table.target, None)
+
+
 def test_what_something_else_wrote(changes: Callable[..., Changes]):
     """A row of another writer counts with the sequence that it has; without one every event is newer than it."""
     table = changes()

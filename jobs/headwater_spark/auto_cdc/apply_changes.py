@@ -106,21 +106,32 @@ def check_unchanged(
         # The list as the target would have it: a column that came later is no change.
         "tracked": sorted(name.lower() for name in columns.tracked),
         "values": sorted(name.lower() for name in columns.values),
+        # What is remembered beside the table depends on these.
+        "nulls": sorted(name.lower() for name in columns.ignored) if columns.history else columns.by_column,
+        "kept": columns.sequence_column is not None or columns.history or columns.by_column,
     }
     path = target.memory / "made_with.json"
     if not path.exists():
         target.memory.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(now))
         return
-    before = {"from": "events", **json.loads(path.read_text(encoding="utf-8"))}
+    before = {**now, "from": "events", **json.loads(path.read_text(encoding="utf-8"))}
     new = set(now["values"]) - set(before["values"])
-    now_of_old = {**now, "tracked": [name for name in now["tracked"] if name not in new]}
+    # A sequence that the table keeps from now on is no change: what came before is known beside it.
+    now_of_old = {
+        **now,
+        "tracked": [name for name in now["tracked"] if name not in new],
+        "nulls": [n for n in now["nulls"] if n not in new] if columns.history else now["nulls"],
+        "kept": now["kept"] and before["kept"],
+    }
     names = {
         "from": "what it is filled from",
         "type": "stored_as_scd_type",
         "keys": "keys",
         "sequence": "the type of sequence_by",
         "tracked": "the tracked columns",
+        "nulls": "whether a NULL leaves a value as it was",
+        "kept": "whether the table keeps the column of sequence_by",
     }
     for part, words in names.items():
         if before[part] != now_of_old[part]:

@@ -227,12 +227,18 @@ def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
 
 
 def _selected(flow: ChangeFlow, reading: _Reading, ignored: list[str], where: object) -> Column | None:
-    if flow.columns_to_update is None or flow.hydrates:
+    if flow.columns_to_update is None:
         return None
+    if flow.hydrates:  # its rows say all, and are remembered as the changes are
+        return F.lit(None).cast("array<string>")
     if ignored:
         raise _wrong("columns_to_update and ignore_null_updates exclude each other", where)
     if flow.history:
-        raise _wrong("columns_to_update needs type 1", where)
+        raise _wrong(
+            "columns_to_update needs type 1",
+            where,
+            "Use type 1; or leave it out: in a history, ignore_null_updates takes what an event leaves NULL from the one before.",
+        )
     names = reading.expression(flow.columns_to_update, "columns_to_update")
     if reading.type_of(names) != "array<string>":
         raise _wrong("columns_to_update is no column of lists of names", where)

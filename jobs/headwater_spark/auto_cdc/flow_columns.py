@@ -62,6 +62,7 @@ _PARTS = (
     "stored_as_scd_type",
     "tracked columns",
     "ignored nulls",
+    "columns_to_update (given or not)",
 )
 
 
@@ -76,4 +77,5 @@ def _parts(columns: ChangeColumns) -> tuple[object, ...]:
         2 if columns.history else 1,
         names(columns.tracked),
         names(columns.ignored),
+        columns.selected is not None,
     )

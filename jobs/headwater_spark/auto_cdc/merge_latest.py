@@ -180,14 +180,21 @@ def _newer(batch: ChangeBatch, held: StructType) -> Column:
     greater = _greater(batch, held)
     if columns.sequence_column is None:
         return ~F.col(f"s.{_TIE}") | greater
+    first = ~F.col(f"s.{_TIE}") | greater
+    if columns.sequence_column not in held.names:  # kept from now on; what came before is in the side table
+        return first
     at, row_at = F.col(f"s.{SEQUENCE}"), F.col(quoted("t", columns.sequence_column))
-    # A row without a sequence was written by someone else: every event is newer.
-    return row_at.isNull() | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
+    # A row without a sequence was written by someone else, or before the table kept it: every event left is newer.
+    return (row_at.isNull() & first) | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
 
 
 def _greater(batch: ChangeBatch, held: StructType) -> Column:
     new, old = [], []
     for field in batch.columns.fields:
+        if (
+            field.name == batch.columns.sequence_column
+        ):  # equal where this is asked, and NULL in rows from before it was kept
+            continue
         # A column that the table is about to gain is NULL in all of its rows.
         known = field.name in held.names
         value = F.col(quoted("t", field.name)) if known else F.lit(None)
