@@ -206,6 +206,7 @@ def test_columns_come_and_keys_stay(changes: Callable[..., Changes]):
     assert len(table.rows()) == 2
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("history", [False, True])
 def test_fields_that_structs_gain(changes: Callable[..., Changes], history: bool):
     """A field that a struct gains is NULL in older rows, and compared as such; one of another type is refused."""
@@ -235,6 +236,7 @@ def test_fields_that_structs_gain(changes: Callable[..., Changes], history: bool
         table.apply([(3, 5, "U", ("b", "4"))])
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("history", [False, True])
 def test_names_with_backticks(spark: SparkSession, tmp_path: Path, history: bool):
     """Columns may have any characters in their names that a Delta table takes, keys and the sequence too."""
