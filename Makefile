@@ -56,8 +56,8 @@ format: setup ## Format the code
 bench: setup ## Measure updates against the same queries written by hand
 	$(BIN)/pytest tests/benchmarks
 
-soak: setup ## Kill drivers at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex); every case of all tests
-	$(if $(SEED),HEADWATER_SEED=$(SEED)) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
+soak: setup ## Kill drivers at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); every case of all tests
+	$(if $(SEED),HEADWATER_SEED=$(SEED)) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
 	$(if $(SEED),HEADWATER_SEED=$(SEED)) HEADWATER_WHOLE=1 $(BIN)/pytest tests/integration
 	HEADWATER_WHOLE=1 $(BIN)/pytest tests/dags
 

@@ -39,6 +39,8 @@ COMPARED_EVERY = 8
 # A regular expression for the cells to run (their names are printed): to run one again; "none" has random kills alone.
 CELLS = os.environ.get("HEADWATER_CELLS")
 RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 3))
+# Begin no other kill after so long: what was killed until then is compared, and what was left out is told.
+LONGEST = float(os.environ.get("SOAK_SECONDS") or "inf")
 # The sample is the same each time: what the soak found must not stop a change that has nothing to do with it.
 SEED = int(os.environ.get("HEADWATER_SEED") or (random.SystemRandom().randrange(10**6) if SOAK else 22))
 
@@ -186,9 +188,14 @@ class Trial:
         print(f"  equal after {self.killed} kills", flush=True)
 
 
+def asked_for(*, kafka: bool) -> list[Stop]:
+    """All cells, or those of HEADWATER_CELLS."""
+    return [cell for cell in matrix(kafka=kafka) if CELLS is None or re.search(CELLS, str(cell))]
+
+
 def chosen_kills(chance: random.Random, *, kafka: bool) -> list[tuple[Stop, ...]]:
     """Those of all cells in the soak, of the cells that were asked for, or a sample; resets last: they would hide losses."""
-    cells = [cell for cell in matrix(kafka=kafka) if CELLS is None or re.search(CELLS, str(cell))]
+    cells = asked_for(kafka=kafka)
     found = kills(chance.sample(cells, len(cells)))
     if not (SOAK or CELLS):
         # A checkpoint of a log is due every tenth commit here.
@@ -212,7 +219,7 @@ def trial(tmp_path: Path) -> Iterator[Trial]:
             broker.create_topic("outbox")
             outbox = Outbox(broker)
             source = SOURCE + outbox.source()
-        if SOAK or re.search(CELLS or "-", "10/"):
+        if SOAK or (CELLS and any(cell.point == 10 for cell in asked_for(kafka=True))):
             # So that a checkpoint of each log is due in each update.
             source = source.replace('"10"', '"1"')
         case = PipelineCase(tmp_path, source, spec=f"spark: {json.dumps(settings)}\n")
@@ -233,13 +240,19 @@ def test_killed_at_each_point(trial: Trial):
     cells = chosen_kills(trial.chance, kafka=trial.outbox is not None)
     if FIRST_UPDATE:
         trial.first_update()
+    begun = time.monotonic()
     for number, together in enumerate(cells, start=1):
+        if time.monotonic() - begun > LONGEST:
+            print(f"  left out: {'; '.join(', '.join(map(str, left)) for left in cells[number - 1 :])}")
+            break
         trial.visit(together)
         resets_come = number < len(cells) and bool(cells[number][0].arguments) > bool(together[0].arguments)
         if number < len(cells) and (number % COMPARED_EVERY == 0 or resets_come):
             trial.last_update()
             trial.compare()
     for _ in range(RANDOM_KILLS):
+        if time.monotonic() - begun > LONGEST:
+            break
         trial.kill_at_random()
     trial.last_update() if CELLS else trial.drivers_beside()
     trial.dismiss()
