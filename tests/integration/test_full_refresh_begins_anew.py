@@ -49,17 +49,33 @@ def epochs(case: Any, *flows: str) -> list[int]:
     return [state.epoch for state in states if state is not None]
 
 
+def check_flow_ids(case: Any, first: Any, anew: Any) -> None:
+    """All records that an update has of a flow, from its definition to its end, bear one id; a full refresh gives another."""
+    ids = []
+    for report in (first, anew):
+        found = case.events(update_id=report.result.update_id)
+        ids.append(
+            {(e["origin"]["flow_name"], e["origin"]["flow_id"]) for e in found if e["origin"]["flow_name"]}
+        )
+        assert sorted(flow for flow, _ in ids[-1]) == ["bronze", "kept", "silver", "total"]
+    same = {flow for flow, _ in ids[0] & ids[1]}
+    assert (same >= {"kept"}, same & {"bronze", "silver"}) == (True, set())
+
+
 def test_everything_anew(pipeline):
     """The rows are those that the sources hold now; old epochs and old versions stay; protected tables are kept."""
     case = pipeline(SOURCE + MORE)
     case.land(ids(1, 2))
     case.land(ids(3, 4))
-    assert case.update().state == "COMPLETED"
+    first = case.update()
+    assert first.state == "COMPLETED"
     before = case.version("bronze")
     identity = DeltaTable(str(case.table("bronze"))).metadata().id
     (case.landing / "00001.json").unlink()
     case.land(ids(6))
-    assert case.update(full_refresh_all=True).state == "COMPLETED"
+    anew = case.update(full_refresh_all=True)
+    assert anew.state == "COMPLETED"
+    check_flow_ids(case, first, anew)
     assert case.rows("bronze") == [(3,), (4,), (6,)]
     assert case.rows("silver") == [(4,), (6,)]
     assert case.rows("total") == [(2, 10)]

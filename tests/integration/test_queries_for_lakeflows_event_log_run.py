@@ -79,6 +79,14 @@ def test_lineage_of_the_latest_update(ask):
     ]
 
 
+def test_plans_name_tables(ask):
+    """The plan of a flow names the tables that it reads, not the stand-ins over which it was made."""
+    sql = "SELECT origin.flow_name, details:flow_definition.explain_text FROM event_log('case') WHERE event_type = 'flow_definition'"
+    plans = dict(ask(sql))
+    assert plans["copy"] == "FileSource[sales]"
+    assert not any("headwater-" in plan for plan in plans.values())
+
+
 def test_data_quality_by_rule(ask):
     """Passed and failed rows of each rule, exploded from the JSON array, with spaces before the colons."""
     found = ask(

@@ -105,6 +105,8 @@ def test_random_snapshots_over_crashes(pipeline, monkeypatch):
     check(case, states)
     records = case.events(flow="history", level="METRICS")
     assert [r["origin"]["batch_id"] for r in records] == [0, 1, 2, 3, 4]
+    told = case.events(flow="history", event_type="operation_progress", containing="CDC_SNAPSHOT")
+    assert {r["details"]["operation_progress"]["status"] for r in told} == {"COMPLETED"}
     before = case.version("history")
     assert case.update().state == "COMPLETED"
     assert case.version("history") == before

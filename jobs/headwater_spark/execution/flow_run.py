@@ -52,7 +52,7 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
 
     Between two rounds of a long update a flow that is done is IDLE; its terminal record comes at the update's end.
     """
-    details: dict[str, object] = {"version": outcome.version}
+    details: dict[str, Any] = {"version": outcome.version}
     status = outcome.status
     if status is FlowStatus.COMPLETED:
         details |= outcome.data_quality

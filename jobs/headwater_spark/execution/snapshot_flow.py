@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.errors import CheckpointMismatch
-from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_types, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
@@ -117,7 +118,7 @@ class _Snapshots:
 
     def _apply(self, snapshot: Snapshot, position: SnapshotPosition) -> SnapshotPosition:
         assert self._flow.snapshots is not None
-        where = self._flow.location
+        where, started = self._flow.location, time.monotonic()
         frame = apart(snapshot.frame)
         asked = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
         columns = change_columns(asked, frame, where)
@@ -131,6 +132,18 @@ class _Snapshots:
                 merge_snapshot(changes, snapshot.literal, table, self._transaction(position))
         position = self._versions.done(position)
         self._record(position.number, snapshot.version)
+        self._context.events.emit(
+            "operation_progress",
+            f"{self._flow.name} compared and merged snapshot {snapshot.version}.",
+            flow=self._flow.name,
+            dataset=self._dataset.name,
+            batch_id=position.number,
+            epoch=self._epoch,
+            details=operation_progress(
+                "CDC_SNAPSHOT", "COMPLETED", round((time.monotonic() - started) * 1000)
+            ),
+            maturity="EVOLVING",
+        )
         return position
 
     def _transaction(self, position: SnapshotPosition) -> BatchTransaction:

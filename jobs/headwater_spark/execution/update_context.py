@@ -15,9 +15,10 @@ from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_che
 from headwater.checkpoints.lease import Lease
 from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
-from headwater.errors import CheckpointUnreadable
+from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
+from headwater.graph.manifest import FlowEntry
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.graph_resolution import ResolvedPipeline
@@ -105,8 +106,29 @@ class UpdateContext:
         """Show a line of progress: on standard error, where a terminal and Airflow's task log have it."""
         print(f"{datetime.now(UTC):%H:%M:%S}  {line}", file=sys.stderr, flush=True)
 
-    def flow_event(self, outcome: FlowOutcome, status: FlowStatus, message: str, **details: object) -> None:
-        """Record where a flow stands."""
+    def epoch_to_come(self, flow: FlowEntry, *, reset: bool) -> int:
+        """The epoch in which an update that is about to begin will run a flow; ``reset``: it opens a new one first."""
+        try:
+            state = self.checkpoint(flow.target, flow.name).read_state()
+            if state is not None and not reset:
+                return state.epoch
+            if state is not None and state.pending_epoch is not None:
+                return state.pending_epoch
+            begins_with_an_unused_one = reset or (flow.streaming and not flow.once)
+            return self.unused_epoch(flow.target, flow.name) if begins_with_an_unused_one else 0
+        except (HeadwaterError, OSError, ValueError):
+            return 0  # damaged: which epoch is live can't be told, and the flow's own start says why
+
+    def flow_event(
+        self,
+        outcome: FlowOutcome,
+        status: FlowStatus,
+        message: str,
+        *,
+        epoch: int | None = None,
+        **details: object,
+    ) -> None:
+        """Record where a flow stands. ``epoch``: of its checkpoint, where that is not the one of now."""
         error = outcome.error
         self.events.emit(
             "flow_progress",
@@ -114,7 +136,7 @@ class UpdateContext:
             level="ERROR" if status is FlowStatus.FAILED else "INFO",
             flow=outcome.flow,
             dataset=outcome.dataset,
-            epoch=self._epoch(outcome),
+            epoch=self._epoch(outcome) if epoch is None else epoch,
             details=flow_progress(status, **details),  # type: ignore[arg-type]
             error=error if status is FlowStatus.FAILED else None,
         )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import getpass
 import platform
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -51,10 +54,12 @@ def announce(context: UpdateContext, plan: UpdatePlan, selection: Selection, att
         details={"runtime_details": {"runtime_version": runtime}},
     )
     _describe_datasets(context)
-    _describe_flows(context)
+    epochs = _epochs(context, plan)
+    _describe_flows(context, epochs)
     for stage in plan.refreshes:
         for flow in stage.flows:
-            context.flow_event(FlowOutcome(flow, stage.dataset), FlowStatus.QUEUED, f"{flow} is planned.")
+            outcome = FlowOutcome(flow, stage.dataset)
+            context.flow_event(outcome, FlowStatus.QUEUED, f"{flow} is planned.", epoch=epochs[flow])
     for dataset in plan.excluded:
         for entry in context.pipeline.manifest.flows_into(dataset):
             message = f"{entry.name} is no part of this update."
@@ -98,9 +103,18 @@ def _describe_datasets(context: UpdateContext) -> None:
         )
 
 
-def _describe_flows(context: UpdateContext) -> None:
+def _epochs(context: UpdateContext, plan: UpdatePlan) -> dict[str, int]:
+    """In which epoch each flow will run: its id in the log (``origin.flow_id``) is that epoch's from its first record on."""
+    resets = {(stage.dataset, flow) for stage in plan.resets for flow in stage.flows}
+    return {
+        flow.name: context.epoch_to_come(flow, reset=(flow.target, flow.name) in resets)
+        for flow in context.pipeline.manifest.flows
+    }
+
+
+def _describe_flows(context: UpdateContext, epochs: Mapping[str, int]) -> None:
     """Lineage: what each flow reads and writes."""
-    manifest = context.pipeline.manifest
+    manifest, stubs = context.pipeline.manifest, context.pipeline.evaluation.stubs
     for entry in manifest.flows:
         flow = context.pipeline.flow(entry.name)
         is_sink = manifest.dataset(entry.target).kind is DatasetKind.SINK
@@ -110,21 +124,23 @@ def _describe_flows(context: UpdateContext) -> None:
             flow=entry.name,
             dataset=entry.target,
             sink=entry.target if is_sink else None,
+            epoch=epochs[entry.name],
             details=flow_definition(
                 manifest,
                 entry,
                 kind=flow.kind.value,
-                explain_text=_explained(context.pipeline.evaluation.frames.get(entry.name)),
+                explain_text=_explained(context.pipeline.evaluation.frames.get(entry.name), stubs),
                 spark_conf=flow.spark_conf,
             ),
         )
 
 
-def _explained(frame: Any) -> str | None:
-    """The plan of a query as it was resolved, over stand-ins for the pipeline's own tables."""
+def _explained(frame: Any, stubs: Path) -> str | None:
+    """The plan of a query as it was resolved, over stand-ins for the pipeline's own tables, called by the tables' names."""
     if frame is None:
         return None
     try:
-        return str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - no public face in Python
+        text = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - no public face in Python
     except PySparkException:
         return None
+    return re.sub(rf"(?:file:)?{re.escape(str(stubs))}/\w+/", "", text)
