@@ -173,6 +173,12 @@ class TableMoved(CheckpointMismatch):
     condition = "TABLE_MOVED"
 
 
+class TableOwned(RefusedForSafety):
+    """Another pipeline fills the table."""
+
+    condition = "TABLE_OWNED"
+
+
 class MoveUnfinished(RefusedForSafety):
     """A rename or a move of a table was begun, and its process died before the end."""
 

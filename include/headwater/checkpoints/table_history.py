@@ -104,3 +104,12 @@ def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, An
     """What a flow told with its commits to a table, oldest first, as far back as the log reaches."""
     told = [commit_head(commit_file(table, version)).told for version in commit_versions(table)]
     return [m for m in told if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
+
+
+def last_pipeline(table: Path) -> str | None:
+    """The pipeline that made the newest commit of which the table's log says so; None where none did."""
+    for version in reversed(commit_versions(table)):
+        pipeline = commit_head(commit_file(table, version)).told.get("pipeline")
+        if isinstance(pipeline, str):
+            return pipeline
+    return None

@@ -14,6 +14,7 @@ from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine.table import is_quarantine
 
 
@@ -43,7 +44,7 @@ def plan_drop(
     Raises:
         UnknownDataset: where neither the graph nor storage knows the table.
         ResetNotAllowed: where its ``pipelines.reset.allowed`` is false.
-        RefusedForSafety: where a stream that stays reads it.
+        RefusedForSafety: where a stream that stays reads it, or another pipeline fills it.
     """
     entry = next((item for item in manifest.datasets if item.name == dataset), None) if manifest else None
     checkpoints = project.state_folder / "checkpoints" / dataset
@@ -66,6 +67,7 @@ def plan_drop(
                 remedy="Remove the property, if you mean it.",
             )
         _check_readers(manifest, dataset, others)
+        refuse_foreign_tables(project, manifest, [dataset])
         if entry.location is not None and entry.kind is not DatasetKind.SINK:
             table = manifest.table_path(project.warehouse, dataset)
             folders.append(table)

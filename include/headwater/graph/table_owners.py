@@ -1,0 +1,54 @@
+"""One pipeline fills a table: what another one has written is not appended to, filled anew, or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from headwater.checkpoints.conditions import TableOwned
+from headwater.checkpoints.table_history import last_pipeline, table_exists
+from headwater.checkpoints.table_move import is_free
+from headwater.definitions.dataset import DatasetKind
+from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def refuse_foreign_tables(
+    project: PipelineProject, manifest: Manifest, only: Collection[str] | None = None
+) -> None:
+    """Raise TableOwned where a table was filled by another pipeline, and this one has never had it.
+
+    A table's commits name the pipeline that made them. One that was moved here (``headwater move``) keeps the names in its
+    log, and is known by what lies in this pipeline's storage.
+
+    Args:
+        manifest: the graph as the sources declare it now.
+        only: look at these datasets alone.
+    """
+    before = read_manifest(project.state_folder / FILE_NAME)
+    held = {(entry.name, entry.location) for entry in before.outputs} if before is not None else set()
+    for entry in manifest.outputs:
+        if (
+            entry.location is None
+            or entry.kind is DatasetKind.SINK
+            or (only is not None and entry.name not in only)
+        ):
+            continue
+        if (entry.name, entry.location) in held or not is_free(
+            project.state_folder / "checkpoints" / entry.name
+        ):
+            continue
+        _check(project, entry, project.warehouse / entry.location)
+
+
+def _check(project: PipelineProject, entry: DatasetEntry, table: Path) -> None:
+    owner = last_pipeline(table) if table_exists(table) else None
+    if owner is None or owner == project.pipeline_id:
+        return
+    raise TableOwned(
+        f"The table {entry.name!r} belongs to the pipeline {owner!r}: {project.pipeline_id!r} would write beside it, and a full "
+        f"refresh would remove its rows.",
+        where=entry.defined_at or table,
+        remedy="Give the table another name or schema; or have this pipeline own it: "
+        f"headwater move {owner.upper()}_DIR {entry.name} --to {project.folder.name}; or drop it there.",
+    )
