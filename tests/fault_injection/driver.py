@@ -51,7 +51,7 @@ class Driver:
         folder = case.root / "drivers" / name
         folder.mkdir(parents=True)
         ground = Path(headwater.__file__).resolve().parents[1]
-        paths = (ground, ground.with_name("jobs"))
+        paths = (ground, ground.with_name("jobs"), Path(__file__).resolve().parents[2])
         environment = {
             **os.environ,
             **sharing_classes(case.root / "classes.jsa"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 
+from tests.fault_injection.python_stops import stop_python_writers
+
 import run_backfill
 import run_update
 from headwater.graph.pipeline_project import open_project
@@ -20,6 +22,7 @@ PROGRAMS = {"run": run_update.main, "backfill": run_backfill.main}
 
 def main(folder: str, storage: str, warehouse: str) -> int:
     """Get ready, wait for the line, do it; returns the program's exit code."""
+    stop_python_writers()
     project = open_project(folder, storage=storage, warehouse=warehouse)
     with resolved_pipeline(project, start_session(project.pipeline_id, project.spec.spark)):
         pass

@@ -1,0 +1,40 @@
+"""Stops at commits that delta-rs makes in a driver's own process: it knows nothing of Java's log stores (``Stops.java``)."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import deltalake
+
+from headwater.checkpoints.table_history import head_version
+
+
+def stop_python_writers() -> None:
+    """Have them stop as Java's do.
+
+    A commit's files and its name are one call, so ``writing`` is before both: without a commit no reader sees the files.
+    """
+    write = deltalake.write_deltalake
+
+    def stopping(table: Any, *arguments: Any, **options: Any) -> None:
+        commit = Path(str(table)) / "_delta_log" / f"{head_version(Path(str(table))) + 1:020}.json"
+        stand_where_told("writing", commit)
+        write(table, *arguments, **options)
+        stand_where_told("written", commit)
+
+    deltalake.write_deltalake = stopping
+
+
+def stand_where_told(moment: str, path: Path) -> None:
+    """Stand still for good where the file "stops" wants it, and leave the file that says so."""
+    told = Path(os.environ["HEADWATER_STOPS"]) / "stops"
+    lines = told.read_text().splitlines() if told.exists() else []
+    for number, line in enumerate(lines):
+        wanted, _, pattern = line.partition(" ")
+        if wanted == moment and re.search(pattern, str(path)):
+            told.with_name(str(number)).write_text(str(path))
+            threading.Event().wait()
