@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline_case import PipelineCase
 
+import replay_quarantine
 from headwater.checkpoints.conditions import TableOwned
 from headwater.commands.command_line import main
 from headwater.graph.pipeline_project import open_project
@@ -28,12 +29,12 @@ def ids():
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", ["orders", "ids"])
 def test_another_pipeline_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    """An update, a full refresh and a drop by a second pipeline end with TABLE_OWNED; rows and storage stay as they were."""
+    """An update, a full refresh, a drop and a replay by a second pipeline end with TABLE_OWNED; rows and storage stay as they were."""
     case = PipelineCase(tmp_path, SOURCE)
     case.land([{"id": 1}, {"id": 2}])
     assert case.update().state == "COMPLETED"
     version = case.version(name)
-    text = 'from headwater import pipelines as dp\n\n@dp.table\ndef NAME():\n    return spark.range(3).select("id")\n'
+    text = "from headwater import pipelines as dp\n\n@dp.table\ndef NAME():\n    return spark.readStream.format('rate').load()\n"
     second = tmp_path / "second"
     (second / "transformations").mkdir(parents=True)
     (second / "pipeline.yml").write_text("name: second\nschema: shop\n")
@@ -48,8 +49,12 @@ def test_another_pipeline_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
     (second / "manifest.json").write_text(resolve_only(project).to_json())
     capsys.readouterr()
-    assert main(["drop", str(second), name, "--yes", "--json", *roots]) == 3
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"]["condition"] == "TABLE_OWNED"
+    for answered in (
+        lambda: main(["drop", str(second), name, "--yes", "--json", *roots]),
+        lambda: replay_quarantine.main([str(second), name, "--json", *roots]),
+    ):
+        assert answered() == 3
+        assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"]["condition"] == "TABLE_OWNED"
     assert (case.rows(name, order="1"), case.version(name)) == ([(1,), (2,)], version)
     assert not (project.state_folder / "checkpoints").exists()
 

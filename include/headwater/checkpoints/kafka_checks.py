@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.checkpoints.conditions import SourceAgedOut, SourceGone, SourceReplaced
 from headwater.checkpoints.damage import Damage, Repair
-from headwater.checkpoints.flow_start import FlowStart, StreamSource
+from headwater.checkpoints.flow_start import FlowStart, StreamSource, Topics
 from headwater.checkpoints.source_checks import last_offsets, offset_of
 from headwater.definitions.source import SourceKind
 
@@ -16,26 +16,16 @@ _ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 def messages_are_gone(start: FlowStart) -> Iterator[Damage]:
     """Offsets that are no longer there, or not there yet: the topic was cut by its retention, or made anew."""
-    offsets = last_offsets(start)
-    for index, source in enumerate(start.sources or ()):
-        if source.kind is not SourceKind.KAFKA or source.topics is None or offsets is None:
-            continue
-        position = offset_of(start, offsets, index)
-        if isinstance(position, dict):
-            yield from _of_topics(start, source, position)
+    for source, topics, position in _positions(start):
+        yield from _of_topics(start, source, topics, position)
 
 
 def topic_is_gone(start: FlowStart) -> Iterator[Damage]:
     """Spark would look for it until its retries are used up, and then speak of partitions."""
-    offsets = last_offsets(start)
-    for index, source in enumerate(start.sources or ()):
-        if source.kind is not SourceKind.KAFKA or source.topics is None or offsets is None:
+    for source, topics, position in _positions(start):
+        if _takes_loss(source):
             continue
-        position = offset_of(start, offsets, index)
-        takes_loss = source.options.get("failOnDataLoss", "true").lower() == "false"
-        if not isinstance(position, dict) or takes_loss:
-            continue
-        for topic in source.topics.gone(sorted(position)):
+        for topic in topics.gone(sorted(position)):
             yield Damage(
                 SourceGone(
                     f"The topic {topic!r} that {start.flow!r} reads is gone.",
@@ -48,15 +38,32 @@ def topic_is_gone(start: FlowStart) -> Iterator[Damage]:
             )
 
 
-def _of_topics(start: FlowStart, source: StreamSource, position: dict[str, Any]) -> Iterator[Damage]:
-    assert source.topics is not None
+def _positions(start: FlowStart) -> Iterator[tuple[StreamSource, Topics, dict[str, Any]]]:
+    """Each source whose broker can be asked, with the offsets at which the next batch begins: by topic and partition."""
+    offsets = last_offsets(start)
+    if offsets is None:
+        return
+    for index, source in enumerate(start.sources or ()):
+        if source.kind is SourceKind.KAFKA and source.topics is not None:
+            position = offset_of(start, offsets, index)
+            if isinstance(position, dict):
+                yield source, source.topics, position
+
+
+def _takes_loss(source: StreamSource) -> bool:
+    return source.options.get("failOnDataLoss", "true").lower() == "false"
+
+
+def _of_topics(
+    start: FlowStart, source: StreamSource, topics: Topics, position: dict[str, Any]
+) -> Iterator[Damage]:
     places = [
         (topic, int(number), int(at))
         for topic, partitions in position.items()
         if isinstance(partitions, dict)
         for number, at in partitions.items()
     ]
-    bounds = source.topics.bounds([(topic, number) for topic, number, _ in places])
+    bounds = topics.bounds([(topic, number) for topic, number, _ in places])
     lost, ahead = [], []
     for topic, number, at in places:
         if (topic, number) not in bounds or at < 0:
@@ -76,7 +83,7 @@ def _of_topics(start: FlowStart, source: StreamSource, position: dict[str, Any])
             tuple(ahead[:10]),
             _ANEW,
         )
-    if lost and source.options.get("failOnDataLoss", "true").lower() != "false":
+    if lost and not _takes_loss(source):
         count = sum(messages for _, messages in lost)
         yield Damage(
             SourceAgedOut(

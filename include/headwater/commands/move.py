@@ -15,6 +15,7 @@ from headwater.graph.pipeline_project import PipelineProject
 
 def rename(project: PipelineProject, dataset: str, new: str, *, yes: bool, as_json: bool) -> int:
     """Give a table of a pipeline another name; without ``yes`` only the plan is printed."""
+    dataset = _name(project, dataset).display(catalog=project.spec.catalog, schema=project.spec.schema)
     command = shlex.join(["headwater", "rename", project.folder.name, dataset, new])
     return _answer(Wish(project, project, dataset, new, command), yes=yes, as_json=as_json)
 
@@ -26,11 +27,15 @@ def move(project: PipelineProject, dataset: str, to: PipelineProject, *, yes: bo
             f"{dataset!r} is a table of that pipeline already.",
             remedy="Another name it gets by: headwater rename PIPELINE_DIR TABLE NEW",
         )
-    spec = project.spec
-    name = DatasetName.parse(dataset, catalog=spec.catalog, schema=spec.schema)
+    name = _name(project, dataset)
     full = name.location.replace("/", ".")
+    dataset = name.display(catalog=project.spec.catalog, schema=project.spec.schema)
     command = shlex.join(["headwater", "move", project.folder.name, dataset, "--to", to.folder.name])
     return _answer(Wish(project, to, dataset, full, command), yes=yes, as_json=as_json)
+
+
+def _name(project: PipelineProject, dataset: str) -> DatasetName:
+    return DatasetName.parse(dataset, catalog=project.spec.catalog, schema=project.spec.schema)
 
 
 def _answer(wish: Wish, *, yes: bool, as_json: bool) -> int:

@@ -21,6 +21,7 @@ from headwater.event_log.details import user_action
 from headwater.event_log.redaction import redact_text
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.location import quarantine_location
@@ -103,6 +104,9 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     if chosen == RowFilter() and not parsed.everything:
         raise UsageError("Say which rows.", remedy="Give --id, --rule or --flow, or --all for all held rows.")
     _check_names(project, path, parsed)
+    manifest = stored_manifest(project)
+    names = [entry.name for entry in manifest.tables if entry.name.lower() == parsed.table.lower()]
+    refuse_foreign_tables(project, manifest, names)
     action_id = str(uuid.uuid4())
     # An update that runs might put rows anew that are marked here.
     with project.lease(action_id):

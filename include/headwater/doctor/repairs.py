@@ -21,6 +21,7 @@ from headwater.doctor.read_files import Lines, file_offset, lines_of_log
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
 from headwater.doctor.snapshots import Snapshot
 from headwater.errors import ResetNotAllowed
+from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.update_plan import Selection, plan_update
 
 
@@ -30,7 +31,9 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
     Raises:
         RepairNotPossible: where what it needs is not there, or its result would be wrong for this flow.
         ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
+        TableOwned: where another pipeline fills the table: an epoch laid down here would make it look like ours.
     """
+    refuse_foreign_tables(case.project, case.manifest, [case.flow.target])
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(
             f"{case.flow.name!r} is no stream: it has no checkpoint to repair.",

@@ -1,4 +1,4 @@
-"""One pipeline fills a table: what another one has written is not appended to, filled anew, or dropped."""
+"""One pipeline fills a table: what another one has written is not appended to, filled anew, kept up, or dropped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from headwater.checkpoints.conditions import TableOwned
 from headwater.checkpoints.table_history import last_pipeline, table_exists
 from headwater.checkpoints.table_move import is_free
 from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.dataset_name import DatasetName
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 
@@ -45,10 +46,12 @@ def _check(project: PipelineProject, entry: DatasetEntry, table: Path) -> None:
     owner = last_pipeline(table) if table_exists(table) else None
     if owner is None or owner == project.pipeline_id:
         return
+    name = DatasetName.parse(entry.name, catalog=project.spec.catalog, schema=project.spec.schema)
+    full = name.location.replace("/", ".")
     raise TableOwned(
         f"The table {entry.name!r} belongs to the pipeline {owner!r}: {project.pipeline_id!r} would write beside it, and a full "
         f"refresh would remove its rows.",
         where=entry.defined_at or table,
-        remedy="Give the table another name or schema; or have this pipeline own it: "
-        f"headwater move {owner.upper()}_DIR {entry.name} --to {project.folder.name}; or drop it there.",
+        remedy=f"Give the table another name or schema; or have this pipeline own it: headwater move OWNER_DIR {full} "
+        f"--to {project.folder.name} (OWNER_DIR: the folder of {owner!r}); or drop it there.",
     )

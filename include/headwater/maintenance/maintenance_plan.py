@@ -11,6 +11,7 @@ from headwater.checkpoints.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, MaintenanceOptions, Step
 from headwater.maintenance.file_layout import Optimize
 from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageCleaning
@@ -44,8 +45,10 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
 
     Raises:
         UnknownDataset: where a table is named that the pipeline does not have.
+        TableOwned: where another pipeline fills one; its owner knows how long its files are needed.
     """
     _check_tables(manifest, options.tables)
+    refuse_foreign_tables(project, manifest, options.tables or None)
     wanted = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]
     found = [chore for entry in wanted for chore in _of_table(project, manifest, entry, options)]
     if not options.tables:

@@ -25,6 +25,7 @@ from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater_spark.execution.failures import cause_messages, flow_error
@@ -99,11 +100,13 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
     Raises:
         UsageError: the table, a column or the method is not as the arguments say; nothing was written.
         UpdateInProgress: an update is running.
+        TableOwned: another pipeline fills the table.
         ExpectationViolated: a row breaks a rule of kind fail; nothing of its flow was written.
     """
     replay_id = str(uuid.uuid4())
     with _context(project, replay_id) as context:
         dataset = _dataset(context, arguments.table)
+        refuse_foreign_tables(project, context.pipeline.manifest, [dataset.name])
         location = dataset.table_location(project.pipeline_id)
         path = project.warehouse / quarantine_folder(str(location))
         if not table_exists(path):
