@@ -48,6 +48,11 @@ def state_settings(recorded: Mapping[str, str], wanted: Mapping[str, str | None]
     return {PARTITIONS: wanted.get(PARTITIONS) or "200", PROVIDER: wanted.get(PROVIDER) or _ROCKSDB}
 
 
+def overruled(kept: Mapping[str, str], asked: Mapping[str, str | None]) -> dict[str, str]:
+    """What is asked for and not done, because the state was laid down with something else."""
+    return {key: new for key, value in kept.items() if (new := asked.get(key)) and new != value}
+
+
 def check_state(frame: DataFrame, flow: Flow) -> None:
     """Raise QueryFailed where the query keeps state that this version of PySpark can't read back."""
     for node in plan_nodes(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001

@@ -112,6 +112,8 @@ def test_full_refresh_and_an_older_copy(treated: Prepared):
     log = treated.case.table("silver") / "_delta_log"
     for file in log.glob(f"*{2:020d}.*"):
         file.unlink()
+    _, answer, _ = treated.call("repair", "silver", "--action=rewind", "--batch=2")
+    assert answer["plan"]["lost"] == "what batch 2 gave: the table has nothing of it"
     repair(treated, "silver", "--action=rewind", condition="TABLE_ROLLED_BACK")
     lose("state")(treated.folder("running"))
     repair(treated, "running", "--action=full-refresh", condition="STATE_LOST")
@@ -119,12 +121,23 @@ def test_full_refresh_and_an_older_copy(treated: Prepared):
 
 
 def test_the_cost_is_told(treated: Prepared):
-    """A step back further than the table doubles the rows that the plan says, and not one more."""
+    """A step back further than the table doubles the rows that the plan says, and not one more; also rows of earlier epochs."""
+
+    def plan(*arguments: str) -> tuple[str, str]:
+        code, answer, told = treated.call("repair", "silver", *arguments)
+        assert code == 0, told
+        return answer["plan"]["lost"], answer["plan"]["doubled"]
+
     _, answer, _ = treated.call("repair", "silver", "--action=rewind", "--batch=1", "--yes")
     assert answer["repair"]["doubled"] == "4 rows (batch 2)"
+    assert plan("--action=rewind") == ("no rows", "no rows")
+    assert plan("--action=rewind", "--batch=0") == ("no rows", "4 rows (batch 1)")
+    assert plan("--action=new-epoch", "--from-start")[1].startswith("up to 12 rows")
     before = treated.case.rows("silver")
     assert treated.case.update().state == "COMPLETED"
     assert len(treated.case.rows("silver")) == len(before) + 4
+    assert plan("--action=rewind", "--batch=0") == ("no rows", "8 rows (batches 1 to 2)")
+    assert plan("--action=new-epoch", "--from-start")[1].startswith("up to 16 rows")
     batches = treated.case.events(flow="silver", level="METRICS")
     assert [(e["origin"]["epoch"], e["origin"]["batch_id"]) for e in batches][-1] == (1, 2)
 

@@ -152,7 +152,7 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
                 f"The table {_name(unread)!r} was made anew since {start.flow!r} last read it.",
                 where=unread.table,
                 remedy=f"Read the new table from its beginning, and keep the rows: {start.command('new-epoch')} --from-start; "
-                f"or fill the table anew: --full-refresh {start.dataset}",
+                f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
             (f"table id before: {known}", f"table id now: {now}"),
             _ANEW,
@@ -197,7 +197,7 @@ def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         SourceLogCut(
             f"{start.flow!r} has not read {lost} of the table {_name(unread)!r}, and they have left its log.",
             where=unread.table / "_delta_log",
-            remedy=f"Fill the table anew: --full-refresh {start.dataset}; or go on without them: "
+            remedy=f"Fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}; or go on without them: "
             f"{start.command('new-epoch')} --from-version {first}. failOnDataLoss does not help here.",
         ),
         (f"position: version {unread.version}", f"oldest version in the log: {first}"),
@@ -244,7 +244,7 @@ def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
             SourceFilesGone(
                 f"Files of the table {_name(unread)!r} with rows that {start.flow!r} has not read are gone: vacuumed, or deleted.",
                 where=unread.table,
-                remedy=f"Restore the files; or fill the table anew: --full-refresh {start.dataset}",
+                remedy=f"Restore the files; or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
             tuple(gone[:10]),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
@@ -265,7 +265,7 @@ def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict
             f"and {start.flow!r} only takes new ones.",
             where=unread.table,
             remedy='Read the table\'s changes (.option("readChangeFeed", "true")), leave such commits out '
-            f'(.option("skipChangeCommits", "true")), or fill the table anew: --full-refresh {start.dataset}',
+            f'(.option("skipChangeCommits", "true")), or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}',
         ),
         (f"position: version {unread.version}", f"version {version}: {info.get('operation', 'unknown')}"),
         (Repair.FULL_REFRESH,),
@@ -296,7 +296,7 @@ def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
             f"{start.flow!r} reads the changes of the table {_name(unread)!r}, and version {version} recorded none.",
             where=unread.table,
             remedy="Set the table's property delta.enableChangeDataFeed to true, and fill the reader anew: "
-            f"--full-refresh {start.dataset}",
+            f"headwater run PIPELINE_DIR --full-refresh {start.dataset}",
         ),
         (
             f"position: version {unread.version}",
@@ -320,7 +320,7 @@ def _no_beginning(start: FlowStart, unread: _Unread, version: int) -> Damage:
             f"Spark {how}, and Delta refuses.",
             where=unread.table,
             remedy=f"{first}A new epoch loses and doubles nothing: {start.command('new-epoch')} --from-version {begins}; "
-            f"or fill the table anew: --full-refresh {start.dataset}",
+            f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
         ),
         (
             f"position: version {unread.version}",

@@ -50,7 +50,10 @@ def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
             live = checkpoint.live_folder().name
         except CheckpointUnreadable:
             live = ""  # which epoch is live can't be told; the epochs are shown all the same
-        found.extend(_entry(checkpoint, epoch, live=str(epoch) == live) for epoch in checkpoint.epochs())
+        # A reset names its epoch before anything lies in it.
+        there = checkpoint.epochs()
+        epochs = sorted({*there, *([int(live)] if there and live else [])})
+        found.extend(_entry(checkpoint, epoch, live=str(epoch) == live) for epoch in epochs)
     return found
 
 

@@ -186,10 +186,10 @@ def remedy(start: FlowStart) -> str:
     """What makes position and rows agree again in any case."""
     if start.is_sink:
         return (
-            f"Send everything again: --reset-checkpoint {start.flow}. To go on from here with another place, "
+            f"Send everything again: headwater run PIPELINE_DIR --reset-checkpoint {start.flow}. To go on from here with another place, "
             "put back the old one first, or give the flow another name."
         )
-    return f"Fill the table anew from its sources: --full-refresh {start.dataset}"
+    return f"Fill the table anew from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
 
 
 def _capital(text: str) -> str:

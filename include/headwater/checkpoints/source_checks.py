@@ -76,7 +76,7 @@ def sources_were_changed(start: FlowStart) -> Iterator[Damage]:
                 f"{start.flow!r} reads {how}.",
                 where=offsets.file,
                 remedy="Put the sources back in their order; or give each new source a flow of its own (dp.append_flow); "
-                f"or fill the table anew: --full-refresh {start.dataset}",
+                f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
             (f"before: {', '.join(before) or 'not recorded'}", f"now: {', '.join(now)}"),
             (Repair.NEW_EPOCH, Repair.FULL_REFRESH),

@@ -141,7 +141,7 @@ def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
         PlanChanged(
             f"The query of {start.flow!r} keeps its state by other operators or keys than before.",
             where=start.folder,
-            remedy=f"Put the query back, or fill the table anew: --full-refresh {start.dataset}"
+            remedy=f"Put the query back, or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
             if not start.is_sink
             else remedy(start),
         ),

@@ -11,8 +11,10 @@ from headwater.doctor.diagnosis import Diagnosis, diagnose
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.inspection import inspect_flow
 from headwater.doctor.surgery import snapshot_flow
-from headwater.errors import RefusedForSafety
+from headwater.errors import RefusedForSafety, UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
+
+_EMPTY: tuple[object, ...] = (None, "", {}, [])
 
 
 def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, *, as_json: bool) -> int:
@@ -29,7 +31,15 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
 
 def show_checkpoints(project: PipelineProject, flow: str | None = None, *, as_json: bool) -> int:
     """Print every epoch of every flow, or of one."""
-    found = [entry for entry in list_checkpoints(project.state_folder) if flow in (None, entry.flow)]
+    every = list_checkpoints(project.state_folder)
+    found = [entry for entry in every if flow in (None, entry.flow)]
+    if flow is not None and not found:
+        known = ", ".join(dict.fromkeys(entry.flow for entry in every))
+        raise UnknownDataset(
+            f"Storage has no checkpoint of a flow {flow!r}.",
+            where=project.state_folder,
+            remedy=f"It has those of: {known or 'none'}.",
+        )
     if as_json:
         entries = [entry.as_dict() for entry in found]
         print_json({"pipeline_id": project.pipeline_id, "checkpoints": entries})
@@ -53,25 +63,44 @@ def _inspect(project: PipelineProject, cases: list[FlowCase], *, as_json: bool) 
         print_json({"pipeline_id": project.pipeline_id, "flows": found})
         return 0
     for flow in found:
-        rows = [
-            (key, _shown(value))
-            for key, value in flow.items()
-            if key not in ("sources", "epochs", "snapshots")
-        ]
-        rows += [
-            (f"source {s['index']}", f"{s['source']}: {s['position']}; {_behind(s['behind'])}")
-            for s in flow["sources"]
-        ]
-        rows += [
-            (
-                f"epoch {e['epoch']}",
-                f"{'live, ' if e['live'] else ''}batch {e['last_batch']}, {size(e['size'])}",
-            )
-            for e in flow["epochs"]
-        ]
+        rows = [*_facts(flow), *_positions(flow), *_epochs(flow)]
         rows += [("snapshot", f"{s['name']} ({s['reason']})") for s in flow["snapshots"]]
-        print_table(f"{flow['flow']} into {flow['dataset']}", ("", ""), rows)
+        print_table(f"{flow['flow']} into {flow['dataset']}", ("what", "as it is"), rows)
     return 0
+
+
+def _facts(flow: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is known of the live epoch, and nothing of what is not."""
+    told = {key: value for key, value in flow.items() if key not in ("sources", "epochs", "snapshots")}
+    told |= {"age": age(told.pop("age_seconds")), "size": size(flow["size"])}
+    if flow["last_batch"] is None and not flow["problem"]:
+        told["last_batch"] = "none yet"
+    return [(key.replace("_", " "), _shown(value)) for key, value in told.items() if value not in _EMPTY]
+
+
+def _positions(flow: dict[str, Any]) -> list[tuple[str, str]]:
+    if flow["problem"]:
+        return [
+            (f"source {s['index']}", f"{s['source']}: its position can't be read") for s in flow["sources"]
+        ]
+    return [
+        (f"source {s['index']}", f"{s['source']}: {_position(s['position'])}; {_behind(s['behind'])}")
+        for s in flow["sources"]
+    ]
+
+
+def _position(text: str) -> str:
+    return "nothing read yet" if text == "-" else text
+
+
+def _epochs(flow: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = []
+    for epoch in flow["epochs"]:
+        batches = "no batch" if epoch["last_batch"] is None else f"up to batch {epoch['last_batch']}"
+        shown = "can't be read" if epoch["problem"] else batches
+        live = "live, " if epoch["live"] else ""
+        rows.append((f"epoch {epoch['epoch']}", f"{live}{shown}, {size(epoch['size'])}"))
+    return rows
 
 
 def _snapshot(project: PipelineProject, cases: list[FlowCase], *, as_json: bool) -> int:
@@ -104,7 +133,7 @@ def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool,
         )
         return code
     if not found:
-        print(f"{len(cases)} flows, nothing wrong.")
+        print(f"{len(cases)} {'flow' if len(cases) == 1 else 'flows'}, nothing wrong.")
         return code
     if not remedies:
         rows = [(f.dataset, f.flow, f.damage.condition, f.damage.error.what, _next(f)) for f in found]
@@ -150,7 +179,12 @@ def _behind(backlog: dict[str, Any]) -> str:
     return f"behind by {', '.join(counts) or 'an unknown amount'}"
 
 
-def _shown(value: object) -> object:
+def _shown(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {inner}" for key, inner in value.items())
-    return f"{value:.0f}" if isinstance(value, float) else value
+        shown = (
+            (key.replace("_", " "), _shown(inner)) for key, inner in value.items() if inner not in _EMPTY
+        )
+        return ", ".join(f"{key} {inner}" for key, inner in shown)
+    if isinstance(value, list):
+        return "; ".join(_shown(item) for item in value)
+    return str(value)

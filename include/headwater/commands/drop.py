@@ -30,6 +30,9 @@ def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, a
     else:
         print("Nothing was changed. Add --yes to carry it out; the rows can't be had back.", file=sys.stderr)
     if as_json:
-        dropped = [{"dataset": p.dataset, "folders": [str(folder) for folder in p.folders]} for p in plans]
+        dropped = [
+            {"dataset": p.dataset, "folders": [str(folder) for folder in p.folders], "lost": p.lost}
+            for p in plans
+        ]
         print_json({"state": "COMPLETED" if yes else "PLANNED", "tables": dropped})
     return 0

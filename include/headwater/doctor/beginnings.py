@@ -68,9 +68,6 @@ def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
 
 
 def _from_start(case: FlowCase) -> RepairPlan:
-    written = sum(case.rows.values())
-    known = f"up to {written} rows: all that the live epoch wrote, as far as the sources still hold them"
-    there = case.start.sink_id is not None
     position = _oldest(case)
     offsets = last_offsets(case.start)
     if position is not None and offsets is not None and len(offsets.sources) != len(position):
@@ -86,7 +83,7 @@ def _from_start(case: FlowCase) -> RepairPlan:
         case.flow.target,
         (f"open epoch {case.unused_epoch()} at {where}; the table keeps its rows",),
         NOTHING,
-        _REPLACED if case.by_key else known if there else NOTHING,
+        _REPLACED if case.by_key else case.rows_in_all(),
         lambda: open_at(case, position, {}) if position is not None else open_empty(case),
     )
 
@@ -118,7 +115,10 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
         return _given(sources, options.from_offsets), {}
     if options.from_version is not None:
         if len(sources) != 1 or sources[0].table is None:
-            raise UsageError("--from-version is for flows with one source that is a Delta table.")
+            raise UsageError(
+                "--from-version is for flows with one source that is a Delta table.",
+                remedy="Begin at a moment (--from-time), at offsets (--from-offsets), or at the start (--from-start).",
+            )
         return (delta_offset(sources[0].table, options.from_version),), {}
     assert options.from_time is not None
     ends: list[str | None] = []
@@ -133,7 +133,9 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
             ends.append(json.dumps(_offsets_at(case, source, options.from_time), separators=(",", ":")))
         else:
             raise RepairNotPossible(
-                f"A source of kind {source.kind} can't be begun at a time.", where=source.name
+                f"A source of kind {source.kind} can't be begun at a time.",
+                where=source.name,
+                remedy="Give offsets (--from-offsets), as `checkpoints inspect --json` shows them, or --from-start.",
             )
     return tuple(ends), files
 
@@ -141,7 +143,8 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
 def _given(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
     if len(offsets) != len(sources):
         raise UsageError(
-            f"--from-offsets has {len(offsets)} offsets, and the flow reads {len(sources)} streams."
+            f"--from-offsets has {len(offsets)} offsets, and the flow reads {len(sources)} streams.",
+            remedy="Give one a stream, in the order in which `checkpoints inspect --json` shows them.",
         )
     for source, offset in zip(sources, offsets, strict=True):
         if not isinstance(offset, dict) or file_offset(json.dumps(offset)) is not None:
@@ -156,7 +159,11 @@ def delta_offset(table: Path, version: int) -> str:
     """The position of a stream that begins with a version of a Delta table; raises UsageError where it has no such version."""
     head = head_version(table)
     if not 0 <= version <= head + 1:
-        raise UsageError(f"The table has versions 0 to {head}, not {version}.", where=table)
+        raise UsageError(
+            f"The table has versions 0 to {head}, not {version}.",
+            where=table,
+            remedy=f"Name one of them, or {head + 1} to begin with what comes next.",
+        )
     offset = {
         "sourceVersion": 1,
         "reservoirId": table_id(table),
@@ -173,7 +180,11 @@ def _version_at(table: Path, millis: int) -> int:
         commit = read_commit(table, version)
         if commit is None:
             shown = datetime.fromtimestamp(millis / 1000, UTC).isoformat()
-            raise RepairNotPossible(f"The log of the table does not reach back to {shown}.", where=table)
+            raise RepairNotPossible(
+                f"The log of the table does not reach back to {shown}.",
+                where=table,
+                remedy="Name a later moment or a version (--from-version), or begin at the start.",
+            )
         if commit.timestamp * 1000 < millis:
             return version + 1
     return 0

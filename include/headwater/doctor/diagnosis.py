@@ -67,5 +67,5 @@ def _remedy(case: FlowCase, action: Repair) -> Remedy:
     try:
         plan = plan_repair(case, action, options)
     except HeadwaterError as error:
-        return Remedy(command, False, error.what, "")
+        return Remedy(command, False, f"{error.what} {error.remedy or ''}".strip(), "")
     return Remedy(command, True, plan.lost, plan.doubled)

@@ -8,25 +8,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.checkpoints.table_history import table_exists
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.metrics.delta_log import rows_of_table
 from headwater.quarantine.table import is_quarantine
 
 
 @dataclass(frozen=True)
 class DropPlan:
-    """The folders that go, in this order: a crash between two is refused by the next update, and ended by another drop."""
+    """The folders that go, in this order: a crash between two is refused by the next update, and ended by another drop.
+
+    ``lost``: the rows that go with them, in words.
+    """
 
     dataset: str
     folders: tuple[Path, ...]
+    lost: str = NOTHING
 
     def __str__(self) -> str:
         lines = [f"  {number}. remove {folder}" for number, folder in enumerate(self.folders, start=1)]
+        lines += [f"  lost: {self.lost}"] if lines else []
         return "\n".join([f"drop of {self.dataset}:", *(lines or ["  there is nothing to remove"])])
 
 
@@ -79,7 +87,19 @@ def plan_drop(
         project.state_folder / "snapshots" / dataset,
         project.state_folder / "system" / "auto_cdc" / dataset,
     ]
-    return DropPlan(dataset, tuple(folder for folder in folders if folder.exists()))
+    there = tuple(folder for folder in folders if folder.exists())
+    return DropPlan(dataset, there, _lost(folders[:-3]))
+
+
+def _lost(tables: Sequence[Path]) -> str:
+    """The rows of a table and of its quarantine; what the sources still hold can be read again."""
+    counts = [rows_of_table(table) for table in tables if table_exists(table)]
+    if not counts:
+        return NOTHING
+    if None in counts:
+        return "all rows of the table; how many can't be known"
+    kept_out = f", and {counts[1]} that its rules kept out" if len(counts) > 1 else ""
+    return f"{counts[0]} rows of the table{kept_out}"
 
 
 def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
@@ -104,18 +124,29 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
 
 
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:
-    gone = {dataset, *others}
-    readers = sorted(
-        {
-            flow.target
-            for flow in manifest.flows
-            for source in flow.sources
-            if source.name == dataset and source.streaming and flow.target not in gone
-        }
-    )
+    readers = sorted(_readers(manifest, dataset) - {dataset, *others})
     if readers:
+        wanted = list(dict.fromkeys([dataset, *others]))
+        for name in wanted:  # it grows
+            wanted += sorted(_readers(manifest, name) - {*wanted})
         raise RefusedForSafety(
             f"Streams into {', '.join(readers)} read {dataset!r} and could not go on without it.",
-            remedy=f"Drop them with it: headwater drop PIPELINE_DIR {' '.join([dataset, *readers])}; or take the table out of "
-            "their sources first.",
+            remedy=f"Drop all that hangs on it: headwater drop PIPELINE_DIR {' '.join(wanted)}; "
+            "or take the table out of their sources first.",
         )
+
+
+def _readers(manifest: Manifest, dataset: str) -> set[str]:
+    """The tables and sinks whose streams read a dataset, themselves or through views."""
+    stored = {entry.name for entry in manifest.outputs}
+    found: set[str] = set()
+    looked_at = [dataset]
+    for name in looked_at:  # it grows
+        for flow in manifest.flows:
+            if not any(source.name == name and source.streaming for source in flow.sources):
+                continue
+            if flow.target in stored:
+                found.add(flow.target)
+            elif flow.target not in looked_at:
+                looked_at.append(flow.target)
+    return found - {dataset}

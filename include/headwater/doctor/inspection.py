@@ -105,6 +105,7 @@ def _epoch(entry: CheckpointEntry) -> dict[str, Any]:
         "last_batch": entry.last_batch,
         "age_seconds": entry.age,
         "size": entry.size,
+        "problem": entry.problem,
     }
 
 

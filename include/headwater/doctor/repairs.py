@@ -130,6 +130,12 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
     batch = options.batch
     if batch is None:
         batch = _batch_to_go_back_to(case)
+    if batch is None:
+        raise RepairNotPossible(
+            f"{case.flow.name!r} has no batch to go back to: none of its live epoch is whole, marked as done, and in the table.",
+            where=start.folder,
+            remedy="Restore a snapshot, begin a new epoch, or fill the table anew.",
+        )
     wanted = {batch} | ({batch - 1} if batch > 0 else set())
     if batch < 0 or not wanted <= readable:
         raise RepairNotPossible(
@@ -153,28 +159,41 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
             f"copy epoch {case.epoch} as it was after batch {batch} to epoch {case.unused_epoch()}, under a new query id",
             "make it the live one; the old one stays",
         ),
-        NOTHING,
+        _lost_by_rewind(case, batch),
         case.rows_after(batch),
         lambda: _copy(case, start.folder, batch, start.state),
     )
 
 
-def _batch_to_go_back_to(case: FlowCase) -> int:
+def _lost_by_rewind(case: FlowCase, batch: int) -> str:
+    """What a batch that the caller named leaves out: the table may end before it."""
+    last = case.reached if case.reached is not None else -1
+    if case.table is None or batch <= last:
+        return NOTHING
+    span = f"batch {batch}" if batch == last + 1 else f"batches {last + 1} to {batch}"
+    return f"what {span} gave: the table has nothing of it"
+
+
+def _batch_to_go_back_to(case: FlowCase) -> int | None:
     """The newest batch from which nothing is lost: that the table has, and whose state is whole."""
     found = [last_committed_batch(case.start.folder)]
     if case.stateful:
         found.append(newest_whole_batch(case.start))
     if case.table is not None:
-        found.append(case.written)
+        found.append(case.reached)
     known = [batch for batch in found if batch is not None]
-    return min(known) if len(known) == len(found) else -1
+    return min(known) if len(known) == len(found) else None
 
 
 def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
     snapshot = _chosen(case, options)
     last = snapshot.last_batch
     if last is None:
-        raise RepairNotPossible(f"The snapshot {snapshot.name} has no batch.", where=snapshot.folder)
+        raise RepairNotPossible(
+            f"The snapshot {snapshot.name} was taken before the flow's first batch: there is nothing to go on from.",
+            where=snapshot.folder,
+            remedy="Take another one (--snapshot NAME), or begin a new epoch (new-epoch --from-start).",
+        )
     same = snapshot.epoch == case.epoch
     batch = last
     if same and not case.stateful and case.written is not None and case.written > last:
@@ -211,7 +230,10 @@ def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
             f"There is no snapshot {options.snapshot!r} of {case.flow.name!r}."
             if options.snapshot
             else f"There is no snapshot of {case.flow.name!r}.",
-            remedy=f"It has: {', '.join(names)}." if names else "`headwater checkpoints snapshot` takes one.",
+            remedy=f"It has: {', '.join(names)}."
+            if names
+            else "`headwater checkpoints diagnose PIPELINE_DIR` tells what else can be done. "
+            "For the next time: headwater checkpoints snapshot PIPELINE_DIR",
         )
     return found
 

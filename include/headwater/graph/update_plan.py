@@ -211,7 +211,7 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
             raise RefusedForSafety(
                 f"A full refresh of {name!r} empties it, and the streams into {', '.join(sorted(set(readers)))} that read it "
                 "would fail from then on.",
-                remedy=f"Refresh them with it: --full-refresh {wanted}",
+                remedy=f"Refresh them with it: headwater run PIPELINE_DIR --full-refresh {wanted}",
             )
     return names
 

@@ -102,6 +102,15 @@ def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
     return [AddedFile(int(row["size_bytes"]), row.get("num_records")) for row in rows]
 
 
+def rows_of_table(table: Path) -> int | None:
+    """How many rows the files of the newest version have, deleted ones that are only marked included; None where it can't be told."""
+    try:
+        records = [file.records for file in snapshot_files(table)]
+    except Exception:
+        return None  # who wants to know more opens the table
+    return None if None in records else sum(number or 0 for number in records)
+
+
 def _backwards(table: Path, head: int) -> Iterator[Commit]:
     for version in range(head, max(-1, head - _MAX_STEPS_BACK), -1):
         commit = read_commit(table, version)

@@ -22,6 +22,7 @@ from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
+from headwater_spark.execution.kept_settings import kept_settings
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.retired_epochs import ids_before, retire
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
@@ -34,7 +35,6 @@ from headwater_spark.quarantine.source_records import with_source
 from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_files
 from headwater_spark.schemas import stored_schema
 from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
-from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
 
 # Who stops an update by hand has the time; under Airflow, which kills a task after five seconds, the task says less.
 STOP_SECONDS = 30.0
@@ -67,8 +67,8 @@ def run_stream(
     if epoch > 0:
         ids = ids_before(checkpoint, context.identity(dataset.name, flow.name), epoch)
         retire(context.spark, (table, context.quarantine_path(dataset)), ids)
-    state_settings = _state_settings(context, flow, found)
-    state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=state_settings)
+    kept = kept_settings(context, dataset, flow, found)
+    state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=kept)
     batches = BatchRecords(context, dataset, flow, state, outcome)
     ended = context.listener.expect(context.query_name(flow.name), batches.on_progress)
     # A query keeps the settings it was started with.
@@ -121,23 +121,6 @@ def _checked_schemas(context: UpdateContext, flow: Flow, frame: DataFrame, state
     found = stream_schemas(frame, own)
     check_source_schemas(flow, state.source_schemas, found)
     return found
-
-
-def _state_settings(context: UpdateContext, flow: Flow, state: FlowState) -> dict[str, str]:
-    """The settings that the flow's state was, or will be, laid down with; empty where it keeps none."""
-    if not is_stateful(context.pipeline.evaluation.frames[flow.name]):
-        return {}
-    conf = context.pipeline.session.conf
-    given = {
-        **context.pipeline.project.spec.spark,
-        **context.pipeline.project.configuration,
-        **flow.spark_conf,
-    }
-    wanted = {
-        PARTITIONS: flow.spark_conf.get(PARTITIONS) or conf.get(PARTITIONS),
-        PROVIDER: given.get(PROVIDER),
-    }
-    return state_settings(state.state_settings, wanted)
 
 
 def _note_destination(context: UpdateContext, dataset: Dataset, checkpoint: FlowCheckpoint) -> None:

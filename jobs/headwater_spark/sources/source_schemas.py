@@ -129,7 +129,7 @@ def _ways_out(flow: Flow, change: SchemaChange) -> str:
         for name, old, _ in change.retyped
     ]
     ways += [f'keep the column, with .withColumn("{name}", F.lit(None))' for name in change.removed]
-    ways.append(f"or fill the table anew: --full-refresh {flow.target}")
+    ways.append(f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {flow.target}")
     return "Choose: " + "; ".join(ways) + "."
 
 

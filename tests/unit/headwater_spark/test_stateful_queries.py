@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from headwater.errors import QueryFailed
-from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, state_settings
+from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, overruled, state_settings
 
 QUERIES = {
     "rows": (lambda rows: rows.where("value > 1"), False),
@@ -56,6 +56,14 @@ def test_the_first_settings_stand():
     first = state_settings({}, {PARTITIONS: "7", PROVIDER: "some.Store"})
     assert first == {PARTITIONS: "7", PROVIDER: "some.Store"}
     assert state_settings(first, {PARTITIONS: "9", PROVIDER: None}) == first
+
+
+def test_only_what_is_asked_for_is_overruled():
+    """A setting that nobody gives, or that is as it was, is no news."""
+    kept = state_settings({}, {PARTITIONS: "7", PROVIDER: "some.Store"})
+    assert overruled(kept, {PARTITIONS: "9", "spark.other": "1"}) == {PARTITIONS: "9"}
+    assert overruled(kept, {PARTITIONS: "7", PROVIDER: "some.Store"}) == {}
+    assert overruled({}, {PARTITIONS: "9"}) == {}
 
 
 def test_settings_left_to_us():

@@ -8,7 +8,9 @@ import pytest
 
 from headwater.checkpoints.lease import update_lease
 from headwater.commands.command_line import main
+from headwater.definitions.dataset import DatasetKind
 from headwater.event_log.reader import events
+from headwater.graph.manifest import DatasetEntry
 
 
 def call(done, capsys, *arguments: str):
@@ -51,12 +53,29 @@ def test_it_removes_table_and_checkpoints(done, capsys):
 
 
 def test_what_others_read_stays(done, capsys):
-    """A table that a stream reads is refused; both together are not."""
+    """A table that a stream reads is refused, with all that hangs on it; both together are not, and the plan counts the rows."""
     code, answer = call(done, capsys, "bronze", "--yes")
     assert (code, answer["error"]["condition"]) == (3, "REFUSED_FOR_SAFETY")
+    assert "headwater drop PIPELINE_DIR bronze silver;" in answer["error"]["remedy"]
+    _, answer = call(done, capsys, "bronze", "silver")
+    assert [table["lost"] for table in answer["tables"]] == ["2 rows of the table"] * 2
     assert done.table("bronze").is_dir()
     assert call(done, capsys, "bronze", "silver", "--yes")[0] == 0
     assert not done.table("bronze").exists()
+
+
+def test_a_view_does_not_hold_a_table(done, capsys):
+    """It has no rows of its own; who reads the table through it counts."""
+    seen = DatasetEntry(name="seen", kind=DatasetKind.TEMPORARY_VIEW)
+    flow = done.flow("silver").model_copy(update={"name": "seen", "target": "seen"})
+    manifest = done.manifest
+    more = {"datasets": (*manifest.datasets, seen), "flows": (*manifest.flows, flow)}
+    done.manifest = manifest.model_copy(update=more)
+    done.store_manifest()
+    code, answer = call(done, capsys, "bronze")
+    assert code == 3
+    assert "Streams into silver read 'bronze'" in answer["error"]["message"]
+    assert call(done, capsys, "bronze", "silver", "--yes")[0] == 0
 
 
 def test_a_checkpoint_without_a_definition(done, capsys):
