@@ -10,8 +10,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -25,6 +27,9 @@ from headwater_spark.facade.plan_walk import class_name, expression_nodes, items
 from headwater_spark.loader.source_errors import describe
 from headwater_spark.quarantine.source_records import SOURCE, without_source
 
+MARK = "__headwater_"
+# Masks of conditions that a row breaks, a bit for each: so many to a column.
+_FAILS, _MARKS, _BITS = f"{MARK}fails_", f"{MARK}breaks_", 62
 _VIOLATION = "HEADWATER_EXPECTATION_VIOLATION"
 _REACHING_OUT = {
     "reflect", "java_method", "try_reflect", "input_file_name", "input_file_block_start", "input_file_block_length",
@@ -168,38 +173,99 @@ def apply_expectations(
     """
     if not rules and isinstance(observation, str) and not count:
         return frame
-    keeping_out = (ViolationAction.DROP, ViolationAction.QUARANTINE)
-    dropping = [rule for rule in rules if rule.action in keeping_out]
-    frame = fail_filter(frame, rules)
-    counts = [F.count(F.lit(1)).alias("rows"), F.count_if(~_all_hold(dropping)).alias("dropped")]
-    counts += [F.count_if(~holds(rule)).alias(f"rule_{index}") for index, rule in enumerate(rules)]
-    frame = without_source(frame.observe(observation, *counts))
-    return frame.where(_all_hold(dropping)) if dropping else frame
+    marked = mark_conditions(frame, rules)
+    dropped = any_broken(rules, ViolationAction.DROP, ViolationAction.QUARANTINE)
+    counts = [F.count(F.lit(1)).alias("rows"), F.count_if(dropped).alias("dropped")]
+    counts += [F.count_if(broken(rules, index)).alias(f"rule_{index}") for index in range(len(rules))]
+    counted = without_source(marked.observe(observation, *counts))
+    return counted.where(~dropped).drop(*_masks(rules))
 
 
-def fail_filter(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
-    """The frame, raising at the first row that breaks a condition of kind fail."""
-    failing = [rule for rule in rules if rule.action is ViolationAction.FAIL and rule.unique is None]
-    return frame.where(_or_raise(failing, frame.columns)) if failing else frame
+def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
+
+    A condition need not give the same twice (``rand()``): it is evaluated here, once, for whoever asks. A column for each
+    would have Spark's optimiser compare each with each.
+    """
+    masks = _masks(rules)
+    failing = {name: indices for name, indices in masks.items() if name.startswith(_FAILS)}
+    marked = frame.withColumns({name: _mask(rules, indices) for name, indices in failing.items()})
+    if failing:
+        marked = marked.where(_or_raise(rules, failing, frame.columns))
+    others = {name: _mask(rules, indices) for name, indices in masks.items() if name not in failing}
+    return marked.withColumns(others) if others else marked
 
 
-def holds(rule: Expectation) -> Column:
-    """Whether a row passes a condition."""
-    return F.coalesce(F.expr(rule.constraint), F.lit(True))
+def unique_mark(index: int) -> str:
+    """The column that says whether a row has a key that came before; of the rule of this number."""
+    return f"{MARK}rule_{index}"
 
 
-def _all_hold(rules: Sequence[Expectation]) -> Column:
-    result = F.lit(True)
-    for rule in rules:
-        result = result & holds(rule)
-    return result
+def broken(rules: Sequence[Expectation], index: int) -> Column:
+    """Whether a marked row breaks the rule of this number."""
+    return _any_of(rules, [index])
 
 
-def _or_raise(rules: Sequence[Expectation], columns: Sequence[str]) -> Column:
-    broken = F.array_compact(F.array(*[F.when(~holds(rule), F.lit(rule.name)) for rule in rules]))
-    return F.when(_all_hold(rules), F.lit(True)).otherwise(
-        F.raise_error(violation_text(broken, columns)).cast("boolean")
-    )
+def any_broken(rules: Sequence[Expectation], *actions: ViolationAction) -> Column:
+    """Whether a marked row breaks a rule of these kinds."""
+    return _any_of(rules, [index for index, rule in enumerate(rules) if rule.action in actions])
+
+
+def _masks(rules: Sequence[Expectation]) -> dict[str, list[int]]:
+    """The conditions of each mask, by number, in the order of their bits. Those that fail are looked at first, apart."""
+    conditions = [index for index, rule in enumerate(rules) if rule.unique is None]
+    groups = {
+        _FAILS: [index for index in conditions if rules[index].action is ViolationAction.FAIL],
+        _MARKS: [index for index in conditions if rules[index].action is not ViolationAction.FAIL],
+    }
+    return {
+        f"{name}{start // _BITS}": group[start : start + _BITS]
+        for name, group in groups.items()
+        for start in range(0, len(group), _BITS)
+    }
+
+
+def _mask(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
+    bits = [
+        F.when(F.coalesce(F.expr(rules[index].constraint), F.lit(True)), _bits(0)).otherwise(
+            _bits(1 << place)
+        )
+        for place, index in enumerate(indices)
+    ]
+    while len(bits) > 1:  # as a tree: a chain of many is deep
+        pairs = zip(bits[::2], [*bits[1::2], None], strict=False)
+        bits = [one if other is None else one.bitwiseOR(other) for one, other in pairs]
+    return bits[0]
+
+
+def _any_of(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
+    wanted = set(indices)
+    found = [F.col(unique_mark(index)) for index in indices if rules[index].unique is not None]
+    for name, group in _masks(rules).items():
+        mask = sum(1 << place for place, index in enumerate(group) if index in wanted)
+        found += [F.col(name).bitwiseAND(_bits(mask)) != _bits(0)] if mask else []
+    return reduce(or_, found) if found else F.lit(False)
+
+
+def _bits(value: int) -> Column:
+    return F.lit(value).cast("bigint")
+
+
+def _or_raise(
+    rules: Sequence[Expectation], masks: Mapping[str, Sequence[int]], columns: Sequence[str]
+) -> Column:
+    # The filter goes below the masks, with their texts in the place of their names: each is named twice, no more.
+    names = [
+        F.filter(F.array(*[F.lit(rules[index].name) for index in indices]), _is_set(F.col(name)))
+        for name, indices in masks.items()
+    ]
+    raised = F.raise_error(violation_text(F.concat(*names), columns)).cast("boolean")
+    whole = reduce(and_, [F.col(name) == _bits(0) for name in masks])
+    return F.when(whole, F.lit(True)).otherwise(raised)
+
+
+def _is_set(mask: Column) -> Callable[[Column, Column], Column]:
+    return lambda _, place: F.bit_get(mask, place) == F.lit(1)
 
 
 def violation_text(broken: Column, columns: Sequence[str]) -> Column:

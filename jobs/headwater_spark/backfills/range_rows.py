@@ -25,7 +25,7 @@ from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.execution.foreach_batch import apart
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import is_kept, judged_batch, mark_rows, own_columns
+from headwater_spark.quarantine.judgement import judged_batch, kept_rows, mark_rows
 from headwater_spark.quarantine.source_records import with_source
 from headwater_spark.schemas import stored_schema
 
@@ -58,7 +58,7 @@ def range_rows(context: UpdateContext, plan: TablePlan, flow: Flow) -> Iterator[
     table = context.table_path(plan.dataset)
     with judged_rows(context, plan.dataset, flow, limits, plan.condition, table) as (frame, quality, size):
         rules = plan.dataset.expectations
-        kept = frame.where(is_kept(rules)).select(*[f"`{name}`" for name in own_columns(frame)])
+        kept = kept_rows(frame, rules)
         yield RangeRows(flow, frame, kept, quality, position, size)
 
 

@@ -43,7 +43,7 @@ from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import is_kept, own_columns
+from headwater_spark.quarantine.judgement import kept_rows
 from headwater_spark.update_command import run_report
 
 
@@ -214,9 +214,8 @@ def _write(
             quarantine = quarantine_table(context, dataset, flow, epoch)
             if quarantine is not None and quality.quarantined:
                 quarantine.hold(judged, rules, transaction)
-            kept = judged.where(is_kept(rules)).select(*[f"`{name}`" for name in own_columns(judged)])
             transaction = transaction.telling(quality=as_metadata(quality))
-            _target(context, dataset, flow).write(kept, transaction)
+            _target(context, dataset, flow).write(kept_rows(judged, rules), transaction)
             _record(context, dataset, flow, quality)
             return quality.kept
     except Exception as error:

@@ -21,7 +21,7 @@ from headwater_spark.execution.table_upkeep import keep_clustering
 from headwater_spark.execution.tables import table_id
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.expectations import Quality, apply_expectations, read_quality
-from headwater_spark.quarantine.judgement import is_kept, judged_batch, mark_rows, own_columns
+from headwater_spark.quarantine.judgement import judged_batch, kept_rows, mark_rows
 from headwater_spark.quarantine.source_records import with_source
 from headwater_spark.replaced_slice import slice_condition
 from headwater_spark.schemas import stored_schema
@@ -118,8 +118,7 @@ def _write_judged(
         quarantine = quarantine_table(context, dataset, flow, 0)
         if quarantine is not None and (quality.quarantined or table_exists(quarantine.path)):
             quarantine.replace_all(judged, rules, BatchTransaction(str(path), 0, metadata))
-        kept = judged.where(is_kept(rules)).select(*[f"`{name}`" for name in own_columns(judged)])
-        _overwrite(context, dataset, flow, kept, metadata, whole=whole)
+        _overwrite(context, dataset, flow, kept_rows(judged, rules), metadata, whole=whole)
         return quality
 
 

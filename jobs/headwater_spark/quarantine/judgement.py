@@ -1,6 +1,6 @@
 """Judging a batch that may go to two tables, or whose rows are compared with each other.
 
-Where it can't be judged while it is written (``one_pass``), it is kept: the filter that fails, then a column for each rule, kept in memory; one aggregation over these
+Where it can't be judged while it is written (``one_pass``), it is kept: the filter that fails, then marks for the rules, kept in memory; one aggregation over these
 columns counts all rules and every row's fate, and both tables are written from what is kept. What is kept is a barrier
 to the optimiser as the observation of the plain path is: no later filter reaches the rules.
 """
@@ -30,23 +30,21 @@ from headwater.definitions.expectation import (
 from headwater.definitions.flow import Flow
 from headwater.errors import InvalidExpectation
 from headwater.quarantine.columns import UNREADABLE_FILE
-from headwater_spark.expectations import Quality, RuleCounts, comparable, fail_filter, holds, violation_text
+from headwater_spark.expectations import (
+    MARK,
+    Quality,
+    RuleCounts,
+    any_broken,
+    broken,
+    comparable,
+    mark_conditions,
+    unique_mark,
+    violation_text,
+)
 from headwater_spark.output_mode import OutputMode
 from headwater_spark.quarantine.source_records import SOURCE
 
-MARK = "__headwater_"
 _PRESENT = f"{MARK}present"
-
-
-def broken(index: int) -> Column:
-    """Whether a judged row breaks the rule of this number."""
-    return F.col(f"{MARK}rule_{index}")
-
-
-def any_broken(rules: Sequence[Expectation], action: ViolationAction) -> Column:
-    """Whether a judged row breaks a rule of this kind."""
-    mine = [broken(index) for index, rule in enumerate(rules) if rule.action is action]
-    return reduce(or_, mine, F.lit(False))
 
 
 def is_kept(rules: Sequence[Expectation]) -> Column:
@@ -56,8 +54,18 @@ def is_kept(rules: Sequence[Expectation]) -> Column:
 
 def broken_names(rules: Sequence[Expectation]) -> Column:
     """The names of the rules that a judged row breaks, of whatever kind."""
-    names = [F.when(broken(index), F.lit(rule.name)) for index, rule in enumerate(rules)]
+    names = [F.when(broken(rules, index), F.lit(rule.name)) for index, rule in enumerate(rules)]
     return F.array_compact(F.array(*names))
+
+
+def kept_rows(judged: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """What the table gets of judged rows."""
+    return own_rows(judged.where(is_kept(rules)))
+
+
+def own_rows(judged: DataFrame) -> DataFrame:
+    """Judged rows without what was marked on them."""
+    return judged.select(*[_column(name) for name in own_columns(judged)])
 
 
 def own_columns(judged: DataFrame) -> list[str]:
@@ -66,15 +74,12 @@ def own_columns(judged: DataFrame) -> list[str]:
 
 
 def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
-    """The frame with a column for each condition that says whether a row breaks it; a row that breaks a fail rule raises.
+    """The frame with marks that say which conditions a row breaks; a row that breaks a fail rule raises.
 
     Nothing may filter it before it is kept or written: see the module. Records of the source stay with those rows alone
     that may need them.
     """
-    frame = fail_filter(frame, rules)
-    for index, rule in enumerate(rules):
-        if rule.unique is None:
-            frame = frame.withColumn(f"{MARK}rule_{index}", ~holds(rule))
+    frame = mark_conditions(frame, rules)
     if SOURCE in frame.columns and all(rule.unique is None for rule in rules):
         held = any_broken(rules, ViolationAction.QUARANTINE)
         frame = frame.withColumn(SOURCE, F.when(held, F.col(SOURCE)))
@@ -89,7 +94,7 @@ def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | 
     """
     for index, rule in enumerate(rules):
         if rule.unique is not None:
-            marked = _mark_repeated(marked, f"{MARK}rule_{index}", rule, table)
+            marked = _mark_repeated(marked, unique_mark(index), rule, table)
     return marked
 
 
@@ -118,7 +123,7 @@ def fate_counts(rules: Sequence[Expectation]) -> list[Column]:
         F.count(F.lit(1)).alias("rows"),
         F.count_if(~quarantined & any_broken(rules, ViolationAction.DROP)).alias("dropped"),
         F.count_if(quarantined).alias("quarantined"),
-        *[F.count_if(broken(index)).alias(f"rule_{index}") for index in range(len(rules))],
+        *[F.count_if(broken(rules, index)).alias(f"rule_{index}") for index in range(len(rules))],
     ]
 
 
@@ -141,9 +146,9 @@ def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality:
         if rule.unique is not None and rule.action is ViolationAction.FAIL and quality.rules[index].failed
     ]
     if failing:
-        names = F.array_compact(F.array(*[F.when(broken(i), F.lit(rules[i].name)) for i in failing]))
+        names = F.array_compact(F.array(*[F.when(broken(rules, i), F.lit(rules[i].name)) for i in failing]))
         columns = [*own_columns(judged), *([SOURCE] if SOURCE in judged.columns else [])]
-        bad = judged.where(reduce(or_, [broken(i) for i in failing])).limit(1)
+        bad = judged.where(reduce(or_, [broken(rules, i) for i in failing])).limit(1)
         bad.select(F.raise_error(violation_text(names, columns))).collect()
 
 

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
 )
 
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import MARK, any_broken, fate_counts, read_fates
+from headwater_spark.expectations import MARK, Quality, any_broken
+from headwater_spark.quarantine.judgement import fate_counts, read_fates
 
 _SIZE = f"{MARK}size"
 # Rows up to so many characters as JSON, and the part of the driver's memory that they may fill while they are collected.

@@ -20,7 +20,8 @@ from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
-from headwater_spark.quarantine.judgement import any_broken, broken_names, own_columns
+from headwater_spark.expectations import any_broken
+from headwater_spark.quarantine.judgement import broken_names, own_columns
 from headwater_spark.quarantine.quarantine_schema import own_fields
 from headwater_spark.quarantine.source_records import JSON_OPTIONS, SOURCE, has_bytes
 from headwater_spark.quarantine.unreadable_files import UnreadableFile

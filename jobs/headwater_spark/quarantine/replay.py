@@ -36,10 +36,11 @@ from headwater_spark.execution.stream_start import batch_target
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
+from headwater_spark.expectations import any_broken
 from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.output_mode import OutputMode
 from headwater_spark.quarantine.file_replay import readable_again
-from headwater_spark.quarantine.judgement import any_broken, is_kept, judged_batch, mark_rows, own_columns
+from headwater_spark.quarantine.judgement import is_kept, judged_batch, mark_rows, own_rows
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.replay_marks import IS_FILE, ReplayMarks, settle
 from headwater_spark.quarantine.replayed_query import HELD_ID, query_over
@@ -211,7 +212,7 @@ def _judge_again(
         if quality.kept:
             kept = judged.where(is_kept(rules))
             marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
-            _write(context, dataset, flow, _own(kept), marks)
+            _write(context, dataset, flow, own_rows(kept), marks)
             marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
         if quality.dropped:
@@ -246,7 +247,7 @@ def _read_again(
             table = QuarantineTable(path, marks.flow, _epoch(context, dataset, flow), context.update_id)
             table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
         if quality.kept:
-            _write(context, dataset, flow, _own(judged.where(is_kept(rules))), marks)
+            _write(context, dataset, flow, own_rows(judged.where(is_kept(rules))), marks)
         marks.finish()
     return FlowReplay(
         flow.name, "file", quality.kept, quality.quarantined, quality.dropped, 0, len(readable), damaged
@@ -363,7 +364,3 @@ def _marks_of(
 ) -> ReplayMarks:
     identity = context.identity(dataset.name, flow.name)
     return ReplayMarks(context.spark, path, *identity.names, context.update_id, files)
-
-
-def _own(judged: DataFrame) -> DataFrame:
-    return judged.select(*[f"`{name}`" for name in own_columns(judged)])

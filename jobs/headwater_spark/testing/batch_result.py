@@ -21,7 +21,7 @@ from headwater_spark.facade.given_reads import giving
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.graph_resolution import session_of_sources
 from headwater_spark.loader.loader import loaded_sources
-from headwater_spark.quarantine.judgement import compare_rows, is_kept, mark_rows, own_columns
+from headwater_spark.quarantine.judgement import compare_rows, kept_rows, mark_rows
 from headwater_spark.testing.bounded_frames import bounded_deduplication
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import local_session
@@ -55,10 +55,7 @@ class BatchEvaluation(Evaluation):
         frame = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
         if needs_judgement(dataset.expectations):
             rules = dataset.expectations
-            judged = compare_rows(mark_rows(frame, rules), rules)
-            return judged.where(is_kept(dataset.expectations)).select(
-                *[f"`{name}`" for name in own_columns(judged)]
-            )
+            return kept_rows(compare_rows(mark_rows(frame, rules), rules), rules)
         return apply_expectations(frame, dataset.expectations, f"batch_{next(self._numbers)}")
 
 

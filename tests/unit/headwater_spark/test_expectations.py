@@ -119,6 +119,28 @@ def test_counts_do_not_depend_on_what_is_read_later(frame: DataFrame):
     assert read_quality(observation.get, given) == Quality(6, 0, (RuleCounts("pos", 4, 2),))
 
 
+def test_a_rule_that_throws_dice(spark: SparkSession):
+    """Each row is judged once: what is counted as dropped is what is left out, and a violation names its rule."""
+    frame = spark.range(400).withColumnRenamed("id", "number")
+    written, quality = checked(frame, rules(("dice", "rand() < 0.5", DROP), ("more", "rand() < 0.5", WARN)))
+    assert 0 < quality.dropped == quality.rules[0].failed < 400
+    assert len(written) == quality.kept
+    thrown = apply_expectations(
+        frame, rules(("never", "rand() < -1", FAIL), ("dice", "rand() < 0.5", FAIL)), Observation()
+    )
+    assert "never" in violation_of(thrown)[0]
+
+
+@pytest.mark.timeout(120)
+def test_two_hundred_rules(frame: DataFrame):
+    """So many are counted and applied one by one, and planned in seconds."""
+    many = [(f"r{i}", f"id > {i} OR age > {i}", DROP if i % 2 else FAIL) for i in range(-200, 0)]
+    bad = [("last", "id IS NOT NULL", DROP), ("pos", "amount > 0", WARN)]
+    written, quality = checked(frame, rules(*many, *bad))
+    assert written == [1, 3, 5, 6]
+    assert [count.failed for count in quality.rules] == [0] * 200 + [2, 2]
+
+
 def test_rules_that_look_alike(frame: DataFrame):
     """Names with any characters, and columns named like our own, do no harm."""
     odd = frame.withColumnsRenamed({"id": "rows", "amount": "dropped", "age": "rule_0"})

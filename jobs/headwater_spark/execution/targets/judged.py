@@ -17,7 +17,7 @@ from headwater_spark.execution.sink_commits import as_metadata
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.staged_append import stage_append
 from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import is_kept, judged_batch, own_columns
+from headwater_spark.quarantine.judgement import judged_batch, kept_rows
 from headwater_spark.quarantine.one_pass import can_collect, observe_rows, read_observed
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
@@ -61,14 +61,14 @@ class Judged:
                 stack.enter_context(_LOOKING[self.table])
             judged, quality = stack.enter_context(judged_batch(rows, self.rules, self.table))
             told = self._held(judged, quality, transaction)
-            self.target.write(self._kept(judged), told)
+            self.target.write(kept_rows(judged, self.rules), told)
 
     def _write_in_one_pass(self, rows: DataFrame, transaction: BatchTransaction) -> bool:
         """Write the table's files, then the quarantine, then make the files part of the table; False: nothing was done."""
         if not isinstance(self.target, DeltaAppend) or not can_collect(rows.schema, self.rules):
             return False
         observation = Observation()
-        kept = self._kept(observe_rows(rows, self.rules, observation))
+        kept = kept_rows(observe_rows(rows, self.rules, observation), self.rules)
         staged = stage_append(kept, self.table, transaction, self.target.partition_columns)
         if staged is None:
             return False
@@ -78,9 +78,6 @@ class Judged:
             return False
         staged.commit(self._held(held, quality, transaction))
         return True
-
-    def _kept(self, judged: DataFrame) -> DataFrame:
-        return judged.where(is_kept(self.rules)).select(*[_column(n) for n in own_columns(judged)])
 
     def _held(self, judged: DataFrame, quality: Quality, transaction: BatchTransaction) -> BatchTransaction:
         """Write the quarantine; the transaction for the table, with what the batch came to."""
@@ -106,7 +103,3 @@ class Judged:
             self.quarantine.replace(judged, self.rules, transaction, files)
         elif quality.quarantined or files:
             self.quarantine.hold(judged, self.rules, transaction, files)
-
-
-def _column(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
