@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -91,7 +92,31 @@ class EventLogWriter:
         """
         status = (details or {}).get("flow_progress", {}).get("status")
         batch = (flow or "", epoch or 0, batch_id) if batch_id is not None and status == "RUNNING" else None
-        about = replace(
+        event = partial(
+            Event,
+            batch_event_id(self._origin.pipeline_id, *batch) if batch else str(uuid.uuid4()),
+            self._instance,
+            origin=self._about(flow, dataset, sink, batch_id, epoch),
+            message=bounded(redact_text(message)),
+            level=level,
+            event_type=event_type,
+            details=details_json(details),
+            error=error_column(error) if error is not None else None,
+            maturity_level=maturity,
+        )
+        with self._lock:
+            if self._closed:
+                raise EventLogNotWritten("The event log is closed.", where=self._table)
+            if batch is not None and self._is_told(batch):
+                return False
+            number, when = self._next_moment()
+            self._buffer.append(event(sequence=number, timestamp=when))
+        return True
+
+    def _about(
+        self, flow: str | None, dataset: str | None, sink: str | None, batch_id: int | None, epoch: int | None
+    ) -> Origin:
+        return replace(
             self._origin,
             flow_id=flow_id(self._origin.pipeline_id, flow, epoch or 0) if flow else None,
             flow_name=flow,
@@ -100,33 +125,13 @@ class EventLogWriter:
             batch_id=batch_id,
             epoch=epoch,
         )
-        identity = batch_event_id(about.pipeline_id, *batch) if batch else str(uuid.uuid4())
-        text, data = bounded(redact_text(message)), details_json(details)
-        failure = error_column(error) if error is not None else None
-        with self._lock:
-            if self._closed:
-                raise EventLogNotWritten("The event log is closed.", where=self._table)
-            if batch is not None:
-                if batch in self._told_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
-                    return False
-                self._told_batches.add(batch)
-            number, when = self._next_moment()
-            self._buffer.append(
-                Event(
-                    identity,
-                    self._instance,
-                    number,
-                    about,
-                    when,
-                    text,
-                    level,
-                    event_type,
-                    data,
-                    failure,
-                    maturity,
-                )
-            )
-        return True
+
+    def _is_told(self, batch: tuple[str, int, int]) -> bool:
+        """Whether the log has a batch's record, or will; from now on it will."""
+        if batch in self._told_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
+            return True
+        self._told_batches.add(batch)
+        return False
 
     def _next_moment(self) -> tuple[int, datetime]:
         # Microseconds since 1970, made strictly ascending: orders the records of successive writers too.
