@@ -41,7 +41,8 @@ def lineage_edges(
     """The inputs and outputs of some datasets, or of all; temporary views are looked through.
 
     A source whose place is not known (a JDBC table, a data source of one's own) is left out, as is a sink that is a
-    function. What is both read and written there is an output alone where all datasets are asked for.
+    function. The quarantine of a table is an output beside it. What is both read and written there is an output alone
+    where all datasets are asked for.
     """
     wanted = [d for d in manifest.outputs if datasets is None or d.name in datasets]
     outputs = {node: None for entry in wanted for node in _written(entry, warehouse)}
@@ -60,6 +61,8 @@ def lineage_edges(
 def _written(entry: DatasetEntry, warehouse: Path) -> Iterator[LineageNode]:
     if entry.location is not None:
         yield _table(warehouse / entry.location, entry)
+        if entry.quarantine is not None:
+            yield LineageNode("file", str(warehouse / entry.quarantine))
     elif entry.kind is DatasetKind.SINK and entry.sink_format == "kafka":
         for topic in _topics(entry.sink_options.get("topic", "")):
             yield LineageNode(_broker(entry.sink_options), topic, entry.name, entry.columns)

@@ -34,6 +34,7 @@ _SIZE = f"{MARK}size"
 # Rows up to so many characters as JSON, and the part of the driver's memory that they may fill while they are collected.
 _ROOM = ((1_000, 8), (8_000, 16), (64_000, 16))
 _MOST = 100_000  # what min_by takes
+_ROWS_OF_A_TASK = 5_000
 _PLAIN = (NumericType, StringType, BinaryType, BooleanType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
 # Times go through Java's old calendar on their way, which lacks ten days of 1582.
@@ -80,7 +81,10 @@ def read_observed(
     quality = read_fates(observed, rules)
     if rows.size() != quality.quarantined:
         return quality, None
-    frame = session._jsparkSession.createDataFrame(rows, marked._jdf.schema())  # noqa: SLF001
+    # A local relation would be evaluated by the optimiser, row by row and on one thread, as often as the write is planned.
+    slices = max(1, min(session.sparkContext.defaultParallelism, rows.size() // _ROWS_OF_A_TASK))
+    context = session.sparkContext._jsc  # noqa: SLF001
+    frame = session._jsparkSession.createDataFrame(context.parallelize(rows, slices), marked._jdf.schema())  # noqa: SLF001
     return quality, DataFrame(frame, session)
 
 

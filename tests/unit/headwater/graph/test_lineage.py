@@ -67,6 +67,16 @@ def test_edges_of_one_table():
     assert pairs(edges.outputs) == [("file", "/data/tables/shop/gold")]
 
 
+def test_a_quarantine_is_an_output():
+    """What a table keeps out is written beside it."""
+    bronze = MANIFEST.datasets[0].model_copy(update={"quarantine": "shop/bronze_quarantine"})
+    keeping = MANIFEST.model_copy(update={"datasets": (bronze, *MANIFEST.datasets[1:])})
+    assert pairs(lineage_edges(keeping, WAREHOUSE, ["bronze"]).outputs) == [
+        ("file", "/data/tables/shop/bronze"),
+        ("file", "/data/tables/shop/bronze_quarantine"),
+    ]
+
+
 def test_sources_outside_are_named_by_their_place():
     """Topics by broker, files by folder or bucket; what has no place that is known is left out."""
     edges = lineage_edges(MANIFEST, WAREHOUSE, ["bronze"])
