@@ -31,7 +31,7 @@ from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.flow_columns import analysed
 from headwater_spark.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.event_log_queries.event_log_text import EventLogText
-from headwater_spark.expectations import apply_expectations, check_expectations
+from headwater_spark.expectations import apply_expectations, check_expectations, view_observation
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
@@ -298,7 +298,7 @@ class Evaluation:
             frame = self.evaluate(flow)
         if dataset.name not in self._schemas:
             check_expectations(frame, dataset.expectations, dataset.name)
-        return apply_expectations(frame, dataset.expectations, f"view_{dataset.name}")
+        return apply_expectations(frame, dataset.expectations, view_observation(dataset.name))
 
     def table_path(self, dataset: Dataset) -> Path:
         """The folder of a dataset's Delta table; raises KeyError where it has none (a view, a sink of another kind)."""

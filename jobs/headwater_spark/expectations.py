@@ -181,6 +181,11 @@ def apply_expectations(
     return counted.where(~dropped).drop(*_masks(rules))
 
 
+def view_observation(view: str) -> str:
+    """The name under which a view's rules are counted in the queries that read it."""
+    return f"view_{view}"
+
+
 def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
 

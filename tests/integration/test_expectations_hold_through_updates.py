@@ -107,6 +107,39 @@ def test_counts_are_of_each_batch(pipeline):
     assert [found["dropped_records"] for found in quality(case, "people")] == [3, 0, 1]
 
 
+def test_rules_of_a_view_are_told_by_its_readers(pipeline):
+    """Each stream that reads a view with rules tells what they saw, under the view's name; its own rule of the same name stays
+    apart, whether the table's rows are judged or only counted.
+    """
+    case = pipeline(f"""
+@dp.temporary_view
+@dp.expect_or_drop("pos", "amount > 0")
+@dp.expect("adult", "age >= 18")
+def cleaned():
+    return spark.readStream.schema("{SCHEMA}").json(LANDING)
+
+@dp.table
+@dp.expect_or_drop("pos", "amount > 5")
+def counted():
+    return dp.read_stream("cleaned")
+
+@dp.table
+@dp.expect_or_quarantine("pos", "amount > 5")
+def judged():
+    return dp.read_stream("cleaned")
+""")
+    case.land(SIX)
+    assert case.update().state == "COMPLETED"
+    for flow in ("counted", "judged"):
+        (told,) = quality(case, flow)
+        seen = {
+            (r["dataset"], r["name"]): (r["passed_records"], r["failed_records"])
+            for r in told["expectations"]
+        }
+        assert seen == {(flow, "pos"): (3, 1), ("cleaned", "pos"): (4, 2), ("cleaned", "adult"): (3, 3)}
+        assert told["dropped_records"] + told["quarantined_records"] == 1
+
+
 def test_fail_writes_nothing_of_its_batch(pipeline):
     """The batch before it stays, its own leaves no row and no record, readers wait, other branches go on."""
     case = pipeline(STRICT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits, quality_details
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.expectations import Quality, read_quality
+from headwater_spark.expectations import Quality, read_quality, view_observation
 from headwater_spark.output_mode import OutputMode
 
 # The name of the observation in a flow's query.
@@ -93,7 +93,8 @@ class BatchRecords:
         measures["num_rows_dropped_by_watermark"] = late or None
         measures["executor_time_ms"] = self._executors.take(str(progress.runId))
         self._listing_ms = added_listing(self._listing_ms, told)
-        self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures)
+        views = self._view_rules(progress.observedMetrics)
+        self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures, views)
         self._context.events.emit(
             "stream_progress",
             f"Spark's progress of {self._flow.name}, batch {batch_id}.",
@@ -104,6 +105,16 @@ class BatchRecords:
             details=stream_progress(told),
             maturity="EVOLVING",
         )
+
+    def _view_rules(self, observed: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What the rules of temporary views saw, which are part of the query that reads them."""
+        told: list[dict[str, Any]] = []
+        for view in self._context.pipeline.registry.datasets():
+            counts = observed.get(view_observation(view.name)) if view.expectations else None
+            if counts is not None:
+                quality = read_quality(counts.asDict(), view.expectations)
+                told += quality_details(quality, view.name)["expectations"]
+        return told
 
     def _judged(self, batch_id: int) -> Quality | None:
         judged = self._stream.judged if self._stream is not None else None
@@ -164,6 +175,7 @@ class BatchRecords:
         quality: Quality | None,
         end_offsets: Any,
         measures: Mapping[str, Any],
+        views: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         commit = self._commits.find(batch_id) if self._commits else None
         # A batch that a killed driver had written is left out when it comes again, and nothing is observed: where it was
@@ -186,6 +198,8 @@ class BatchRecords:
         told = (
             "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
         )
+        details = quality_details(quality or Quality(0, 0, ()), self._dataset.name)
+        details["expectations"] += views
         self._context.events.emit(
             "flow_progress",
             f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{kept}{told}.",
@@ -204,7 +218,7 @@ class BatchRecords:
                     **measures,
                     **change_metrics(commit),
                 },
-                **quality_details(quality or Quality(0, 0, ()), self._dataset.name),
+                **details,
                 version=version,
                 end_offsets=end_offsets,
             ),
