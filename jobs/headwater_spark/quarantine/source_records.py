@@ -25,6 +25,7 @@ JSON_BACK = {**JSON_OPTIONS, "mode": "FAILFAST", "columnNameOfCorruptRecord": "_
 # Of each row: where its record lies, and the record. A struct of topic, partition, offset, file, record.
 # Of a union of unlike sources the record is JSON, and Kafka's value stands beside it.
 SOURCE = "__headwater_source"
+_FILE = "__headwater_file"
 LEAVES = {
     "StreamingRelation",
     "StreamingRelationV2",
@@ -109,19 +110,22 @@ def has_bytes(schema: StructType) -> bool:
 
 def _leaf(node: Any, session: SparkSession) -> Any:
     frame = frame_of(node, session)
-    record = F.struct(*[F.col("`" + name.replace("`", "``") + "`") for name in frame.columns])
+    columns = [F.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
+    record = F.struct(*columns)
     none = F.lit(None)
     if {"topic", "partition", "offset", "timestampType"} <= set(frame.columns):
         place = [F.col("topic"), F.col("partition"), F.col("offset"), none.cast("string").alias("file")]
     else:
-        file = F.nullif(F.input_file_name(), F.lit(""))
+        # By itself: a struct that is not deterministic is made for every row, also for those that nobody asks for.
+        frame = frame.select("*", F.input_file_name().alias(_FILE))
+        file = F.nullif(F.col(_FILE), F.lit(""))
         place = [
             _null("topic", "string"),
             _null("partition", "int"),
             _null("offset", "bigint"),
             file.alias("file"),
         ]
-    carried = frame.select("*", F.struct(*place, record.alias("record")).alias(SOURCE))
+    carried = frame.select(*columns, F.struct(*place, record.alias("record")).alias(SOURCE))
     return carried._jdf.queryExecution().analyzed()  # noqa: SLF001
 
 

@@ -15,6 +15,7 @@ from headwater_spark.quarantine.judgement import (
     broken_names,
     is_kept,
     judged_batch,
+    kept_rows,
     mark_rows,
     own_columns,
 )
@@ -78,6 +79,19 @@ def test_a_rule_that_gives_something_else_each_time(spark: SparkSession):
     with judged_batch(mark_rows(spark.range(1000).toDF("id"), rules), rules) as (judged, quality):
         assert judged.where(is_kept(rules)).count() == quality.kept
         assert judged.where(~is_kept(rules)).count() == quality.quarantined
+
+
+def test_columns_with_odd_names(spark: SparkSession):
+    """Dots, spaces and backticks in the names of columns reach the rules and the table."""
+    frame = spark.createDataFrame([(1, -1), (2, 3), (-3, 3)], "`e``f` INT, `a.b c` INT")
+    rules = [
+        Expectation("dotted", "`a.b c` > 0", QUARANTINE),
+        Expectation("ticked", "`e``f` > 0", DROP),
+    ]
+    with judged_batch(mark_rows(frame, rules), rules) as (judged, quality):
+        kept = kept_rows(judged, rules)
+        assert (kept.columns, [tuple(row) for row in kept.collect()]) == (frame.columns, [(2, 3)])
+    assert (quality.quarantined, quality.dropped) == (1, 1)
 
 
 def test_keys_of_a_batch(spark: SparkSession):
