@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.damage import Repair
@@ -18,9 +20,15 @@ ACTIONS = ("list", "inspect", "verify", "diagnose", "snapshot", "restore")
 def doctored(argv: Sequence[str]) -> list[str]:
     """The command line with ``list`` put behind ``checkpoints`` where no action is named."""
     given = list(argv)
-    if given[:1] == ["checkpoints"] and (len(given) < 2 or given[1] not in ACTIONS):
+    if given[:1] == ["checkpoints"] and (len(given) < 2 or not _names_an_action(given[1])):
         given.insert(1, "list")
     return given
+
+
+def _names_an_action(word: str) -> bool:
+    """Whether a word is an action, or would be one but for a slip: then the parser tells the nearest."""
+    slipped = bool(difflib.get_close_matches(word, ACTIONS, n=1)) and not Path(word).exists()
+    return word in ACTIONS or slipped
 
 
 def add_checkpoints_verb(parser: Parser) -> None:

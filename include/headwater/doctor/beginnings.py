@@ -17,12 +17,11 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.opening import open_at, open_empty
 from headwater.doctor.read_files import Lines, file_offset, lines_by_age
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
+from headwater.doctor.rows_again import REPLACED, chain, rows_in_all
 from headwater.errors import CheckpointUnreadable, UsageError
 from headwater.metrics.delta_log import read_commit
 from headwater.metrics.kafka_login import login_settings
 from headwater.metrics.kafka_times import offsets_at
-
-_REPLACED = "no rows: those that come again replace those that are there"
 
 
 def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
@@ -83,7 +82,7 @@ def _from_start(case: FlowCase) -> RepairPlan:
         case.flow.target,
         (f"open epoch {case.unused_epoch()} at {where}; the table keeps its rows",),
         NOTHING,
-        _REPLACED if case.by_key else case.rows_in_all(),
+        REPLACED if case.by_key else rows_in_all(case),
         lambda: open_at(case, position, {}) if position is not None else open_empty(case),
     )
 
@@ -195,14 +194,15 @@ def _cost(case: FlowCase, position: Positions) -> tuple[str, str]:
     unknown = "can't be known: compare the position with that of the live epoch (checkpoints inspect)"
     table = (case.start.sources or (None,))[0]
     if len(position) != 1 or table is None or table.table is None:
-        return unknown, _REPLACED if case.by_key else unknown
+        return unknown, REPLACED if case.by_key else unknown
     now = _live_version(case)
-    if now is None:
-        return unknown, _REPLACED if case.by_key else unknown
+    # An epoch that was gone back to stands before rows that the table has of an earlier one.
+    if now is None or (case.written is None and chain(case)):
+        return unknown, REPLACED if case.by_key else unknown
     begins = int(json.loads(position[0] or "{}")["reservoirVersion"])
     lost = _source_rows(table.table, now, begins)
     doubled = _source_rows(table.table, begins, now)
-    return lost, _REPLACED if case.by_key else doubled
+    return lost, REPLACED if case.by_key else doubled
 
 
 def _live_version(case: FlowCase) -> int | None:

@@ -11,17 +11,14 @@ from headwater.checkpoints.damage import Damage
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_start import FlowStart, Positions
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
-from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.preflight import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
-from headwater.checkpoints.table_history import FlowCommit, flow_commits, table_exists
+from headwater.checkpoints.table_history import FlowCommit, flow_commits
 from headwater.doctor.known_positions import known_positions, rows_by_batch
 from headwater.doctor.snapshots import Snapshot, snapshots_of
 from headwater.doctor.starts import flow_start
-from headwater.errors import CheckpointUnreadable
 from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.metrics.delta_log import rows_of_table
 
 # After these the table holds one row a key, whichever batch comes again.
 _BY_KEY = ("update", "complete", "replace", "changes")
@@ -146,60 +143,3 @@ class FlowCase:
             *(epoch for name, epoch in last_batches(self.project.state_folder) if name == self.flow.name),
         ]
         return max(used, default=-1) + 1
-
-    def rows_after(self, batch: int) -> str:
-        """How many rows the batches after one have written, in words."""
-        last = self.reached
-        if last is None or (self.table is None and self.written is None):
-            return (
-                "can't be known: the sink does not tell which batches it has"
-                if self.table is None
-                else "no rows"
-            )
-        later = [number for number in range(batch + 1, last + 1) if not self._stands_still(number)]
-        if not later:
-            return "no rows"
-        if self.by_key:
-            return "no rows: those that come again replace those that are there"
-        rows = {number: self._rows_of(number) for number in later}
-        unknown = [number for number in later if rows[number] is None]
-        count = sum(found or 0 for found in rows.values())
-        shown = (
-            f"{count} rows (batch {later[0]})"
-            if len(later) == 1
-            else f"{count} rows (batches {later[0]} to {later[-1]})"
-        )
-        return f"at least {shown}; of batches {unknown} it can't be known" if unknown else shown
-
-    def rows_in_all(self) -> str:
-        """How many rows the flow may have written, in any epoch, in words: so many come again from the beginning."""
-        shown = "as far as the sources still hold them"
-        if self.table is None:
-            sent = sum(sum(self._rows_of_epoch(epoch).values()) for epoch in range(self.epoch + 1))
-            return f"at least {sent} rows: all that the event log knows to have been sent, {shown}"
-        if not table_exists(self.table):
-            return "no rows"
-        count = rows_of_table(self.table)
-        if count is None:
-            return f"up to all rows that the table has, {shown}; how many can't be known"
-        return f"up to {count} rows: all that the table has, {shown}" if count else "no rows"
-
-    def _rows_of(self, batch: int) -> int | None:
-        """What a batch wrote; of one that was copied from an earlier epoch, what it wrote there under the same number."""
-        if batch >= self.start.state.first_batch:
-            return self.rows.get(batch)
-        earlier = (self._rows_of_epoch(epoch) for epoch in range(self.epoch - 1, -1, -1))
-        return next((rows[batch] for rows in earlier if batch in rows), None)
-
-    def _rows_of_epoch(self, epoch: int) -> dict[int, int]:
-        return rows_by_batch(self.project.state_folder, self.identity, self.flow.name, self.table, epoch)
-
-    def _stands_still(self, batch: int) -> bool:
-        """Whether a batch that was laid down with the live epoch ends where the one before it does: it gives no row."""
-        if not 0 < batch < self.start.state.first_batch:
-            return False
-        try:
-            ends = [read_offsets(self.start.folder, number).sources for number in (batch - 1, batch)]
-        except CheckpointUnreadable:
-            return False
-        return ends[0] == ends[1]

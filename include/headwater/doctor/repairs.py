@@ -19,6 +19,7 @@ from headwater.doctor.laid_epochs import copy_up_to, new_query_id
 from headwater.doctor.opening import lay_down, open_at
 from headwater.doctor.read_files import Lines, file_offset, lines_of_log
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
+from headwater.doctor.rows_again import REPLACED, chain, last_in_table, rows_after
 from headwater.doctor.snapshots import Snapshot
 from headwater.errors import ResetNotAllowed
 from headwater.graph.table_owners import refuse_foreign_tables
@@ -96,7 +97,7 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
             "make it the live one; the old one stays",
         ),
         NOTHING,
-        case.rows_after(batch) if written is None or written > batch else NOTHING,
+        rows_after(case, batch) if written is None or written > batch else NOTHING,
         lambda: open_at(case, position, files),
     )
 
@@ -140,7 +141,7 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
     if batch < 0 or not wanted <= readable:
         raise RepairNotPossible(
             f"The checkpoint of {case.flow.name!r} can't go back to batch {batch}: Spark needs the positions of "
-            f"{sorted(wanted)}, and it has {sorted(readable) or 'none'}.",
+            f"{sorted(wanted)}, and it has {_span(readable)}.",
             where=start.folder,
             remedy="Name another batch, restore a snapshot, or fill the table anew.",
         )
@@ -159,19 +160,27 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
             f"copy epoch {case.epoch} as it was after batch {batch} to epoch {case.unused_epoch()}, under a new query id",
             "make it the live one; the old one stays",
         ),
-        _lost_by_rewind(case, batch),
-        case.rows_after(batch),
+        _lost_after(case, batch),
+        rows_after(case, batch),
         lambda: _copy(case, start.folder, batch, start.state),
     )
 
 
-def _lost_by_rewind(case: FlowCase, batch: int) -> str:
-    """What a batch that the caller named leaves out: the table may end before it."""
-    last = case.reached if case.reached is not None else -1
+def _span(batches: set[int]) -> str:
+    if not batches:
+        return "none"
+    first, last = min(batches), max(batches)
+    whole = len(batches) == last - first + 1
+    return f"{first} to {last}" if whole else ", ".join(map(str, sorted(batches)))
+
+
+def _lost_after(case: FlowCase, batch: int) -> str:
+    """What is left out by going on after a batch: the table may end before it."""
+    last = last_in_table(case)
     if case.table is None or batch <= last:
         return NOTHING
     span = f"batch {batch}" if batch == last + 1 else f"batches {last + 1} to {batch}"
-    return f"what {span} gave: the table has nothing of it"
+    return f"what {span} gave, if anything: the table has nothing of it"
 
 
 def _batch_to_go_back_to(case: FlowCase) -> int | None:
@@ -194,17 +203,14 @@ def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
             where=snapshot.folder,
             remedy="Take another one (--snapshot NAME), or begin a new epoch (new-epoch --from-start).",
         )
-    same = snapshot.epoch == case.epoch
+    same = snapshot.epoch == case.epoch or (case.written is None and snapshot.epoch in chain(case))
     batch = last
     if same and not case.stateful and case.written is not None and case.written > last:
         # The table has a batch that was planned when the snapshot was taken, and not yet marked as done.
         planned = numbered(snapshot.checkpoint / "offsets")
         batch = case.written if case.written in planned else last
-    doubled = (
-        case.rows_after(batch)
-        if same
-        else "can't be known: the snapshot is of another epoch than the live one"
-    )
+    unknown = "can't be known: the snapshot is of another epoch than the live one"
+    doubled = rows_after(case, batch) if same else unknown
     return RepairPlan(
         Repair.RESTORE,
         case.flow.name,
@@ -213,8 +219,8 @@ def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
             f"copy the snapshot {snapshot.name} (batch {batch}) to epoch {case.unused_epoch()}, under a new query id",
             "make it the live one; the old one stays",
         ),
-        NOTHING,
-        "no rows: those that come again replace those that are there" if case.by_key else doubled,
+        _lost_after(case, batch) if same else unknown,
+        REPLACED if case.by_key else doubled,
         lambda: _copy(case, snapshot.checkpoint, batch, snapshot.state()),
     )
 

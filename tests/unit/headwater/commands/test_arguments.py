@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from headwater.commands.arguments import Parser, RunArguments, parse_run_arguments
+from headwater.commands.doctor_arguments import doctored
 from headwater.commands.printing import print_table
 from headwater.errors import UsageError
 
@@ -67,6 +70,15 @@ def test_a_wrong_choice_is_told_the_nearest(given: str, remedy: str):
     with pytest.raises(UsageError) as caught:
         parser.parse_args([given])
     assert caught.value.remedy == f"{remedy}usage: headwater {{list,show}}"
+
+
+def test_a_slip_in_an_action_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """``checkpoints snapshto DIR`` asks for an action; a folder of such a name is a pipeline, as any other word is."""
+    monkeypatch.chdir(tmp_path)
+    assert doctored(["checkpoints", "snapshto", "orders"]) == ["checkpoints", "snapshto", "orders"]
+    assert doctored(["checkpoints", "orders"]) == ["checkpoints", "list", "orders"]
+    (tmp_path / "snapshots").mkdir()
+    assert doctored(["checkpoints", "snapshots"]) == ["checkpoints", "list", "snapshots"]
 
 
 def test_no_rows_are_one_line(capsys: pytest.CaptureFixture[str]):
