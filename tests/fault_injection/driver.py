@@ -23,6 +23,8 @@ import headwater
 _POLL_SECONDS = 0.005
 # A flow that has nothing to do in an update does not come to its stop, and the others stand: enough for the slowest machine.
 _PATIENCE_SECONDS = 40
+# After a reset of everything an update reads all files of a soak again.
+_LONGEST_UPDATE_SECONDS = 900
 
 
 @dataclass
@@ -138,7 +140,7 @@ class Driver:
 
     def answer(self) -> tuple[int, dict[str, Any]]:
         """The exit code and the last line, once it has ended."""
-        code = self.process.wait(240)
+        code = self.process.wait(_LONGEST_UPDATE_SECONDS)
         lines = (self.folder / "out").read_text().splitlines()
         return code, json.loads(lines[-1]) if lines else {}
 

@@ -219,7 +219,7 @@ def trial(tmp_path: Path) -> Iterator[Trial]:
             broker.create_topic("outbox")
             outbox = Outbox(broker)
             source = SOURCE + outbox.source()
-        if SOAK or (CELLS and any(cell.point == 10 for cell in asked_for(kafka=True))):
+        if (SOAK or CELLS) and any(cell.point == 10 for cell in asked_for(kafka=True)):
             # So that a checkpoint of each log is due in each update.
             source = source.replace('"10"', '"1"')
         case = PipelineCase(tmp_path, source, spec=f"spark: {json.dumps(settings)}\n")
