@@ -133,7 +133,7 @@ def test_a_rule_that_throws_dice(spark: SparkSession):
 
 @pytest.mark.timeout(120)
 def test_two_hundred_rules(frame: DataFrame):
-    """So many are counted and applied one by one, and planned in seconds."""
+    """So many are counted and applied one by one, and planned in the time of this test."""
     many = [(f"r{i}", f"id > {i} OR age > {i}", DROP if i % 2 else FAIL) for i in range(-200, 0)]
     bad = [("last", "id IS NOT NULL", DROP), ("pos", "amount > 0", WARN)]
     written, quality = checked(frame, rules(*many, *bad))
