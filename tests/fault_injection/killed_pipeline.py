@@ -24,12 +24,12 @@ OFTEN = {"delta.checkpointInterval": "10"}
 @dp.expect_or_drop("positive", "points > 0")
 def bronze():
     rows = spark.readStream.schema("id INT, team STRING, points INT")
-    return rows.option("maxFilesPerTrigger", 3).json(LANDING)
+    return rows.option("maxFilesPerTrigger", 5).json(LANDING)
 
 @dp.table
 def doubled():
     twice = F.explode(F.array(F.col("points"), F.col("points") * 2)).alias("points")
-    return spark.readStream.option("maxFilesPerTrigger", 3).table("bronze").select("id", "team", twice)
+    return spark.readStream.option("maxFilesPerTrigger", 5).table("bronze").select("id", "team", twice)
 
 @dp.table
 def running():

@@ -9,11 +9,12 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.fault_injection.crash_matrix import BESIDE_OTHERS, kills, matrix
-from tests.fault_injection.crash_points import POINTS, any_time
+from tests.fault_injection.crash_points import POINTS, any_time, starting
 from tests.fault_injection.driver import Driver
 from tests.fault_injection.killed_pipeline import (
     SETTINGS,
@@ -38,7 +39,7 @@ SAMPLED_KILLS = 8
 COMPARED_EVERY = 8
 # A regular expression for the cells to run (their names are printed): to run one again; "none" has random kills alone.
 CELLS = os.environ.get("HEADWATER_CELLS")
-RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 3))
+RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 12))
 # Begin no other kill after so long: what was killed until then is compared, and what was left out is told.
 LONGEST = float(os.environ.get("SOAK_SECONDS") or "inf")
 # The sample is the same each time: what the soak found must not stop a change that has nothing to do with it.
@@ -139,15 +140,17 @@ class Trial:
 
     def kill_at_random(self) -> None:
         """Kill a driver at a moment that is seen from outside."""
-        point = self.chance.choice(POINTS)
+        # Now and then one is killed while it starts Spark.
+        point = starting if self.chance.random() < 0.1 else self.chance.choice(POINTS)
         for tried in (point, any_time, any_time, any_time):
+            started = time.monotonic()
             self.feed.land(self.chance.randint(1, 3))
             alone, moment = self.chance.random() < 0.3, tried(self.case, self.chance)
-            # Now and then one is killed while it starts Spark.
-            driver = self.cold("random") if self.chance.random() < 0.1 else self.start()
-            if driver.wait_for(moment, self.feed.now_and_then):
+            begin = partial(self.cold, "random") if tried is starting else self.start
+            driver = begin(*moment.arguments)
+            if driver.wait_for(lambda d=driver, m=moment: m.met(d.folder / "log"), self.feed.now_and_then):  # type: ignore[misc]
                 self.kill(driver, alone=alone)
-                print(f"  {tried.__name__}, {alone=}", flush=True)
+                print(f"  {moment}, {alone=}: {time.monotonic() - started:.1f} s", flush=True)
                 check_at_any_moment(self.case, self.feed)
                 return
             self.completes(driver)
