@@ -79,3 +79,13 @@ def test_a_union_of_unlike_sources(spark: SparkSession, rows: DataFrame, tmp_pat
     assert record["record"].dataType.simpleString() == "string"
     one_too_many = rows.select("id", "v").union(lines.join(spark.range(3), "id").select("id", "v"))
     assert with_source(one_too_many) is one_too_many
+
+
+def test_a_query_of_the_files_own_columns(spark: SparkSession, tmp_path: Path):
+    """A query that asks for `_metadata` has it still, beside the record and its file."""
+    path = tmp_path / "in"
+    spark.sql("SELECT 1 AS id, 'x' AS `odd``name`").coalesce(1).write.json(str(path))
+    frame = spark.read.schema("id INT, `odd``name` STRING").json(str(path))
+    (row,) = with_source(frame.select("id", "_metadata.file_name")).collect()
+    assert row[SOURCE].file.endswith(row.file_name)
+    assert (row.id, row[SOURCE].record.id, row[SOURCE].record["odd`name"]) == (1, 1, "x")
