@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,11 @@ class Contender:
     merge: Callable[[DataFrame, Path, int], None]
     history: bool
     seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """Seconds of the median batch; the first, which meets a cold JVM, is left out."""
+        return statistics.median(self.seconds[1:])
 
 
 def ours(spark: SparkSession, *, history: bool) -> Callable[[DataFrame, Path, int], None]:

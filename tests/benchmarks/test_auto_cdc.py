@@ -2,13 +2,13 @@
 
 The guides' statements lose events that come late; ours does not, and is to be no slower. ``BENCH_KEYS``, ``BENCH_BATCHES``,
 ``BENCH_CHANGES`` and ``BENCH_WHERE`` (all, spread: keys from everywhere, near: from one part of the table) change the sizes;
-``BENCH_VECTORS=0`` leaves out the tables with deletion vectors.
+``BENCH_VECTORS=0`` leaves out the tables with deletion vectors, ``BENCH_GROWN`` is how often the keys of the greater table are those
+of the smaller one (0: no such test).
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,21 @@ CHANGES = int(os.environ.get("BENCH_CHANGES", "10000"))
 WHERE = os.environ.get("BENCH_WHERE", "all")
 VECTORS = os.environ.get("BENCH_VECTORS", "1") == "1"
 TYPES = os.environ.get("BENCH_TYPES", "1,2").split(",")
-# A file has as many rows in a greater table.
-FILES = max(16, KEYS // 62_500)
+GROWN = int(os.environ.get("BENCH_GROWN", "5"))
+# How much slower than a guide's statement a median batch may be, and than one of a smaller table: room for noise alone.
+SLOWER, GROWS = 1.15, 1.5
 NAMES = ("key", "name", "amount", "at", "op")
 
 
-def batch_of(number: int, where: str) -> list[tuple[Any, ...]]:
+def batch_of(number: int, where: str, keys: int = KEYS) -> list[tuple[Any, ...]]:
     """The events of a batch; one in twenty is older than what the batch before said of its key, one in 25 a delete."""
-    part = KEYS // (BATCHES + 1)
+    part = keys // (BATCHES + 1)
     rows: list[tuple[Any, ...]] = []
     for i in range(CHANGES):
         late = i % 20 == 7 and number > 1
         told = number - 1 if late else number
         # A prime walks over the keys without meeting one twice in a batch; late rows meet a key of the batch before.
-        key = ((i + late) * 7919 + told * 104729) % (part if where == "near" else KEYS)
+        key = ((i + late) * 7919 + told * 104729) % (part if where == "near" else keys)
         key += part * told if where == "near" else 0
         at = told * 1_000_000 + i - (500_000 if late else 0)
         op = "D" if i % 25 == 3 else "U"
@@ -49,9 +50,11 @@ def batch_of(number: int, where: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-def fresh_table(spark: SparkSession, path: Path, *, history: bool, deletion_vectors: bool) -> None:
-    """A table of KEYS rows in files that each hold a range of keys."""
-    rows = spark.range(0, KEYS, 1, FILES).selectExpr(
+def fresh_table(
+    spark: SparkSession, path: Path, *, history: bool, deletion_vectors: bool, keys: int = KEYS
+) -> None:
+    """A table of so many rows in files that each hold a range of keys; a file has as many in a greater table."""
+    rows = spark.range(0, keys, 1, max(16, keys // 62_500)).selectExpr(
         "id as key", "concat('n', id) as name", "id % 1000 as amount"
     )
     if history:
@@ -85,51 +88,84 @@ def wrong_rows(spark: SparkSession, contender: Contender, events: list[dict[str,
     return len(got ^ expected)
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("where", ["near", "spread"] if WHERE == "all" else [WHERE])
-def test_merging_changes(tmp_path: Path, where: str):
-    """Rows equal the oracle's; then the seconds are told, and the ratio to the guides' statement is checked."""
-    spark = start_session("tests", SPARK)
-    contenders = [
-        contender
-        for kind, contender in (
-            ("1", Contender("type 1, ours", tmp_path / "a", ours(spark, history=False), False)),
-            ("1", Contender("type 1, ours, deletion vectors", tmp_path / "b", ours(spark, history=False), False)),
-            ("1", Contender("type 1, window and MERGE", tmp_path / "c", window_and_merge, False)),
-            ("2", Contender("type 2, ours", tmp_path / "d", ours(spark, history=True), True)),
-            ("2", Contender("type 2, ours, deletion vectors", tmp_path / "e", ours(spark, history=True), True)),
-            ("2", Contender("type 2, two steps and MERGE", tmp_path / "f", two_steps_and_merge, True)),
-        )
-        if kind in TYPES and (VECTORS or "vectors" not in contender.name)
-    ]  # fmt: skip
+def contenders_in(spark: SparkSession, root: Path, *, vectors: bool) -> list[Contender]:
+    """Everybody who takes part, each with a table of its own to be made."""
+    every = [
+        Contender("type 1, ours", root / "a", ours(spark, history=False), False),
+        Contender("type 1, ours, deletion vectors", root / "b", ours(spark, history=False), False),
+        Contender("type 1, window and MERGE", root / "c", window_and_merge, False),
+        Contender("type 2, ours", root / "d", ours(spark, history=True), True),
+        Contender("type 2, ours, deletion vectors", root / "e", ours(spark, history=True), True),
+        Contender("type 2, two steps and MERGE", root / "f", two_steps_and_merge, True),
+    ]
+    return [c for c in every if c.name[len("type ")] in TYPES and (vectors or "vectors" not in c.name)]
+
+
+def measure(
+    spark: SparkSession, root: Path, where: str, *, keys: int = KEYS, vectors: bool = VECTORS
+) -> list[Contender]:
+    """All batches merged by everybody; the rows of ours are checked, then everybody's seconds are told."""
+    contenders = contenders_in(spark, root, vectors=vectors)
     for contender in contenders:
-        vectors = "vectors" in contender.name
-        fresh_table(spark, contender.table, history=contender.history, deletion_vectors=vectors)
+        with_vectors = "vectors" in contender.name
+        fresh_table(
+            spark, contender.table, history=contender.history, deletion_vectors=with_vectors, keys=keys
+        )
     events: list[dict[str, Any]] = []
     for number in range(1, BATCHES + 1):
-        rows = batch_of(number, where)
+        rows = batch_of(number, where, keys)
         events += [dict(zip(NAMES, row, strict=True)) for row in rows]
-        path = tmp_path / f"batch-{number}"
+        path = root / f"batch-{number}"
         spark.createDataFrame(rows, SCHEMA).coalesce(2).write.parquet(str(path))
         # Who goes first changes from batch to batch.
         for turn in range(len(contenders)):
             run(spark, contenders[(turn + number) % len(contenders)], spark.read.parquet(str(path)), number)
-    told = [f"{where}: {KEYS} keys, {BATCHES} batches of {CHANGES} changes, 5% late"]
-    wrong = {c.name: wrong_rows(spark, c, events) for c in contenders}
+    told = [f"{where}: {keys} keys, {BATCHES} batches of {CHANGES} changes, 5% late"]
     for contender in contenders:
-        assert "ours" not in contender.name or not wrong[contender.name], contender.name
-        median = statistics.median(contender.seconds[1:])
-        told.append(f"{contender.name:32} median {median:5.2f} s, all {sum(contender.seconds):6.1f} s, wrong rows {wrong[contender.name]}, {bytes_written(contender.table) / 1e6:.0f} MB")  # fmt: skip
+        wrong = wrong_rows(spark, contender, events)
+        assert "ours" not in contender.name or not wrong, contender.name
+        written = bytes_written(contender.table) / 1e6
+        told.append(f"{contender.name:32} median {contender.median:5.2f} s, all {sum(contender.seconds):6.1f} s, wrong rows {wrong}, {written:.0f} MB")  # fmt: skip
+    told += [
+        f"{c.name}: another reader finds {other_reader(c.table)}" for c in contenders if "ours" in c.name
+    ]
+    told += [f"{c.name} {[round(seconds, 2) for seconds in c.seconds]}" for c in contenders]
     print("\n".join(told))
-    for contender in contenders[:2]:
-        print(f"{contender.name}: another reader finds {other_reader(contender.table)}")
-    for contender in contenders:
-        print(contender.name, [round(seconds, 2) for seconds in contender.seconds])
-    for kind in TYPES:
-        mine = next(c for c in contenders if c.name == f"type {kind}, ours")
-        theirs = next(c for c in contenders if c.name.startswith(f"type {kind}") and "ours" not in c.name)
-        ratio = statistics.median(mine.seconds[1:]) / statistics.median(theirs.seconds[1:])
-        print(f"type {kind}: {ratio:.2f} of the seconds of {theirs.name!r}")
+    return contenders
+
+
+def pairs(contenders: list[Contender]) -> list[tuple[str, Contender, Contender]]:
+    """For each type ours and the guides'."""
+    return [
+        (
+            kind,
+            next(c for c in contenders if c.name == f"type {kind}, ours"),
+            next(c for c in contenders if c.name.startswith(f"type {kind}") and "ours" not in c.name),
+        )
+        for kind in TYPES
+    ]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("where", ["near", "spread"] if WHERE == "all" else [WHERE])
+def test_merging_changes(tmp_path: Path, where: str):
+    """Rows equal the oracle's, and the median batch is not slower than that of the guides' statement."""
+    contenders = measure(start_session("tests", SPARK), tmp_path, where)
+    ratios = {kind: mine.median / theirs.median for kind, mine, theirs in pairs(contenders)}
+    print(f"seconds of ours, the guides' being 1: {ratios}")
+    assert max(ratios.values()) <= SLOWER
+
+
+@pytest.mark.skipif(GROWN < 2, reason="BENCH_GROWN says so")
+@pytest.mark.timeout(3600)
+def test_cost_of_a_greater_table(tmp_path: Path):
+    """Batches of neighbouring keys into a table several times as large take hardly longer."""
+    spark = start_session("tests", SPARK)
+    sizes = [measure(spark, tmp_path / str(n), "near", keys=n, vectors=False) for n in (KEYS, KEYS * GROWN)]
+    small, great = ({kind: mine.median for kind, mine, _ in pairs(size)} for size in sizes)
+    growth = {kind: great[kind] / small[kind] for kind in TYPES}
+    print(f"seconds of a table {GROWN} times as large, the smaller one's being 1: {growth}")
+    assert max(growth.values()) <= GROWS
 
 
 def run(spark: SparkSession, contender: Contender, batch: DataFrame, number: int) -> None:

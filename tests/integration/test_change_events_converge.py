@@ -135,7 +135,8 @@ def test_a_crash_between_the_two_commits(
     table.apply(first)
     with monkeypatch.context() as broken:
         module = importlib.import_module(f"headwater_spark.auto_cdc.{merge}")
-        broken.setattr(module, "_merge", crash)
+        for way in ("_merge", "rewrite"):
+            broken.setattr(module, way, crash)
         with pytest.raises(RuntimeError, match="killed here"):
             table.apply(second)
     table.apply(third, flow="other")

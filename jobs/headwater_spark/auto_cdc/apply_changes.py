@@ -23,6 +23,7 @@ from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
+from headwater_spark.auto_cdc.table_lookup import is_plain_table
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
 
@@ -70,7 +71,8 @@ def apply_changes(
         side.recover(target.path)
         opened = OpenTarget.at(spark, target.path)
         check_types(columns, opened.rows.schema, where)
-        opened.read_ahead()
+        if columns.by_column or not is_plain_table(target.path):
+            opened.read_ahead()
         with change_batch(batch, columns, where) as events:
             if events.kept or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -23,7 +23,8 @@ from headwater_spark.auto_cdc.change_columns import (
 )
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
-from headwater_spark.auto_cdc.local_rows import local_if_small
+from headwater_spark.auto_cdc.local_events import can_be_looked_at, facts_of, split_repeated
+from headwater_spark.auto_cdc.local_rows import Held, cached, local_frame, local_if_small, on_driver, setting
 
 ROW, COUNT, SELECTED = f"{OWN}row", f"{OWN}count", f"{OWN}selected"
 _NO_SEQUENCE, _NO_KEY = f"{OWN}no_sequence", f"{OWN}no_key"
@@ -48,6 +49,11 @@ class ChangeBatch:
     cleared_at: Column | None
     local: Any = None
 
+    def only(self, events: Any) -> ChangeBatch:
+        """The batch with some of its events: Arrow rows of ``local``. What was counted stays."""
+        frame = local_frame(self.events.sparkSession, events, self.events.schema)
+        return replace(self, events=frame, local=events)
+
     def prunes(self, table: str) -> Column:
         """A condition that all of ``table``'s rows about the batch's keys meet, for files to be skipped by."""
         return self.key_range.meets(table)
@@ -55,32 +61,56 @@ class ChangeBatch:
 
 @contextmanager
 def change_batch(batch: DataFrame, columns: ChangeColumns, where: object) -> Iterator[ChangeBatch]:
-    """Reduce and cache a micro-batch's events; the cache is freed with the block.
+    """Read a micro-batch's events once, and reduce them; what is cached is freed with the block.
 
     Raises:
         NullSequence, NullKey: an event can't be ordered or is about no row; the first of the two is told first.
     """
-    events = _reduced(_normal(batch, columns), columns).persist()
-    try:
-        found = events.agg(*_facts(columns)).first()
+    with ExitStack() as kept:
+        # What has one partition or two has nothing to adapt, and each exchange would be a job of its own.
+        with setting(batch.sparkSession, "spark.sql.adaptive.enabled", "false"):
+            read = kept.enter_context(cached(_normal(batch, columns)))
+            count = read.count()
+        held = local_if_small(read, count)
+        if held.is_local and can_be_looked_at(columns) and not columns.by_column:
+            events = _reduced_here(held, columns)
+            yield _told(events, facts_of(events.table, count, columns), columns, where)
+            return
+        reduced = kept.enter_context(cached(_reduced(held.frame, columns)))
+        found = reduced.agg(*_facts(columns)).first()
         assert found is not None
-        _refuse_nulls(found, where)
-        at = columns.sequence_type
-        left = events.where(~F.col(TRUNCATE)).drop(TRUNCATE, _NO_SEQUENCE, _NO_KEY, COUNT)
-        held = local_if_small(left, found["kept"] or 0)
-        yield ChangeBatch(
-            columns,
-            held.frame,
-            found["received"] or 0,
-            found["kept"] or 0,
-            found["deletes"] or 0,
-            KeyRange.of(columns, found),
-            literal(found["first_sequence"], at),
-            literal(found["cleared_at"], at) if found["cleared_at"] is not None else None,
-            held.table,
-        )
-    finally:
-        events.unpersist()
+        left = reduced.where(~F.col(TRUNCATE)).drop(TRUNCATE, _NO_SEQUENCE, _NO_KEY, COUNT)
+        yield _told(local_if_small(left, found["kept"] or 0), found, columns, where)
+
+
+def _told(held: Held, found: Any, columns: ChangeColumns, where: object) -> ChangeBatch:
+    _refuse_nulls(found, where)
+    at = columns.sequence_type
+    return ChangeBatch(
+        columns,
+        held.frame,
+        found["received"] or 0,
+        found["kept"] or 0,
+        found["deletes"] or 0,
+        KeyRange.of(columns, found),
+        literal(found["first_sequence"], at),
+        literal(found["cleared_at"], at) if found["cleared_at"] is not None else None,
+        held.table,
+    )
+
+
+def _reduced_here(read: Held, columns: ChangeColumns) -> Held:
+    """Events on the driver, one of each key (and sequence, for a history). Most are alone, and need no comparison."""
+    import pyarrow as pa
+
+    identity = [*columns.keys, SEQUENCE] if columns.history else list(columns.keys)
+    alone, repeated = split_repeated(read.table, identity)
+    if repeated.num_rows:
+        several = local_frame(read.frame.sparkSession, repeated, read.frame.schema)
+        winners = on_driver(_reduced(several, columns).select(*map(quoted, alone.column_names)))
+        alone = pa.concat_tables([alone, winners.table.cast(alone.schema)])
+    table = alone.drop_columns([TRUNCATE])
+    return Held(local_frame(read.frame.sparkSession, table, read.frame.drop(TRUNCATE).schema), table)
 
 
 def comparable(value: Column, kind: DataType) -> Column:

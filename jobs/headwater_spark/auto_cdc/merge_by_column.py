@@ -135,7 +135,7 @@ def _with_rows(
 ) -> DataFrame:
     """With the values that the target has: a column that the batch does not outdate keeps them."""
     keys = list(batch.columns.keys)
-    rows = target.about(batch)
+    rows = target.about(batch).frame
     here = [
         (_at(F.col(quoted(path[0])), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(
             f"t{number}"

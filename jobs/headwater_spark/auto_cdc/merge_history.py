@@ -11,10 +11,11 @@ deletes that end no row.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import BooleanType, DataType, StructType
 
 from headwater_spark.auto_cdc.change_columns import (
     DELETE,
@@ -27,11 +28,15 @@ from headwater_spark.auto_cdc.change_columns import (
 )
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, fitted, flat, row_type
 from headwater_spark.auto_cdc.change_metrics import with_counts
-from headwater_spark.auto_cdc.local_rows import Held, held, on_driver
-from headwater_spark.auto_cdc.open_target import OpenTarget
+from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
+from headwater_spark.auto_cdc.open_target import AboutKeys, OpenTarget
+from headwater_spark.auto_cdc.plain_cases import in_form, settle_history
+from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
+from headwater_spark.auto_cdc.table_lookup import FoundRows
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
+from headwater_spark.schemas import stored_schema
 
 # Every remembered event may be forgotten in time: what is lost is only how far back late events can be placed.
 EXPIRES = "true"
@@ -44,22 +49,61 @@ def merge_history(
     batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 2 target."""
+    columns, about = batch.columns, target.about(batch)
+    identity = [*columns.keys, START_AT]
+    known_here = about.found is not None and can_rewrite(target, about.found, identity, columns.target_schema)
+    if not known_here or about.found is None:
+        source, transaction = _decide(batch, about, side, transaction)
+        _merge(batch, source, target, transaction)
+        return
+    changes, transaction = _settle(batch, target.rows.schema, about, about.found, side, transaction)
+    if not rewrite(target, about.found, changes, identity, columns.target_schema, transaction):
+        kinds = stored_schema(target.rows.schema).add(GONE, BooleanType())
+        _merge(batch, Held(local_frame(side.spark, changes, kinds), changes), target, transaction)
+
+
+def _settle(
+    batch: ChangeBatch,
+    schema: StructType,
+    about: AboutKeys,
+    found: FoundRows,
+    side: SideTable,
+    transaction: BatchTransaction,
+) -> tuple[Any, BatchTransaction]:
+    """The changes that a batch on the driver makes, as Arrow: Spark decides what is not plain."""
+    import pyarrow as pa
+
+    remembered = side.found(batch)
+    settled = None
+    if remembered is not None:
+        settled = settle_history(batch.local, batch.columns, found, remembered, schema)
+    if settled is None:
+        source, transaction = _decide(batch, about, side, transaction)
+        return in_form(source.table, schema), transaction
+    if settled.left.num_rows == 0:
+        return settled.changes, with_counts(transaction, batch, upserts=None, tombstones=0)
+    source, transaction = _decide(batch.only(settled.left), about, side, transaction)
+    return pa.concat_tables([settled.changes, in_form(source.table, schema)]), transaction
+
+
+def _decide(
+    batch: ChangeBatch, about: AboutKeys, side: SideTable, transaction: BatchTransaction
+) -> tuple[Held, BatchTransaction]:
+    """The rows to write, after what is to be remembered has been."""
     columns, local = batch.columns, batch.local is not None
     with ExitStack() as kept:
-        shown = kept.enter_context(held(_shown(batch, target), local=local)).frame
+        shown = kept.enter_context(held(_shown(batch, about.frame), local=local)).frame
         known = _known(batch, side.about(batch), shown)
         groups = kept.enter_context(held(_groups(_events(batch, shown, known), columns), local=local)).frame
         transaction = _remember(batch, groups, known, side, transaction)
         source = _source(batch, groups, shown)
         # Not cached: a merge would read anew whatever is cached and has to do with its target.
-        fixed = on_driver(source) if local else Held(source.localCheckpoint())
-    _merge(batch, fixed, target, transaction)
+        return on_driver(source) if local else Held(source.localCheckpoint()), transaction
 
 
-def _shown(batch: ChangeBatch, target: OpenTarget) -> DataFrame:
+def _shown(batch: ChangeBatch, rows: DataFrame) -> DataFrame:
     """The target's rows about the batch's keys that the batch can change: what ended before it stays as it is."""
     columns = batch.columns
-    rows = target.about(batch)
     touched = rows.alias("t").where(batch.prunes("t") & _can_change(batch))
     asked = F.broadcast(batch.events.select(*_keys(columns)).distinct())
     fields = [

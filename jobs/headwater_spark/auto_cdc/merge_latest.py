@@ -7,25 +7,30 @@ side table has the sequence of every key. It is only added to: of the rows of a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, fitted, flat
 from headwater_spark.auto_cdc.change_metrics import with_counts
-from headwater_spark.auto_cdc.local_rows import Held, all_known, held
+from headwater_spark.auto_cdc.local_events import can_be_looked_at, split_by_keys
+from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
 from headwater_spark.auto_cdc.open_target import OpenTarget
-from headwater_spark.auto_cdc.side_table import RECORDED_AT, SideTable
+from headwater_spark.auto_cdc.plain_cases import in_form, settle_latest
+from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
+from headwater_spark.auto_cdc.side_table import GONE, RECORDED_AT, SideTable
+from headwater_spark.auto_cdc.table_lookup import all_known
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
 
 # In the side table: the last sequence of a key, and whether it was a delete. All keys NULL: the last truncate.
 AT, DELETED = f"{OWN}at", f"{OWN}deleted"
-_TIE, _CLEARED = f"{OWN}tie", f"{OWN}cleared"
+_TIE, _CLEARED, _HERE = f"{OWN}tie", f"{OWN}cleared", f"{OWN}here"
 EXPIRES = DELETED
 
 
@@ -33,9 +38,14 @@ def merge_latest(
     batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 1 target."""
-    known = side.about(batch)
+    remembered = side.found(batch) if batch.local is not None and can_be_looked_at(batch.columns) else None
+    known = side.about(batch) if remembered is None else None
     cleared_at = last_truncate(batch, known, AT)
-    with _live(batch, known, cleared_at) as live:
+    with ExitStack() as kept:
+        if remembered is None:
+            live = kept.enter_context(_live(batch, known, cleared_at))
+        else:
+            live = _live_here(batch, side, remembered)
         remembered = _remembered(batch, live, side, cleared_at)
         transaction = with_counts(
             transaction, batch, upserts=batch.kept - batch.deletes, tombstones=_tombstones(batch, live)
@@ -44,7 +54,56 @@ def merge_latest(
             side.append_local(remembered, transaction)
         elif remembered is not None:
             side.append(remembered.frame, transaction)
-        _merge(batch, live, known, target, transaction, cleared_at)
+        if not _rewrite(batch, live, target, transaction):
+            _merge(batch, live, known, target, transaction, cleared_at)
+
+
+def _live_here(batch: ChangeBatch, side: SideTable, remembered: Any) -> Held:
+    """The same as ``_live`` of a batch on the driver: Spark looks at events of remembered keys alone."""
+    import pyarrow as pa
+
+    new, others = split_by_keys(batch.local, batch.columns.keys, remembered)
+    live = new.append_column(_TIE, pa.array([False] * new.num_rows, pa.bool_()))
+    if others.num_rows:
+        asking = batch.only(others)
+        undecided = _undecided(asking, side.about(asking), None).select(*map(quoted, live.column_names))
+        live = pa.concat_tables([live, on_driver(undecided).table.cast(live.schema)])
+    return Held(local_frame(side.spark, live, batch.events.schema.add(_TIE, BooleanType())), live)
+
+
+def _rewrite(batch: ChangeBatch, live: Held, target: OpenTarget, transaction: BatchTransaction) -> bool:
+    """Write a batch on the driver into the files that hold its rows, without a merge. False, and nothing is written, where
+    that can't be.
+    """
+    import pyarrow as pa
+
+    columns, schema = batch.columns, target.rows.schema
+    if not live.is_local or columns.truncate is not None:
+        return False
+    about = target.about(batch)
+    found, wanted = about.found, columns.target_schema
+    if found is None or not can_rewrite(target, found, columns.keys, wanted):
+        return False
+    settled = settle_latest(live.table, columns, found, _TIE, schema)
+    left = live.table if settled is None else settled.left
+    parts = [] if settled is None else [settled.changes]
+    if left.num_rows:
+        events = local_frame(target.rows.sparkSession, left, live.frame.schema)
+        parts.append(in_form(on_driver(_changes(batch, events, about.frame)).table, schema))
+    changes = pa.concat_tables(parts)
+    return rewrite(target, found, changes, columns.keys, wanted, transaction)
+
+
+def _changes(batch: ChangeBatch, events: DataFrame, rows: DataFrame) -> DataFrame:
+    """What the merge would do with events and the target's rows about their keys."""
+    columns = batch.columns
+    same = [F.col(quoted("t", key)) == F.col(quoted("s", key)) for key in columns.keys]
+    held = rows.withColumn(_HERE, F.lit(True)).alias("t")
+    met = flat(events, columns).alias("s").join(held, _all(same), "left")
+    absent = F.col(f"t.{_HERE}").isNull()
+    changes = (absent & ~F.col(f"s.{DELETE}")) | (~absent & _newer(batch, rows.schema))
+    values = [F.col(quoted("s", name)).alias(name) for name in columns.names]
+    return met.where(changes).select(*values, F.col(f"s.{DELETE}").alias(GONE))
 
 
 @contextmanager

@@ -10,7 +10,23 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.auto_cdc.local_rows import rows_about
+from headwater_spark.auto_cdc.local_rows import local_frame
+from headwater_spark.auto_cdc.table_lookup import FoundRows, find_rows
+
+
+@dataclass(frozen=True)
+class AboutKeys:
+    """Rows of a target. ``found``: the same as they lie in their files, where they are on the driver."""
+
+    table: DataFrame
+    found: FoundRows | None = None
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows for Spark."""
+        if self.found is None:
+            return self.table
+        return local_frame(self.table.sparkSession, self.found.rows, self.table.schema)
 
 
 @dataclass(frozen=True)
@@ -32,13 +48,11 @@ class OpenTarget:
         """The names of the table's columns."""
         return self.rows.columns
 
-    def about(self, batch: ChangeBatch) -> DataFrame:
+    def about(self, batch: ChangeBatch) -> AboutKeys:
         """The rows that may be about the batch's keys; of other keys, too."""
-        found = None
-        if batch.local is not None and batch.cleared_at is None:
-            spark, schema = self.rows.sparkSession, self.rows.schema
-            found = rows_about(spark, self.path, batch.columns.keys, batch.local, schema=schema)
-        return self.rows if found is None else found
+        if batch.local is None or batch.cleared_at is not None:
+            return AboutKeys(self.rows)
+        return AboutKeys(self.rows, find_rows(self.path, batch.columns.keys, batch.local, self.rows.schema))
 
     def read_ahead(self) -> None:
         """Let Delta read the table's log while the batch is looked at: the merge needs it, and would wait for it."""

@@ -23,7 +23,8 @@ from pyspark.sql.types import StructField, StructType
 from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.auto_cdc.local_rows import Held, is_atomic, rows_about
+from headwater_spark.auto_cdc.local_rows import Held, is_atomic
+from headwater_spark.auto_cdc.table_lookup import keys_about, rows_about
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
 from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.execution.tables import clear_unborn
@@ -67,6 +68,15 @@ class SideTable:
             return self.read()
         found = rows_about(self.spark, self.path, batch.columns.keys, batch.local)
         return self.read() if found is None else found
+
+    def found(self, batch: ChangeBatch) -> Any:
+        """The rows that may be about the keys of a batch on the driver, as Arrow with the keys alone; None where Spark has
+        to read them.
+        """
+        keys = batch.columns.keys
+        if not self.exists:
+            return batch.local.select(list(keys)).slice(0, 0)
+        return None if batch.columns.truncate is not None else keys_about(self.path, keys, batch.local)
 
     def append_local(self, rows: Held, transaction: BatchTransaction) -> None:
         """Add rows that are on the driver, as ``append`` does; without Spark where it can be."""

@@ -11,16 +11,15 @@ from pyspark.sql import SparkSession
 
 from headwater_spark.auto_cdc.local_rows import (
     Held,
-    all_known,
     is_atomic,
     is_plain,
     local_frame,
     local_if_small,
     on_driver,
-    rows_about,
     setting,
 )
 from headwater_spark.auto_cdc.side_table import SideTable
+from headwater_spark.auto_cdc.table_lookup import all_known, rows_about
 from headwater_spark.execution.foreach_batch import BatchTransaction
 
 VALUES = """

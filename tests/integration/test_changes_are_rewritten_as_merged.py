@@ -1,0 +1,179 @@
+"""AUTO CDC writes known changes into their files without a MERGE: rows, change feed, counts and checks are those of a MERGE."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from tests.change_table import SCHEMA, Changes, flow
+
+from headwater.delta_log.commits import commit_file, commit_info, read_actions
+from headwater_spark.auto_cdc import merge_history, merge_latest
+from headwater_spark.execution.sink_commits import SinkCommits
+from headwater_spark.execution.targets.file_rewrite import FileRewrite
+
+pytestmark = pytest.mark.rotates
+
+KINDS: dict[str, dict[str, Any]] = {
+    "type 1": {},
+    "type 1, sequence left out": {"except_columns": ("op", "at")},
+    "type 2": {"history": True, "except_columns": ("op", "at")},
+}
+# All of them with HEADWATER_WHOLE=1 (make soak); else one, another from run to run.
+CHOSEN = list(KINDS) if os.environ.get("HEADWATER_WHOLE") else [random.SystemRandom().choice(list(KINDS))]
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def events(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
+    """Events of 60 keys: some late, some deletes, some equal in key and sequence."""
+    return [
+        (chance.randrange(60), chance.randrange(100), chance.choice("UUUUD"), chance.choice([None, "a", "b", "é"]), str(chance.randrange(3)))
+        for _ in range(count)
+    ]  # fmt: skip
+
+
+def target(spark: SparkSession, root: Path, properties: dict[str, str], **options: Any) -> Changes:
+    """A table with such properties, made in several files, and how it is filled."""
+    changes = Changes(spark, root, flow(**options), SCHEMA)
+    for name, value in properties.items():
+        spark.sql(f"ALTER TABLE delta.`{changes.target.path}` SET TBLPROPERTIES ('{name}' = '{value}')")
+    return changes
+
+
+def never(*_args: Any, **_options: Any) -> bool:
+    """In the place of a rewrite: nothing is written."""
+    return False
+
+
+def must_not(*_args: Any, **_options: Any) -> None:
+    """In the place of a merge."""
+    raise AssertionError("merged")
+
+
+def feed(changes: Changes) -> list[tuple[Any, ...]]:
+    """All changes of the table, by version."""
+    reader = changes.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
+    rows = reader.load(str(changes.target.path)).drop("_commit_timestamp")
+    # The table's own properties are commits, too: versions are the same for both ways.
+    return sorted((tuple(row) for row in rows.collect()), key=repr)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_the_change_feed_is_a_merges(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """Random batches give the same rows, the same change feed and the same counts of each commit, merged or rewritten."""
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    merged, rewritten = (
+        target(spark, tmp_path / name, FEED, **KINDS[kind]) for name in ("merged", "rewritten")
+    )
+    module = merge_history if kind == "type 2" else merge_latest
+    with monkeypatch.context() as patched:
+        for number in range(3):
+            batch = events(chance, 60)
+            patched.setattr(module, "rewrite", never)
+            merged.apply(batch)
+            patched.undo()
+            if number:
+                patched.setattr(module, "_merge", must_not)
+            rewritten.apply(batch)
+            patched.undo()
+    assert rewritten.rows("key") == merged.rows("key")
+    assert feed(rewritten) == feed(merged)
+    for number in range(1, 4):
+        counts = [SinkCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
+        assert counts[0] is not None
+        assert counts[1] is not None
+        facts = [(c.version, c.rows, c.upserted, c.deleted, c.told, c.counted) for c in counts if c]
+        assert facts[0] == facts[1]
+    metrics = [
+        commit_info(read_actions(commit_file(c.target.path, counts[0].version))) for c in (merged, rewritten)
+    ]
+    assert {m["operation"] for m in metrics} == {"MERGE"}
+    names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+    assert len({tuple(m["operationMetrics"][name] for name in names) for m in metrics}) == 1
+
+
+def test_constraints_hold(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A row that breaks a constraint, or a NULL where none may be, fails the batch; nothing of it is there, and it can come again."""
+    changes = target(spark, tmp_path, {})
+    changes.apply([(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")])
+    table = f"delta.`{changes.target.path}`"
+    spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT known CHECK (city <> 'nowhere')")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN name SET NOT NULL")
+    monkeypatch.setattr(merge_latest, "_merge", must_not)
+    for bad in [
+        (1, 2, "U", "b", "nowhere"),
+        (3, 2, "U", "b", "nowhere"),
+        (1, 2, "U", None, "y"),
+        (3, 2, "U", None, "y"),
+    ]:
+        with pytest.raises(Exception, match=r"(?i)constraint|not null"):
+            changes.apply([(2, 2, "U", "c", "y"), bad])
+    assert changes.rows("key") == [(1, 1, "a", "x"), (2, 1, "a", "x")]
+    changes.apply([(2, 2, "U", "c", "y")])
+    assert changes.rows("key") == [(1, 1, "a", "x"), (2, 2, "c", "y")]
+
+
+def test_what_is_merged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Row ids, deletion vectors and columns of others are left to MERGE, and so is a table that has moved on meanwhile."""
+    rewrites: list[bool] = []
+    rewrite = merge_latest.rewrite
+
+    def seen(*args: Any) -> bool:
+        rewrites.append(rewrite(*args))
+        return rewrites[-1]
+
+    monkeypatch.setattr(merge_latest, "rewrite", seen)
+    first, second = (
+        [(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")],
+        [(1, 2, "U", "b", "y"), (3, 1, "U", "c", "z")],
+    )
+    wanted = [(1, 2, "b", "y"), (2, 1, "a", "x"), (3, 1, "c", "z")]
+    for name in ("delta.enableRowTracking", "delta.enableDeletionVectors"):
+        changes = target(spark, tmp_path / name, {name: "true"})
+        changes.apply(first)
+        changes.apply(second)
+        assert changes.rows("key") == wanted
+        assert rewrites == []
+    more = target(spark, tmp_path / "more", {})
+    more.apply(first)
+    spark.sql(f"ALTER TABLE delta.`{more.target.path}` ADD COLUMNS (note STRING)")
+    more.apply(second)
+    assert rewrites == []
+    assert [row[:4] for row in more.rows("key")] == wanted
+    moved = target(spark, tmp_path / "moved", {})
+    moved.apply(first)
+
+    def late(*args: Any) -> bool:
+        DeltaTable.forPath(spark, str(moved.target.path)).delete("key = 2")
+        return seen(*args)
+
+    monkeypatch.setattr(merge_latest, "rewrite", late)
+    moved.apply(second)
+    assert rewrites == [False]
+    assert moved.rows("key") == [wanted[0], wanted[2]]
+
+
+def test_others_commit_meanwhile(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is committed between a rewrite's beginning and its end is in its way where it is about the same rows: both are kept."""
+    changes = target(spark, tmp_path, {})
+    changes.apply([(key, 1, "U", "a", "x") for key in (1, 2, 3)])
+    table = DeltaTable.forPath(spark, str(changes.target.path))
+    tell = FileRewrite._tell
+
+    def slow(*args: Any) -> None:
+        table.delete("key = 2")
+        tell(*args)
+
+    monkeypatch.setattr(FileRewrite, "_tell", slow)
+    changes.apply([(1, 2, "U", "b", "y"), (4, 1, "U", "c", "z")])
+    assert changes.rows("key") == [(1, 2, "b", "y"), (3, 1, "a", "x"), (4, 1, "c", "z")]
