@@ -77,7 +77,7 @@ def test_the_change_feed_is_a_merges(
     )
     module = merge_history if kind == "type 2" else merge_latest
     with monkeypatch.context() as patched:
-        for number in range(3):
+        for number in range(2):
             batch = events(chance, 60)
             patched.setattr(module, "rewrite", never)
             merged.apply(batch)
@@ -88,7 +88,7 @@ def test_the_change_feed_is_a_merges(
             patched.undo()
     assert sorted(rewritten.rows(), key=repr) == sorted(merged.rows(), key=repr)
     assert feed(rewritten) == feed(merged)
-    for number in range(1, 4):
+    for number in range(1, 3):
         counts = [SinkCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
         assert counts[0] is not None
         assert counts[1] is not None
