@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import subprocess
@@ -35,19 +36,16 @@ def spark_settings() -> Mapping[str, str]:
     return {**SPARK, **ROOMY}
 
 
-def _of_this_commit() -> str:
-    """The commit's id: two runs of one commit take the same sample, and the next commit takes another."""
+def _of_this_code() -> str:
+    """Names the code and its tests: two runs of the same take the same sample, and the next change takes another."""
+    folders = [f"HEAD:{name}" for name in ("include", "jobs", "plugins", "dags", "tests")]
     found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["git", "rev-parse", *folders], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )
-    return found.stdout.strip() or "0"
+    return hashlib.sha256(found.stdout.encode()).hexdigest()[:12]
 
 
-SAMPLE_SEED = os.environ.get("HEADWATER_SAMPLE") or _of_this_commit()
+SAMPLE_SEED = os.environ.get("HEADWATER_SAMPLE") or _of_this_code()
 
 
 def pytest_report_header() -> str:
@@ -66,7 +64,7 @@ def _left_out_of(found: list[pytest.Item], count: int, name: str) -> set[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep n cases of a test marked ``matrix(n)``, and one in three that are marked ``rotates``; ``make soak`` runs all."""
+    """Keep n cases of a test marked ``matrix(n)``, and one in four that are marked ``rotates``; ``make soak`` runs all."""
     if WHOLE:
         return
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -79,6 +77,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert mark is not None
         left_out |= _left_out_of(found, mark.args[0], name)
     rotating = [item for item in items if item.get_closest_marker("rotates") is not None]
-    left_out |= _left_out_of(rotating, -(-len(rotating) // 3), "rotates")
+    left_out |= _left_out_of(rotating, -(-len(rotating) // 4), "rotates")
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]

@@ -106,11 +106,8 @@ def held(frame: DataFrame, *, local: bool) -> Iterator[Held]:
     if local:
         yield on_driver(frame)
         return
-    kept = frame.persist()
-    try:
+    with cached(frame) as kept:
         yield Held(kept)
-    finally:
-        kept.unpersist()
 
 
 def is_text(kind: DataType | None) -> bool:
