@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline_case import read_rows
 
 from headwater.definitions.change_flow import ChangeFlow
@@ -33,8 +33,11 @@ class Changes:
 
     def apply(self, rows: Iterable[tuple[Any, ...]], batch: int | None = None, flow: str = "flow") -> None:
         """Apply a batch of a flow; ``batch`` repeats an earlier one."""
+        self.apply_frame(self.spark.createDataFrame(list(rows), self.schema), batch, flow)
+
+    def apply_frame(self, frame: DataFrame, batch: int | None = None, flow: str = "flow") -> None:
+        """Apply a batch that Spark makes."""
         self.batches += batch is None
-        frame = self.spark.createDataFrame(list(rows), self.schema)
         number = self.batches if batch is None else batch
         metadata = json.dumps({"pipeline": "tests", "flow": flow, "epoch": 0, "batch": number})
         apply_changes(frame, self.columns, self.target, BatchTransaction(f"tests.{flow}@0", number, metadata))

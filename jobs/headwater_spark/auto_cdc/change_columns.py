@@ -93,12 +93,14 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
     sequence_column = reading.plain_name(flow.sequence_by)
     ignored = _ignored(flow, reading, values, where)
-    sequence_type = frame.select(sequence.alias("s")).schema[0].dataType
+    # Of a row that has not ended, there is no sequence, and none of its parts.
+    sequence_type = frame.select(sequence.alias("s")).schema.toNullable()[0].dataType
     if not orderable(sequence_type):
         raise _wrong(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
     return ChangeColumns(
         tuple(keys),
-        fields,
+        # What an event says nothing of, and a row that is gone, is NULL in each column, whatever the source has.
+        tuple(StructType(list(fields)).toNullable().fields),
         sequence,
         sequence_type,
         sequence_column if sequence_column in chosen else None,

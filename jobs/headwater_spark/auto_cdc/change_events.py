@@ -160,10 +160,10 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     truncates = columns.truncate if columns.truncate is not None else F.lit(False)
     # A truncate is about no key in particular: all of them form one group.
     keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
-    row = F.struct(*(F.col(quoted(name)) for name in columns.names))
+    row = F.struct(*(F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in columns.fields))
     return batch.select(
         *keys,
-        columns.sequence.alias(SEQUENCE),
+        columns.sequence.cast(columns.sequence_type).alias(SEQUENCE),
         (columns.delete & ~truncates).alias(DELETE),
         truncates.alias(TRUNCATE),
         row.alias(ROW),

@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
+from headwater_spark.schemas import stored_schema
+
 # A batch is held on the driver up to so many rows and bytes (as Spark keeps them).
 LOCAL_ROWS, LOCAL_BYTES = 100_000, 32 * 1024 * 1024
 _ATOMIC = (
@@ -41,15 +43,24 @@ def is_atomic(kind: DataType) -> bool:
     return isinstance(kind, _ATOMIC) or is_text(kind)
 
 
-def is_plain(kind: DataType) -> bool:
-    """Whether values of a type come through Arrow as they are."""
+def is_plain(kind: DataType, *, nullable: bool = False) -> bool:
+    """Whether values of a type come through Arrow as they are. ``nullable``: whether one of them may be NULL."""
     if isinstance(kind, StructType):
-        return all(is_plain(field.dataType) for field in kind.fields)
+        # Below a NULL, Arrow has NULLs in all fields, and refuses those of a field that is to have none.
+        has_none = nullable and not all(field.nullable for field in kind.fields)
+        return not has_none and all(is_plain(f.dataType, nullable=f.nullable) for f in kind.fields)
     if isinstance(kind, ArrayType):
-        return is_plain(kind.elementType)
+        return is_plain(kind.elementType, nullable=kind.containsNull)
     if isinstance(kind, MapType):
-        return is_plain(kind.keyType) and is_plain(kind.valueType)
+        return is_plain(kind.keyType) and is_plain(kind.valueType, nullable=kind.valueContainsNull)
     return is_atomic(kind)
+
+
+def arrow_form(schema: StructType) -> Any:
+    """The Arrow schema of rows that have a table's columns, all of them nullable; times are instants."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(stored_schema(schema), timezone="UTC")
 
 
 def local_if_small(kept: DataFrame, count: int) -> Held:

@@ -15,10 +15,9 @@ from pyspark.sql.types import StructType
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW
 from headwater_spark.auto_cdc.local_events import can_be_looked_at
-from headwater_spark.auto_cdc.local_rows import is_atomic
+from headwater_spark.auto_cdc.local_rows import arrow_form, is_atomic
 from headwater_spark.auto_cdc.side_table import GONE
 from headwater_spark.auto_cdc.table_lookup import FoundRows
-from headwater_spark.schemas import stored_schema
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,7 @@ def _are_atomic(schema: StructType, names: Sequence[str]) -> bool:
 
 
 def _in_form(rows: Any, schema: StructType) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    form = to_arrow_schema(stored_schema(schema))
+    form = arrow_form(schema)
     return rows.select(form.names).cast(form)
 
 
@@ -176,17 +173,11 @@ def _rows_of(events: Any, columns: ChangeColumns, schema: StructType) -> Any:
 
     struct = events[ROW].combine_chunks()
     values = {name: struct.field(name) for name in columns.names}
-    form = _in_form(_nothing(schema), schema).schema
+    form = arrow_form(schema)
     return pa.table(
         [values[n].cast(form.field(n).type) if n in values else pa.nulls(events.num_rows, form.field(n).type) for n in form.names],
         schema=form,
     )  # fmt: skip
-
-
-def _nothing(schema: StructType) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(stored_schema(schema)).empty_table()
 
 
 def _differ(new: Any, old: Any, names: Sequence[str]) -> Any:

@@ -16,7 +16,7 @@ from pyspark.sql.types import BooleanType, StringType, StructType
 
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.local_events import is_told_apart
-from headwater_spark.auto_cdc.local_rows import local_frame
+from headwater_spark.auto_cdc.local_rows import arrow_form, local_frame
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE
 from headwater_spark.auto_cdc.table_lookup import FoundRows
@@ -99,9 +99,8 @@ def _split(found: FoundRows, changes: Any, identity: Sequence[str], schema: Stru
     """What is inserted, updated and deleted. None where a row is not told apart from others."""
     import pyarrow as pa
     from pyarrow import compute
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    form = to_arrow_schema(stored_schema(schema))
+    form = arrow_form(schema)
     try:
         new = changes.select(form.names).cast(form)
         old = found.rows.select(form.names).cast(form)

@@ -1,0 +1,145 @@
+"""AUTO CDC on columns of all types: rows that the driver helps to write are those that Spark and MERGE alone write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.change_table import Changes, flow
+
+from headwater_spark.auto_cdc import local_rows, merge_history, merge_latest
+
+# Types, and what rows of them have one after the other, as SQL.
+ON_THE_DRIVER: dict[str, tuple[str, ...]] = {
+    "BOOLEAN": ("true", "NULL", "false"),
+    "TINYINT": ("-128", "127", "NULL"),
+    "SMALLINT": ("-32768", "32767", "NULL"),
+    "BIGINT": ("-9223372036854775808", "9223372036854775807", "NULL"),
+    "FLOAT": ("'NaN'", "0.5", "NULL", "'-Infinity'"),
+    "DOUBLE": ("'NaN'", "-0.0", "0.1", "NULL"),
+    "DECIMAL(38, 18)": ("12345678901234567890.123456789012345678", "0", "NULL"),
+    "STRING": ("''", "'é\U0001f600'", "NULL"),
+    "BINARY": ("X''", "X'00FF'", "NULL"),
+    "DATE": ("DATE'0001-01-02'", "DATE'9999-12-30'", "NULL"),
+    "TIMESTAMP": ("TIMESTAMP'0001-01-02 00:00:00Z'", "NULL", "TIMESTAMP'9999-12-30 23:59:59.999999Z'"),
+    "ARRAY<TIMESTAMP>": ("array(TIMESTAMP'2026-03-29 01:30:00.123456Z', NULL)", "array()", "NULL"),
+    "MAP<STRING, TIMESTAMP>": ("map('a', TIMESTAMP'2026-03-29 01:30:00Z', 'b', NULL)", "map()", "NULL"),
+    "STRUCT<a: INT, b: STRUCT<t: TIMESTAMP, d: ARRAY<DECIMAL(10, 2)>>>": (
+        "named_struct('a', 1, 'b', named_struct('t', TIMESTAMP'2026-03-29 01:30:00Z', 'd', array(1.50, NULL)))",
+        "named_struct('a', 2, 'b', NULL)",
+        "NULL",
+    ),
+}
+IN_SPARK: dict[str, tuple[str, ...]] = {
+    "TIMESTAMP_NTZ": ("TIMESTAMP_NTZ'2026-03-29 01:30:00.123456'", "NULL"),
+    "STRUCT<a: INT NOT NULL>": ("named_struct('a', 1)", "named_struct('a', 2)"),
+    "VARIANT": ("parse_json('{\"a\": 1}')", "NULL"),
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "type 1": {},
+    "type 1, sequence left out": {"except_columns": ("op", "at")},
+    "type 2": {"history": True, "except_columns": ("op", "at")},
+}
+# How a number becomes a key, and a sequence.
+IDENTITIES = {
+    "texts": ("CONCAT('é', {})", "LPAD({}, 3, '0')"),
+    "dates": ("DATE'1500-01-01' + {}", "DATE'1500-01-01' + {}"),
+    "times": (
+        "TIMESTAMP'0001-01-02 00:00:00Z' + make_dt_interval({})",
+        "TIMESTAMP'0001-01-02 00:00:00Z' + make_dt_interval({})",
+    ),
+    "decimals": ("CAST({} AS DECIMAL(38, 2))", "CAST({} AS DECIMAL(38, 2))"),
+    "floats": ("CAST({} AS DOUBLE) / 3", "CAST({} AS FLOAT) / 3"),
+    "booleans": ("{} > 2", "CAST({} AS SMALLINT)"),
+    "bytes": ("CAST(CONCAT('k', {}) AS BINARY)", "CAST({} AS TINYINT)"),
+    "local times": (
+        "CAST(DATE'2026-01-01' + {} AS TIMESTAMP_NTZ)",
+        "CAST(DATE'2026-01-01' + {} AS TIMESTAMP_NTZ)",
+    ),
+    "structs": ("named_struct('a', {})", "named_struct('a', 1, 'b', {})"),
+}
+# Key, sequence, operation: new, newer, late, gone and repeated ones.
+BATCHES = (
+    ((1, 10, "U"), (2, 10, "U"), (3, 10, "U"), (5, 10, "U")),
+    ((1, 20, "U"), (2, 20, "D"), (4, 10, "U"), (5, 20, "U")),
+    ((1, 15, "U"), (2, 5, "U"), (3, 20, "U"), (4, 20, "U"), (1, 30, "U"), (1, 30, "U"), (5, 30, "U")),
+)
+
+
+def events(
+    spark: SparkSession, values: dict[str, tuple[str, ...]], batch: int, key: str, at: str
+) -> DataFrame:
+    """A batch of events with a column of each type; ``key`` and ``at`` make a value of the key and the sequence."""
+    rows = []
+    for number, (n, since, op) in enumerate(BATCHES[batch]):
+        one = (texts[(0 if n == 5 else batch + number) % len(texts)] for texts in values.values())
+        cells = [
+            f"CAST({text} AS {kind}) AS v{i}" for i, (kind, text) in enumerate(zip(values, one, strict=True))
+        ]
+        rows.append(
+            f"SELECT {key.format(n)} AS key, {at.format(since)} AS at, '{op}' AS op, {', '.join(cells)}"
+        )
+    return spark.sql(" UNION ALL ".join(rows))
+
+
+def written(
+    spark: SparkSession,
+    root: Path,
+    values: dict[str, tuple[str, ...]],
+    key: str,
+    at: str,
+    kind: str,
+    *,
+    merges: bool = True,
+) -> list[str]:
+    """The rows of a table after all batches. ``merges``: whether one may be written by MERGE after the first."""
+    frames = [events(spark, values, number, key, at) for number in range(len(BATCHES))]
+    changes = Changes(spark, root, flow(**KINDS[kind]), frames[0].schema)
+    changes.apply_frame(frames[0])  # by a merge: an empty table has no files
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (merge_latest, merge_history) if not merges else ():
+            patched.setattr(module, "_merge", must_not)
+        for frame in frames[1:]:
+            changes.apply_frame(frame)
+    rows = spark.read.format("delta").load(str(changes.target.path))
+    return sorted(row.t for row in rows.selectExpr("to_json(struct(*)) AS t").collect())
+
+
+def must_not(*_args: Any, **_options: Any) -> None:
+    """In the place of a merge."""
+    raise AssertionError("merged")
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("kind", KINDS)
+def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
+    """A column of each type that Arrow carries, in order of times: no MERGE, and the rows that Spark's own way gives."""
+    key, at = "{}", "TIMESTAMP'2026-03-29 01:30:00Z' + make_interval(0, 0, 0, 0, 0, 0, {})"
+    found = written(spark, tmp_path / "driver", ON_THE_DRIVER, key, at, kind, merges=False)
+    monkeypatch.setattr(local_rows, "LOCAL_ROWS", -1)
+    wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, key, at, kind)
+    assert found == wanted
+    assert len(found) == (11 if kind == "type 2" else 4)
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
+    """Columns of types that Arrow does not carry as they are come through, too."""
+    assert len(written(spark, tmp_path, IN_SPARK, "{}", "{}", kind)) == (7 if kind == "type 2" else 4)
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_keys_and_sequences(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, identity: str
+):
+    """Keys and sequences of each type that can be one: the rows are those that Spark's own way gives."""
+    key, at = IDENTITIES[identity]
+    values = {"TIMESTAMP": ON_THE_DRIVER["TIMESTAMP"]}
+    found = written(spark, tmp_path / "driver", values, key, at, kind)
+    monkeypatch.setattr(local_rows, "LOCAL_ROWS", -1)
+    assert found == written(spark, tmp_path / "spark", values, key, at, kind)
