@@ -23,7 +23,7 @@ from headwater.local_stack.sample_data import SampleData
 from headwater.local_stack.sample_delivery import TOPIC, Destination
 from headwater_airflow.request import request_id
 
-pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.rotates, pytest.mark.timeout(600)]
 TABLES = {
     "orders_bronze",
     "clicks_bronze",

@@ -100,6 +100,7 @@ def fate(row: Row, chosen: dict[str, str]) -> str:
     phases=[Phase.generate],  # an example takes seconds: it is told as it is, not made smaller
 )
 @given(files=files, chosen=actions, points=crashes)
+@pytest.mark.always
 @pytest.mark.timeout(1800)
 def test_every_row_has_one_fate(spark: Any, files: list[list[Row]], chosen: dict[str, str], points: set[int]):
     """After any crashes both tables hold just their rows, and the event log counts each row and each rule once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 SOURCE = """
 @dp.table(table_properties={"delta.enableChangeDataFeed": "true"}, comment="c")
 def bronze():
@@ -21,6 +23,7 @@ def today():
 """
 
 
+@pytest.mark.always
 def test_rows_in_are_what_is_new(pipeline):
     """Three updates: with data, with more of it, with none; rows in and out, batches and versions are exact."""
     case = pipeline(SOURCE)

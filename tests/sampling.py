@@ -1,0 +1,70 @@
+"""Which tests of a folder run: a seeded sample where all would take too long, all of them with HEADWATER_WHOLE=1."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+WHOLE = bool(os.environ.get("HEADWATER_WHOLE"))
+
+
+def _of_this_code() -> str:
+    """Names the code and its tests: two runs of the same take the same sample, and the next change takes another."""
+    folders = [f"HEAD:{name}" for name in ("include", "jobs", "plugins", "dags", "tests")]
+    found = subprocess.run(
+        ["git", "rev-parse", *folders], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return hashlib.sha256(found.stdout.encode()).hexdigest()[:12]
+
+
+SAMPLE_SEED = os.environ.get("HEADWATER_SAMPLE") or _of_this_code()
+
+
+def report_header() -> str:
+    """How to run the same tests again."""
+    return "all tests" if WHOLE else f"HEADWATER_SAMPLE={SAMPLE_SEED} (HEADWATER_WHOLE=1 for all tests)"
+
+
+def keep_sample(
+    config: pytest.Config, items: list[pytest.Item], folder: Path, *, rotating: int, others: int = 1
+) -> None:
+    """Leave the sample in ``items``.
+
+    Of a test marked ``matrix(n)`` n cases are kept. Where the whole folder runs, and not a test that was named: one in
+    ``rotating`` of those marked ``rotates``, and one in ``others`` of the rest, but all that are marked ``always``.
+    """
+    if WHOLE:
+        return
+    here = [item for item in items if item.path.is_relative_to(folder)]
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in here:
+        if item.get_closest_marker("matrix") is not None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[str] = set()
+    for name, found in sorted(cases.items()):
+        mark = found[0].get_closest_marker("matrix")
+        assert mark is not None
+        left_out |= _left_out_of(found, mark.args[0], name)
+    if any(folder.is_relative_to(Path(given).resolve()) for given in config.args):
+        free = [
+            item for item in here if not {"matrix", "always"} & {mark.name for mark in item.iter_markers()}
+        ]
+        turning = [item for item in free if item.get_closest_marker("rotates") is not None]
+        rest = [item for item in free if item.get_closest_marker("rotates") is None]
+        left_out |= _left_out_of(turning, -(-len(turning) // rotating), "rotates")
+        left_out |= _left_out_of(rest, -(-len(rest) // others), "rest")
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _left_out_of(found: Sequence[pytest.Item], count: int, name: str) -> set[str]:
+    """All but ``count`` of these, chosen by the seed."""
+    kept = random.Random(f"{SAMPLE_SEED} {name}").sample(found, min(count, len(found)))
+    return {item.nodeid for item in found} - {item.nodeid for item in kept}
