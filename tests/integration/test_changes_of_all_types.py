@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.change_table import Changes, flow
 
 from headwater_spark.auto_cdc import local_rows, merge_history, merge_latest
+from headwater_spark.auto_cdc.local_rows import setting
 
 # Types, and what rows of them have one after the other, as SQL.
 ON_THE_DRIVER: dict[str, tuple[str, ...]] = {
@@ -23,8 +24,13 @@ ON_THE_DRIVER: dict[str, tuple[str, ...]] = {
     "STRING": ("''", "'é\U0001f600'", "NULL"),
     "BINARY": ("X''", "X'00FF'", "NULL"),
     "DATE": ("DATE'0001-01-02'", "DATE'9999-12-30'", "NULL"),
-    "TIMESTAMP": ("TIMESTAMP'0001-01-02 00:00:00Z'", "NULL", "TIMESTAMP'9999-12-30 23:59:59.999999Z'"),
-    "ARRAY<TIMESTAMP>": ("array(TIMESTAMP'2026-03-29 01:30:00.123456Z', NULL)", "array()", "NULL"),
+    "TIMESTAMP": ("TIMESTAMP'0001-01-02 12:00:00Z'", "NULL", "TIMESTAMP'9999-12-30 23:59:59.999999Z'"),
+    # Both are half past one where clocks are put back.
+    "ARRAY<TIMESTAMP>": (
+        "array(TIMESTAMP'2026-11-01 05:30:00.123456Z', NULL)",
+        "array(TIMESTAMP'2026-11-01 06:30:00Z')",
+        "NULL",
+    ),
     "MAP<STRING, TIMESTAMP>": ("map('a', TIMESTAMP'2026-03-29 01:30:00Z', 'b', NULL)", "map()", "NULL"),
     "STRUCT<a: INT, b: STRUCT<t: TIMESTAMP, d: ARRAY<DECIMAL(10, 2)>>>": (
         "named_struct('a', 1, 'b', named_struct('t', TIMESTAMP'2026-03-29 01:30:00Z', 'd', array(1.50, NULL)))",
@@ -115,23 +121,24 @@ def must_not(*_args: Any, **_options: Any) -> None:
 @pytest.mark.matrix(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
-    """A column of each type that Arrow carries, in order of times: no MERGE, and the rows that Spark's own way gives."""
-    key, at = "{}", "TIMESTAMP'2026-03-29 01:30:00Z' + make_interval(0, 0, 0, 0, 0, 0, {})"
-    found = written(spark, tmp_path / "driver", ON_THE_DRIVER, key, at, kind, merges=False)
-    monkeypatch.setattr(local_rows, "LOCAL_ROWS", -1)
-    wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, key, at, kind)
+    """A column of each type that Arrow carries, in order of times, where clocks change: no MERGE, and the rows that Spark's own way gives."""
+    key, at = "{}", "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
+    with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
+        found = written(spark, tmp_path / "driver", ON_THE_DRIVER, key, at, kind, merges=False)
+        monkeypatch.setattr(local_rows, "LOCAL_ROWS", -1)
+        wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, key, at, kind)
     assert found == wanted
     assert len(found) == (11 if kind == "type 2" else 4)
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.rotates
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
     """Columns of types that Arrow does not carry as they are come through, too."""
     assert len(written(spark, tmp_path, IN_SPARK, "{}", "{}", kind)) == (7 if kind == "type 2" else 4)
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.rotates
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_keys_and_sequences(
