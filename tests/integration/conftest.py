@@ -37,4 +37,4 @@ def pytest_report_header() -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A sample: all would take an hour."""
-    keep_sample(config, items, Path(__file__).parent, rotating=8, others=4)
+    keep_sample(config, items, Path(__file__).parent, rotating=10, others=5)

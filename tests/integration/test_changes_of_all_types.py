@@ -138,7 +138,7 @@ def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
     assert len(written(spark, tmp_path, IN_SPARK, "{}", "{}", kind)) == (7 if kind == "type 2" else 4)
 
 
-@pytest.mark.rotates
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_keys_and_sequences(
