@@ -64,17 +64,29 @@ def merged_schema(
                 )
             if known is None:
                 fields[field.name.lower()] = field
-            elif known.dataType != field.dataType:
+            elif not _alike(known, field):
                 raise QueryFailed(
                     f"The column {field.name!r} of {dataset.name!r} is {known.dataType.simpleString()}, and "
                     f"{flow.name!r} returns {field.dataType.simpleString()}.",
                     where=flow.location,
                     remedy=f'Cast it in the query: F.col("{field.name}").cast("{known.dataType.simpleString()}").',
                 )
+            elif not given and known.dataType != field.dataType:
+                fields[field.name.lower()] = _nullable(known)
     if given:
         _check_required(dataset, flows, given)
     _check_partitions(dataset, fields)
     return StructType(list(fields.values()))
+
+
+def _alike(known: StructField, field: StructField) -> bool:
+    """Whether two columns are of one type. What may be NULL inside it is for the rows to say, and for Delta to check."""
+    return _nullable(known).dataType == _nullable(field).dataType
+
+
+def _nullable(field: StructField) -> StructField:
+    """A column in which everything may be NULL."""
+    return StructType([field]).toNullable().fields[0]
 
 
 def _check_partitions(dataset: Dataset, fields: Mapping[str, StructField]) -> None:

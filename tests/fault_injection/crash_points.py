@@ -86,13 +86,21 @@ def any_time(_case: PipelineCase, chance: random.Random) -> Moment:
     return Moment("any_time", tables, met)
 
 
+def begun(case: PipelineCase, chance: random.Random) -> Moment:
+    """Some seconds after the update took the lease: its first flows start, or their first batches run."""
+    lease, pause = case.project().state_folder / "update.lease", chance.uniform(0, 8)
+    left = _changed(lease)
+    return Moment("begun", _part(chance), lambda _: _changed(lease) != left and _paused(pause))
+
+
 def starting(_case: PipelineCase, chance: random.Random) -> Moment:
     """Some seconds after the command was typed: while Spark starts, mostly."""
     moment = time.monotonic() + chance.uniform(0.5, 12)
     return Moment("starting", (), lambda _: time.monotonic() >= moment)
 
 
-POINTS: tuple[Point, ...] = (refreshing, unrecorded, any_time, recording)
+# Early moments come soon, and so can be tried more often.
+POINTS: tuple[Point, ...] = (refreshing, unrecorded, any_time, recording, begun, begun, begun)
 
 
 def _part(chance: random.Random) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from tests.fault_injection.crash_matrix import tables_of
 from tests.fault_injection.stops import Stop, reached, sharing_classes, tell
 from tests.pipeline_case import PipelineCase
@@ -127,16 +128,36 @@ class Driver:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
-    def all_ended(self, seconds: float) -> bool:
-        """Whether no process of its group is left, after so many seconds at most."""
+    def must_end(self, seconds: float) -> None:
+        """Fail where a process of its group is left after so many seconds; the threads of a JVM are then in ``out``."""
         ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            try:
-                os.killpg(self.process.pid, 0)
-            except ProcessLookupError:
-                return True
+        while left := self._left():
+            if time.monotonic() > ends:
+                break
             time.sleep(0.1)
-        return False
+        for one in left:
+            if one.name() == "java":
+                one.send_signal(signal.SIGQUIT)
+        time.sleep(3 if left else 0)
+        assert not left, f"outlived {self.folder} by {seconds} s: {left}"
+
+    def _left(self) -> list[psutil.Process]:
+        """The processes of its group that run. One that has ended stays in the group until somebody asks for its exit code."""
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return []
+        return [
+            one
+            for one in psutil.process_iter(["status"])
+            if one.info["status"] != psutil.STATUS_ZOMBIE and self._is_mine(one)
+        ]
+
+    def _is_mine(self, process: psutil.Process) -> bool:
+        try:
+            return os.getpgid(process.pid) == self.process.pid
+        except ProcessLookupError:
+            return False
 
     def answer(self) -> tuple[int, dict[str, Any]]:
         """The exit code and the last line, once it has ended."""

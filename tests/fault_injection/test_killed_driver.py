@@ -73,7 +73,7 @@ class Trial:
         self.drivers.append(driver)
         driver.go()
         self.completes(driver)
-        assert driver.all_ended(120), "the JVM does not end"
+        driver.must_end(120)
 
     def start(self, *arguments: str, stops: Sequence[Stop] = ()) -> Driver:
         """Have a waiting driver begin."""
@@ -101,7 +101,7 @@ class Trial:
         """End it, and look at what it left."""
         driver.kill(alone=alone)
         if alone:
-            assert driver.all_ended(30), "a JVM outlived its driver"
+            driver.must_end(30)
         self.killed += 1
 
     def kill_in(self, cells: Sequence[Stop]) -> list[Stop]:
@@ -181,7 +181,8 @@ class Trial:
 
     def compare(self) -> None:
         """What all of them have written, and left."""
-        assert all(driver.all_ended(20) for driver in self.drivers), "a JVM outlived its driver"
+        for driver in self.drivers:
+            driver.must_end(20)
         check_tables(self.case, self.feed)
         for flow in ("bronze", "doubled", "running", "judged", "latest", "history"):
             check_records(self.case, flow)

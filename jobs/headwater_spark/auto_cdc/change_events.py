@@ -144,6 +144,20 @@ def fitted(value: Column, held: DataType, wanted: DataType) -> Column:
     return value.cast(wanted)
 
 
+def row_held(held: StructType, columns: ChangeColumns) -> Column:
+    """A table's row as today's events have theirs: NULL in columns that the table is about to gain."""
+    kinds = {field.name.lower(): field.dataType for field in held.fields}
+    fields = [
+        (
+            fitted(F.col(quoted(f.name)), kinds[f.name.lower()], f.dataType)
+            if f.name.lower() in kinds
+            else F.lit(None).cast(f.dataType)
+        ).alias(f.name)
+        for f in columns.fields
+    ]
+    return F.struct(*fields)
+
+
 def row_type(columns: ChangeColumns) -> StructType:
     """The type of an event's row."""
     return StructType(list(columns.fields))

@@ -16,6 +16,7 @@ from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, Chang
 from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held
+from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
@@ -216,7 +217,7 @@ def _merge(batch: ChangeBatch, state: Held, target: OpenTarget, transaction: Bat
     on = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
     for key in columns.keys:
         on = on & (F.col(quoted("t", key)) == F.col(quoted("s", key)))
-    values: dict[str, str | Column] = {quoted(name): F.col(quoted("s", name)) for name in columns.names}
+    values = merged_values(columns.names, state.frame, target.rows.schema)
     names = target.columns
     changed = F.lit(False)
     for field in columns.fields:

@@ -26,9 +26,18 @@ from headwater_spark.auto_cdc.change_columns import (
     ChangeColumns,
     quoted,
 )
-from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, comparable, fitted, flat, row_type
+from headwater_spark.auto_cdc.change_events import (
+    ROW,
+    ChangeBatch,
+    comparable,
+    fitted,
+    flat,
+    row_held,
+    row_type,
+)
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
+from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.open_target import AboutKeys, OpenTarget
 from headwater_spark.auto_cdc.plain_cases import in_form, settle_history
 from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
@@ -106,16 +115,8 @@ def _shown(batch: ChangeBatch, rows: DataFrame) -> DataFrame:
     columns = batch.columns
     touched = rows.alias("t").where(batch.prunes("t") & _can_change(batch))
     asked = F.broadcast(batch.events.select(*_keys(columns)).distinct())
-    fields = [
-        (
-            fitted(F.col(quoted(f.name)), rows.schema[f.name].dataType, f.dataType)
-            if f.name in rows.columns
-            else F.lit(None).cast(f.dataType)
-        ).alias(f.name)
-        for f in columns.fields
-    ]
     return touched.join(asked, list(columns.keys), "left_semi").select(
-        *_keys(columns), F.struct(*fields).alias(ROW), START_AT, END_AT
+        *_keys(columns), row_held(rows.schema, columns).alias(ROW), START_AT, END_AT
     )
 
 
@@ -288,9 +289,7 @@ def _merge(batch: ChangeBatch, source: Held, target: OpenTarget, transaction: Ba
     on = batch.prunes("t") & _can_change(batch)
     for name in (*columns.keys, START_AT):
         on = on & (F.col(quoted("t", name)) == F.col(quoted("s", name)))
-    values: dict[str, str | Column] = {
-        quoted(name): F.col(quoted("s", name)) for name in (*columns.names, START_AT, END_AT)
-    }
+    values = merged_values((*columns.names, START_AT, END_AT), source.frame, target.rows.schema)
     merge = (
         target.table.alias("t").merge(source.frame.alias("s"), on).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{GONE}"))

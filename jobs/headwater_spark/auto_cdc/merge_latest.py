@@ -19,6 +19,7 @@ from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, fitt
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_events import can_be_looked_at, split_by_keys
 from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
+from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.plain_cases import in_form, settle_latest
 from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
@@ -195,11 +196,12 @@ def _merge(
     clears = batch.cleared_at is not None
     on = _all(same) if clears else _all([*same, batch.prunes("t")])
     newer = _newer(batch, target.rows.schema)
+    values = merged_values(columns.names, source, target.rows.schema)
     merge = target.table.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
     merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
-    merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=_values(batch))
+    merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=values)
     if clears or not _only_known(live, target, columns.keys):
-        merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=_values(batch))
+        merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=values)
     if clears and columns.sequence_column is not None and cleared_at is not None:
         outdated = F.col(quoted("t", columns.sequence_column)) < cleared_at
         merge = merge.whenNotMatchedBySourceDelete(outdated)
@@ -261,10 +263,6 @@ def _greater(batch: ChangeBatch, held: StructType) -> Column:
         new.append(comparable(F.col(quoted("s", field.name)), field.dataType))
         old.append(comparable(value, field.dataType))
     return F.struct(*new) > F.struct(*old)
-
-
-def _values(batch: ChangeBatch) -> dict[str, str | Column]:
-    return {quoted(name): F.col(quoted("s", name)) for name in batch.columns.names}
 
 
 def _all(conditions: list[Column]) -> Column:

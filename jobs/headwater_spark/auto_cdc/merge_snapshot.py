@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from headwater.definitions.change_conditions import DuplicateKey, NullKey
 from headwater.errors import FlowFailed
 from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, ChangeColumns, quoted
-from headwater_spark.auto_cdc.change_events import ROW, comparable, flat
+from headwater_spark.auto_cdc.change_events import ROW, comparable, flat, row_held
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
+from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.side_table import GONE
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.targets.delta_merge import committing
@@ -81,7 +82,7 @@ def merge_snapshot(
     if columns.history:  # what has ended stays
         on.append(F.col(f"t.{END_AT}").isNull())
     names = [*columns.names, START_AT, END_AT] if columns.history else columns.names
-    values: dict[str, str | Column] = {quoted(name): F.col(quoted("s", name)) for name in names}
+    values = merged_values(names, source, target.toDF().schema)
     merge = (
         target.alias("t").merge(source.alias("s"), reduce(Column.__and__, on)).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{GONE}"))
@@ -99,13 +100,10 @@ def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> Dat
     new = new.groupBy(*_quoted(keys)).agg(F.first(ROW).alias(ROW), F.count(F.lit(1)).alias(_COUNT))
     if columns.history:
         table = table.where(F.col(END_AT).isNull())
-    held = {name.lower() for name in table.columns}
-    fields = [
-        (F.col(quoted(f.name)) if f.name.lower() in held else F.lit(None)).cast(f.dataType).alias(f.name)
-        for f in columns.fields
-    ]
     start = [F.col(START_AT)] if columns.history else []
-    old = table.select(*_quoted(keys), F.struct(*fields).alias(_OLD), F.lit(True).alias(_IS_OLD), *start)
+    old = table.select(
+        *_quoted(keys), row_held(table.schema, columns).alias(_OLD), F.lit(True).alias(_IS_OLD), *start
+    )
     both = new.join(old, keys, "full_outer")
     differs = ~_same(columns.names, columns)
     moved = ~_same(columns.tracked, columns) if columns.history else differs

@@ -36,6 +36,7 @@ def test_flows_that_disagree():
     assert '.cast("int")' in caught.value.remedy
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_given_schema():
     """The user's schema decides: columns it lacks and other types are refused, columns that no flow gives stay."""
     given = plain_schema("id INT NOT NULL, more STRING", None)
@@ -44,6 +45,19 @@ def test_a_given_schema():
         merged_schema(ORDERS, [flow("a", id=INT, x=TEXT)], given)
     with pytest.raises(QueryFailed, match="string"):
         merged_schema(ORDERS, [flow("a", id=TEXT)], given)
+
+
+def test_fields_that_may_be_null():
+    """Whether something inside a column may be NULL is no difference: a given schema decides, else it may where one flow says so."""
+    whole, loose = (StructType([StructField("a", INT, nullable=nullable)]) for nullable in (False, True))
+    given = StructType([StructField("s", whole)])
+    assert merged_schema(ORDERS, [flow("a", s=loose)], given) == given
+    for kinds in ((whole, loose), (loose, whole)):
+        merged = merged_schema(
+            ORDERS, [flow(name, s=kind) for name, kind in zip("ab", kinds, strict=True)], None
+        )
+        assert merged == StructType([StructField("s", loose)])
+    assert merged_schema(ORDERS, [flow("a", s=whole)], None) == given
 
 
 def test_partitions_leave_a_column():
@@ -61,6 +75,7 @@ def test_what_is_stored():
     assert field.metadata == {"comment": "c"}
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_schema_as_text_or_type():
     """Both spellings of a schema mean the same, none stays none."""
     assert plain_schema("id INT, name STRING", None) == flow("a", id=INT, name=TEXT)[1]
