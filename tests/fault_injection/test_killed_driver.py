@@ -39,7 +39,7 @@ SAMPLED_KILLS = 8
 COMPARED_EVERY = 8
 # A regular expression for the cells to run (their names are printed): to run one again; "none" has random kills alone.
 CELLS = os.environ.get("HEADWATER_CELLS")
-RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 12))
+RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 21))
 # Begin no other kill after so long: what was killed until then is compared, and what was left out is told.
 LONGEST = float(os.environ.get("SOAK_SECONDS") or "inf")
 # The sample is the same each time: what the soak found must not stop a change that has nothing to do with it.

@@ -70,6 +70,10 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"history": True, "ignore_nulls": True, "except_columns": ("op", "at")},
         {"ignore_null_updates": True, "except_column_list": ("op", "at")},
     ),
+    "type 2, some columns named": (
+        {"history": True, "columns_to_update": "said", "except_columns": ("op", "at")},
+        {"columns_to_update": "said", "except_column_list": ("op", "at")},
+    ),
 }
 
 
@@ -205,6 +209,17 @@ def test_columns_come_and_keys_stay(changes: Callable[..., Changes]):
     with pytest.raises(FlowFailed, match="'city' is string in the table, and now comes as int"):
         table.apply([(3, 10, "U", "a", 1)])
     assert len(table.rows()) == 2
+
+
+def test_a_history_whose_events_come_to_name_columns(changes: Callable[..., Changes]):
+    """What is remembered of events says which columns they named: with and without columns_to_update are two histories."""
+    schema = f"{SCHEMA}, said ARRAY<STRING>"
+    table = changes(schema=schema, history=True, except_columns=("op", "said"))
+    check_unchanged(table.columns, table.target, None)
+    empty = table.spark.createDataFrame([], schema)
+    named = change_columns(flow(history=True, columns_to_update="said"), empty, None)
+    with pytest.raises(ChangeFlowChanged, match="columns_to_update"):
+        check_unchanged(named, table.target, None)
 
 
 @pytest.mark.matrix(1)

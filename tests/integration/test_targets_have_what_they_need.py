@@ -168,10 +168,6 @@ def test_several_flows_fill_one_target(pipeline):
         ),
         ('dp.apply_changes(target="t", system_sequence_by="version", **ARGUMENTS)', "Bitemporal"),
         ('dp.apply_changes(target="t", columns_to_update="name", **ARGUMENTS)', "no column of lists"),
-        (
-            'dp.apply_changes(target="t", columns_to_update="name", stored_as_scd_type=2, **ARGUMENTS)',
-            "needs type 1.*ignore_null_updates",
-        ),
     ],
 )
 def test_what_does_not_go_together(pipeline, rest: str, what: str):

@@ -43,8 +43,8 @@ def create_auto_cdc_flow(
         keys: the columns that tell which row an event is about.
         sequence_by: a column, expression or struct that orders the events of a key. It may not be NULL.
         ignore_null_updates: a NULL leaves the value as it was; with the two lists, in some columns only.
-        columns_to_update: a column of the event with the names of those that it says something of, NULLs among them (type 1;
-            no list means every column).
+        columns_to_update: a column of the event with the names of those that it says something of, NULLs among them. The others
+            stay as they were; no list means every column.
         apply_as_deletes: a condition on the event; so is ``apply_as_truncates`` (type 1 only), which empties the table
             of what was written before.
         column_list: the columns that the target keeps, or else all but ``except_column_list``.

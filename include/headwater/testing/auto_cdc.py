@@ -69,6 +69,7 @@ def expected_scd2(
     column_list: Collection[str] | None = None,
     except_column_list: Collection[str] = (),
     ignore_null_updates: bool | Collection[str] = False,
+    columns_to_update: str | None = None,
     track_history_column_list: Collection[str] | None = None,
     track_history_except_column_list: Collection[str] = (),
 ) -> list[dict[str, Any]]:
@@ -76,7 +77,8 @@ def expected_scd2(
 
     Arguments as for :func:`expected_scd1`; ``track_history_*`` as for ``dp.create_auto_cdc_flow``.
     """
-    by_key, _ = _sorted(events, keys, sequence_by, apply_as_deletes, None, _winner)
+    winner = _winner if columns_to_update is None else _winner_that_names(columns_to_update, keys)
+    by_key, _ = _sorted(events, keys, sequence_by, apply_as_deletes, None, winner)
     rows: list[dict[str, Any]] = []
     for history in by_key.values():
         names = _columns(history, column_list, except_column_list)
@@ -177,6 +179,18 @@ def _said(row: Row, selecting: str | None, keys: Collection[str]) -> Row:
 def _winner(same: list[Row | None]) -> Row | None:
     rows = [row for row in same if row is not None]
     return max(rows, key=lambda row: _comparable(row.values())) if len(rows) == len(same) else None
+
+
+def _winner_that_names(selecting: str, keys: Collection[str]) -> Callable[[list[Row | None]], Row | None]:
+    def winner(same: list[Row | None]) -> Row | None:
+        # What an event names is compared last.
+        rows = [
+            row and {**{n: row[n] for n in row if n != selecting}, selecting: row[selecting]} for row in same
+        ]
+        found = _winner(rows)
+        return None if found is None else _said(found, selecting, keys)
+
+    return winner
 
 
 def _winner_by_column(same: list[Row | None]) -> Row | None:

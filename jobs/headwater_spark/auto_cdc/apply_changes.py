@@ -110,6 +110,7 @@ def check_unchanged(
         "values": sorted(name.lower() for name in columns.values),
         # What is remembered beside the table depends on these.
         "nulls": sorted(name.lower() for name in columns.ignored) if columns.history else columns.by_column,
+        "named": columns.rows_tell,
         "kept": columns.sequence_column is not None or columns.history or columns.by_column,
     }
     path = target.memory / "made_with.json"
@@ -133,6 +134,7 @@ def check_unchanged(
         "sequence": "the type of sequence_by",
         "tracked": "the tracked columns",
         "nulls": "whether a NULL leaves a value as it was",
+        "named": "whether events name what they say something of (columns_to_update)",
         "kept": "whether the table keeps the column of sequence_by",
     }
     for part, words in names.items():

@@ -54,6 +54,11 @@ class ChangeColumns:
         return bool(self.ignored) or self.selected is not None
 
     @property
+    def rows_tell(self) -> bool:
+        """Whether the rows of events tell themselves what they say something of."""
+        return self.history and self.selected is not None
+
+    @property
     def names(self) -> list[str]:
         """The columns of the target that come from the source."""
         return [field.name for field in self.fields]
@@ -235,12 +240,6 @@ def _selected(flow: ChangeFlow, reading: _Reading, ignored: list[str], where: ob
         return F.lit(None).cast("array<string>")
     if ignored:
         raise _wrong("columns_to_update and ignore_null_updates exclude each other", where)
-    if flow.history:
-        raise _wrong(
-            "columns_to_update needs type 1",
-            where,
-            "Use type 1; or leave it out: in a history, ignore_null_updates takes what an event leaves NULL from the one before.",
-        )
     names = reading.expression(flow.columns_to_update, "columns_to_update")
     if reading.type_of(names) != "array<string>":
         raise _wrong("columns_to_update is no column of lists of names", where)

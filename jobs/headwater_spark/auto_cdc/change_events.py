@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater_spark.auto_cdc.change_columns import (
@@ -27,6 +27,8 @@ from headwater_spark.auto_cdc.local_events import can_be_looked_at, facts_of, sp
 from headwater_spark.auto_cdc.local_rows import Held, cached, local_frame, local_if_small, on_driver, setting
 
 ROW, COUNT, SELECTED = f"{OWN}row", f"{OWN}count", f"{OWN}selected"
+# The columns that an event says something of, where it does not of all: beside its row, in a history within it.
+_SAID = StructField(SELECTED, ArrayType(StringType()))
 _NO_SEQUENCE, _NO_KEY = f"{OWN}no_sequence", f"{OWN}no_key"
 
 
@@ -155,12 +157,17 @@ def row_held(held: StructType, columns: ChangeColumns) -> Column:
         ).alias(f.name)
         for f in columns.fields
     ]
-    return F.struct(*fields)
+    return F.struct(*fields, *says_all(columns))
+
+
+def says_all(columns: ChangeColumns) -> list[Column]:
+    """The mark of a row that says something of each column, where rows have one."""
+    return [F.lit(None).cast(_SAID.dataType).alias(SELECTED)] if columns.rows_tell else []
 
 
 def row_type(columns: ChangeColumns) -> StructType:
     """The type of an event's row."""
-    return StructType(list(columns.fields))
+    return StructType([*columns.fields, *([_SAID] if columns.rows_tell else [])])
 
 
 def flat(events: DataFrame, columns: ChangeColumns, also: tuple[str, ...] = ()) -> DataFrame:
@@ -174,14 +181,15 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     truncates = columns.truncate if columns.truncate is not None else F.lit(False)
     # A truncate is about no key in particular: all of them form one group.
     keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
-    row = F.struct(*(F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in columns.fields))
+    values = [F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in columns.fields]
+    said = [columns.selected.alias(SELECTED)] if columns.selected is not None else []
     return batch.select(
         *keys,
         columns.sequence.cast(columns.sequence_type).alias(SEQUENCE),
         (columns.delete & ~truncates).alias(DELETE),
         truncates.alias(TRUNCATE),
-        row.alias(ROW),
-        *([columns.selected.alias(SELECTED)] if columns.selected is not None else []),
+        F.struct(*values, *(said if columns.rows_tell else [])).alias(ROW),
+        *([] if columns.rows_tell else said),
     )
 
 

@@ -4,8 +4,8 @@ A batch's events are put among those that the target shows and those that the si
 anew for the batch's keys from the first moment that the batch can change, and only rows that differ are written.
 
 The target shows an event for each row that is a run by itself, and a delete for each row that ends where no other begins.
-The side table has the rest: events of runs of two and more, events whose NULLs were filled from the one before, and
-deletes that end no row.
+The side table has the rest: events of runs of two and more, events that say nothing of some columns, and deletes that end
+no row.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from headwater_spark.auto_cdc.change_columns import (
 )
 from headwater_spark.auto_cdc.change_events import (
     ROW,
+    SELECTED,
     ChangeBatch,
     comparable,
     fitted,
     flat,
     row_held,
     row_type,
+    says_all,
 )
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
@@ -123,7 +125,7 @@ def _shown(batch: ChangeBatch, rows: DataFrame) -> DataFrame:
 def _can_change(batch: ChangeBatch) -> Column:
     """What ended before the batch's first event stays, unless later rows take values from it."""
     end = F.col(f"t.{END_AT}")
-    return F.lit(True) if batch.columns.ignored else end.isNull() | (end >= batch.first_sequence)
+    return F.lit(True) if batch.columns.by_column else end.isNull() | (end >= batch.first_sequence)
 
 
 def _known(batch: ChangeBatch, remembered: DataFrame | None, shown: DataFrame) -> DataFrame | None:
@@ -184,8 +186,8 @@ def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
 
 
 def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
-    """Events with the NULLs that say nothing taken from the event before, back to the last delete."""
-    if not columns.ignored:
+    """Events with what they say nothing of taken from the event before, back to the last delete."""
+    if not columns.by_column:
         return events.withColumn(_FILLED, F.col(ROW))
     order = Window.partitionBy(*_keys(columns)).orderBy(SEQUENCE)
     life = f"{OWN}life"
@@ -199,15 +201,24 @@ def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
             return F.when(some, F.struct(*parts))
         return F.last(value, ignorenulls=True).over(within)
 
+    def named(value: Column, name: str) -> Column:
+        said = F.col(quoted(ROW, SELECTED))
+        speaks = ~F.col(DELETE) & F.coalesce(F.array_contains(said, name.lower()), F.lit(True))
+        # A NULL that was named is a value, too.
+        told = F.when(speaks, F.struct(value.alias("value")))
+        return F.last(told, ignorenulls=True).over(within).getField("value")
+
     fields = []
     for field in columns.fields:
         value = F.col(quoted(ROW, field.name))
         # The delete that a life begins with says nothing of columns.
         value = F.when(~F.col(DELETE), value)
-        fields.append(
-            (inherited(value, field.dataType) if field.name in columns.ignored else value).alias(field.name)
-        )
-    return lives.withColumn(_FILLED, F.struct(*fields)).drop(life)
+        if field.name in columns.ignored:
+            value = inherited(value, field.dataType)
+        elif columns.rows_tell and field.name not in columns.keys:
+            value = named(value, field.name)
+        fields.append(value.alias(field.name))
+    return lives.withColumn(_FILLED, F.struct(*fields, *says_all(columns))).drop(life)
 
 
 def _remember(

@@ -39,7 +39,7 @@ def settle_history(
         remembered: the side table's rows about their keys, None where there are none.
         schema: the target's.
     """
-    if not can_be_looked_at(columns) or columns.ignored or not _are_atomic(schema, columns.tracked):
+    if not can_be_looked_at(columns) or columns.by_column or not _are_atomic(schema, columns.tracked):
         return None
     import pyarrow as pa
     from pyarrow import compute

@@ -61,13 +61,15 @@ def test_values_that_events_say_nothing_of():
     ignoring = expected_scd1(patches, keys=["id"], sequence_by="at", ignore_null_updates=True)
     assert [(row["name"], row["city"]) for row in ignoring] == [("a", "y")]
     said: list[list[str] | None] = [None, ["name"]]
-    naming = expected_scd1(
-        [{**row, "said": names} for row, names in zip(patches, said, strict=True)],
-        keys=["id"],
-        sequence_by="at",
-        columns_to_update="said",
-    )
+    named = [{**row, "said": names} for row, names in zip(patches, said, strict=True)]
+    naming = expected_scd1(named, keys=["id"], sequence_by="at", columns_to_update="said")
     assert [(row["name"], row["city"]) for row in naming] == [(None, "x")]
+    late = [*named, {**patches[0], "name": "b", "city": None, "at": 0, "said": ["name"]}]
+    history = expected_scd2(late, keys=["id"], sequence_by="at", columns_to_update="said")
+    assert [(row["name"], row["city"]) for row in history] == [("b", None), ("a", "x"), (None, "x")]
+    same = [*late, {**patches[0], "city": "z", "at": 0, "said": ["city"]}]
+    history = expected_scd2(same, keys=["id"], sequence_by="at", columns_to_update="said")
+    assert (history[0]["name"], history[0]["city"]) == ("b", None)
 
 
 def test_a_truncate():
