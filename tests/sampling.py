@@ -38,11 +38,13 @@ def keep_sample(
     """Leave the sample in ``items``.
 
     Of a test marked ``matrix(n)`` n cases are kept. Where the whole folder runs, and not a test that was named: one in
-    ``rotating`` of those marked ``rotates``, and one in ``others`` of the rest, but all that are marked ``always``.
+    ``rotating`` of those marked ``rotates``, and one in ``others`` of the rest, but all that are marked ``always``; those of
+    ``matrix(n, one_in=m)`` in one of m samples.
     """
     if WHOLE:
         return
     here = [item for item in items if item.path.is_relative_to(folder)]
+    whole_folder = any(folder.is_relative_to(Path(given).resolve()) for given in config.args)
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in here:
         if item.get_closest_marker("matrix") is not None:
@@ -51,8 +53,9 @@ def keep_sample(
     for name, found in sorted(cases.items()):
         mark = found[0].get_closest_marker("matrix")
         assert mark is not None
-        left_out |= _left_out_of(found, mark.args[0], name)
-    if any(folder.is_relative_to(Path(given).resolve()) for given in config.args):
+        turn = random.Random(f"{SAMPLE_SEED} turn of {name}").randrange(mark.kwargs.get("one_in", 1))
+        left_out |= _left_out_of(found, 0 if whole_folder and turn else mark.args[0], name)
+    if whole_folder:
         free = [
             item for item in here if not {"matrix", "always"} & {mark.name for mark in item.iter_markers()}
         ]

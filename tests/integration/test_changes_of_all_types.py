@@ -120,7 +120,7 @@ def must_not(*_args: Any, **_options: Any) -> None:
     raise AssertionError("merged")
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.matrix(1, one_in=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
     """A column of each type that Arrow carries, in order of times, where clocks change: no MERGE, and the rows that Spark's own way gives."""
@@ -139,7 +139,7 @@ def in_texts(row: str, names: list[str]) -> dict[str, Any]:
     return {n: json.dumps(found[n]) if n.startswith("v") and n in found else found.get(n) for n in names}
 
 
-@pytest.mark.rotates
+@pytest.mark.matrix(1, one_in=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
     """Columns of types that Arrow does not carry as they are come through, too: the rows are the oracle's."""
@@ -160,7 +160,7 @@ def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
     assert len(found) == (7 if kind == "type 2" else 4)
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.matrix(1, one_in=3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_keys_and_sequences(
