@@ -100,7 +100,7 @@ def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPa
         sent += [(None, chance.randint(2, 6), "T", None, None) for _ in range(2)]
     names: tuple[str, ...] = ("key", "at", "op", "name", "city")
     if "named" in variant:
-        said = (None, [], ["name"], ["city"], ["name", "city", "no column"])
+        said = (None, [], ["name"], [None, "city"], ["name", "city", "no column"])
         sent, names = [(*event, chance.choice(said)) for event in sent], (*names, "said")
     arrivals = [*sent, *chance.sample(sent, 40)]
     chance.shuffle(arrivals)

@@ -167,13 +167,19 @@ def _sorted(
     }, cleared
 
 
+def _names(row: Row, selecting: str) -> list[str] | None:
+    """What an event names, as columns are compared: case makes no difference."""
+    names = row[selecting]
+    return None if names is None else [name.lower() for name in names if name is not None]
+
+
 def _said(row: Row, selecting: str | None, keys: Collection[str]) -> Row:
     """An event without what it says nothing of."""
     if selecting is None:
         return row
-    chosen = row[selecting]
+    chosen = _names(row, selecting)
     told = {name: value for name, value in row.items() if name != selecting}
-    return {n: v if chosen is None or n in keys or n in chosen else _UNSAID for n, v in told.items()}
+    return {n: v if chosen is None or n in keys or n.lower() in chosen else _UNSAID for n, v in told.items()}
 
 
 def _winner(same: list[Row | None]) -> Row | None:
@@ -185,7 +191,8 @@ def _winner_that_names(selecting: str, keys: Collection[str]) -> Callable[[list[
     def winner(same: list[Row | None]) -> Row | None:
         # What an event names is compared last.
         rows = [
-            row and {**{n: row[n] for n in row if n != selecting}, selecting: row[selecting]} for row in same
+            row and {**{n: row[n] for n in row if n != selecting}, selecting: _names(row, selecting)}
+            for row in same
         ]
         found = _winner(rows)
         return None if found is None else _said(found, selecting, keys)

@@ -243,7 +243,13 @@ def _selected(flow: ChangeFlow, reading: _Reading, ignored: list[str], where: ob
     names = reading.expression(flow.columns_to_update, "columns_to_update")
     if reading.type_of(names) != "array<string>":
         raise _wrong("columns_to_update is no column of lists of names", where)
-    return F.transform(names, F.lower)
+    # A NULL among the names would leave open which columns are meant.
+    return F.transform(F.filter(names, lambda name: name.isNotNull()), F.lower)
+
+
+def is_named(name: str, said: Column) -> Column:
+    """Whether an event whose list of names is ``said`` says something of a column; without a list it does of all."""
+    return F.coalesce(F.array_contains(said, name.lower()), F.lit(True))
 
 
 def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, is_named, quoted
 from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.local_rows import Held, held
@@ -94,8 +94,8 @@ def _state(
     for number, (path, kind, ignored) in enumerate(leaves):
         value = _at(F.col(ROW), path)
         speaks = upsert & value.isNotNull() if ignored else upsert
-        if columns.selected is not None:  # no list means every column
-            speaks = speaks & F.coalesce(F.array_contains(SELECTED, path[0].lower()), F.lit(True))
+        if columns.selected is not None:
+            speaks = speaks & is_named(path[0], F.col(SELECTED))
         order = F.when(speaks, F.struct(F.col(SEQUENCE).alias("at"), comparable(value, kind).alias("value")))
         said += [F.max_by(F.when(speaks, value), order).alias(f"v{number}"), F.max(order).alias(f"o{number}")]
     events = batch.events.coalesce(1) if batch.local is not None else batch.events

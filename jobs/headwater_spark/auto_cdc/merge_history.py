@@ -24,6 +24,7 @@ from headwater_spark.auto_cdc.change_columns import (
     SEQUENCE,
     START_AT,
     ChangeColumns,
+    is_named,
     quoted,
 )
 from headwater_spark.auto_cdc.change_events import (
@@ -202,8 +203,7 @@ def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
         return F.last(value, ignorenulls=True).over(within)
 
     def named(value: Column, name: str) -> Column:
-        said = F.col(quoted(ROW, SELECTED))
-        speaks = ~F.col(DELETE) & F.coalesce(F.array_contains(said, name.lower()), F.lit(True))
+        speaks = ~F.col(DELETE) & is_named(name, F.col(quoted(ROW, SELECTED)))
         # A NULL that was named is a value, too.
         told = F.when(speaks, F.struct(value.alias("value")))
         return F.last(told, ignorenulls=True).over(within).getField("value")
