@@ -27,7 +27,7 @@ $(INSTALLED): requirements-dev.lock pyproject.toml
 	@touch $@
 
 demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
-	$(BIN)/python -m headwater.local_stack demo $(if $(filter 1 yes true,$(ONCE)),--once)
+	$(BIN)/python -m headwater_demo demo $(if $(filter 1 yes true,$(ONCE)),--once)
 
 test: test-unit test-integration test-dags test-faults ## Run all tests, one process (and so one Spark session) a folder
 

@@ -91,7 +91,7 @@ def live_airflow(airflow_database, tmp_path_factory):
     from tests.dags.live_airflow import LiveAirflow
     from tests.dags.web_hook import WebHook
 
-    from headwater.local_stack.processes import ProcessTable
+    from headwater_demo.processes import ProcessTable
 
     folder = tmp_path_factory.mktemp("live")
     database = running_postgres() if PROGRAMS else nullcontext()

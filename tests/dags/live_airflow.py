@@ -18,9 +18,9 @@ from tests.dags.observed_pipeline import write_observed_pipeline
 from tests.dags.web_hook import WebHook
 from tests.postgres_server import Postgres
 
-from headwater.local_stack.airflow_services import SERVICES, AirflowServices
-from headwater.local_stack.processes import ProcessTable
 from headwater.runtime.ports import free_port
+from headwater_demo.airflow_services import SERVICES, AirflowServices
+from headwater_demo.processes import ProcessTable
 
 # No role: may log in, and do nothing else.
 USERS = {"admin": "admin", "vera": "viewer", "otto": "op", "nora": ""}

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from tests.dags.live_airflow import wait_for
 
-from headwater.local_stack.airflow_client import AirflowRefused
+from headwater_demo.airflow_client import AirflowRefused
 
 pytestmark = pytest.mark.timeout(300)
 DAG = "stream_backfill"

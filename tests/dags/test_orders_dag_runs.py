@@ -18,10 +18,10 @@ from tests.dags.airflow_home import CHECKOUT
 from headwater.event_log.reader import events, flow_results, updates
 from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
-from headwater.local_stack.kafka_broker import KafkaBroker
-from headwater.local_stack.sample_data import SampleData
-from headwater.local_stack.sample_delivery import TOPIC, Destination
 from headwater_airflow.request import request_id
+from headwater_demo.kafka_broker import KafkaBroker
+from headwater_demo.sample_data import SampleData
+from headwater_demo.sample_delivery import TOPIC, Destination
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.rotates, pytest.mark.timeout(600)]
 TABLES = {

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.dags.live_airflow import wait_for
 
-from headwater.local_stack.airflow_services import SERVICES
+from headwater_demo.airflow_services import SERVICES
 
 pytestmark = [
     pytest.mark.timeout(900),

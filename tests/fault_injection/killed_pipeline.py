@@ -13,8 +13,8 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.checkpoints.table_history import table_exists
-from headwater.local_stack.kafka_broker import KafkaBroker
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
+from headwater_demo.kafka_broker import KafkaBroker
 
 SOURCE = """
 OFTEN = {"delta.checkpointInterval": "10"}

@@ -30,7 +30,7 @@ from tests.fault_injection.killed_pipeline import (
 from tests.fault_injection.stops import Stop, stopping_settings
 from tests.pipeline_case import PipelineCase
 
-from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater_demo.kafka_broker import KafkaBroker
 
 # The soak: every cell of the matrix, and then so many kills at random.
 SOAK = "SOAK_RUNS" in os.environ

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.integration.test_a_range_is_filled_again import ran, refused
 
-from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater_demo.kafka_broker import KafkaBroker
 
 pytestmark = pytest.mark.rotates
 

@@ -11,7 +11,7 @@ from tests.pipeline_case import PipelineCase
 
 import replay_quarantine
 from headwater.errors import SourceUnreachable
-from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater_demo.kafka_broker import KafkaBroker
 
 SOURCE = """
 def messages():

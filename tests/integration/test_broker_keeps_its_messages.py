@@ -8,9 +8,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headwater.local_stack.kafka_broker import KafkaBroker
 from headwater.runtime.conditions import PortTaken
 from headwater.runtime.java import java_home
+from headwater_demo.kafka_broker import KafkaBroker
 
 MESSAGES = 500
 

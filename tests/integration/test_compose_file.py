@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headwater.local_stack.airflow_services import SERVICES
+from headwater_demo.airflow_services import SERVICES
 
 COMPOSE_FILE = Path(__file__).parents[2] / "docker-compose.yaml"
 SECRETS = (

@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 from tests.pipeline_case import PipelineCase
 
 from headwater.graph.manifest import FILE_NAME, read_manifest
-from headwater.local_stack.kafka_broker import KafkaBroker
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import flow_lag
+from headwater_demo.kafka_broker import KafkaBroker
 
 KEY = "hub+key/of="
 DAY = datetime(2025, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater_demo.kafka_broker import KafkaBroker
 
 SOURCE = """
 @dp.table

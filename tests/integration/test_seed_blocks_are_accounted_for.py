@@ -31,8 +31,8 @@ from tests.lakeflow_blocks import (
 )
 from tests.pipeline_case import PipelineCase
 
-from headwater.local_stack.kafka_broker import KafkaBroker
 from headwater.runtime.ports import free_port
+from headwater_demo.kafka_broker import KafkaBroker
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
 HUB = "Endpoint=sb://127.0.0.1:{port}/;SharedAccessKeyName=a;SharedAccessKey=b/c=;EntityPath=events;UseDevelopmentEmulator=true"

@@ -12,7 +12,7 @@ from tests.pipeline_case import read_rows
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointMismatch
-from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater_demo.kafka_broker import KafkaBroker
 
 pytestmark = pytest.mark.rotates
 

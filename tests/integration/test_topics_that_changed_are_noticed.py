@@ -19,7 +19,7 @@ from headwater.commands.flow_cases import named_case
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
-from headwater.local_stack.kafka_broker import KafkaBroker
+from headwater_demo.kafka_broker import KafkaBroker
 
 
 @pytest.fixture

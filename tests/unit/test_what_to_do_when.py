@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import headwater
+import headwater_demo
 from headwater.checkpoints.damage import Repair
 from headwater.commands.doctor_arguments import ACTIONS
 from headwater.errors import HELP_PAGE, HeadwaterError
@@ -38,13 +39,12 @@ VERBS = {
 
 
 def conditions() -> dict[str, type[HeadwaterError]]:
-    """Every error of the ground floor, by its condition."""
-    for module in pkgutil.walk_packages(headwater.__path__, "headwater."):
-        # The testing kit needs pytest's plugins in place; it raises no errors of its own.
-        if not module.name.startswith(
-            ("headwater.testing", "headwater.__main__", "headwater.local_stack.__main__")
-        ):
-            importlib.import_module(module.name)
+    """Every error of the ground floor and of the demo on it, by its condition."""
+    for package in (headwater, headwater_demo):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            # The testing kit needs pytest's plugins in place; it raises no errors of its own.
+            if not module.name.startswith("headwater.testing") and not module.name.endswith(".__main__"):
+                importlib.import_module(module.name)
 
     def below(kind: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:
         yield kind

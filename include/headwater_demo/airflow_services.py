@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 
 from headwater.errors import HeadwaterError
-from headwater.local_stack.airflow_client import AirflowClient
-from headwater.local_stack.processes import Child, ProcessTable
 from headwater.runtime.ports import LOOPBACK
+from headwater_demo.airflow_client import AirflowClient
+from headwater_demo.processes import Child, ProcessTable
 
 USER = "admin"
 _START_SECONDS = 180

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from headwater.local_stack.airflow_client import AirflowClient, AirflowRefused, DagRun, TaskState
+from headwater_demo.airflow_client import AirflowClient, AirflowRefused, DagRun, TaskState
 
 
 class FakeAirflow:

@@ -8,11 +8,11 @@ import pytest
 
 from headwater.errors import UpdateFailed
 from headwater.event_log.reader import FlowResult
-from headwater.local_stack import dag_updates as subject
-from headwater.local_stack.airflow_client import DagRun, TaskState
-from headwater.local_stack.airflow_services import AirflowServices
-from headwater.local_stack.dag_updates import DagUpdates
-from headwater.local_stack.processes import ProcessTable
+from headwater_demo import dag_updates as subject
+from headwater_demo.airflow_client import DagRun, TaskState
+from headwater_demo.airflow_services import AirflowServices
+from headwater_demo.dag_updates import DagUpdates
+from headwater_demo.processes import ProcessTable
 
 
 @dataclass
@@ -160,6 +160,6 @@ def test_services_are_on_loopback(airflow: AirflowServices):
 
 def log_servers() -> list[tuple[str, ...]]:
     """Return the commands of the services that would serve logs."""
-    from headwater.local_stack.airflow_services import SERVICES
+    from headwater_demo.airflow_services import SERVICES
 
     return [SERVICES["scheduler"], SERVICES["triggerer"]]

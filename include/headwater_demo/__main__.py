@@ -1,4 +1,4 @@
-"""``python -m headwater.local_stack``: the demo, or one part of it by itself."""
+"""``python -m headwater_demo``: the demo, or one part of it by itself."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headwater.errors import HeadwaterError
-from headwater.local_stack.demo import FIRST_LOT, SEED, run_demo
-from headwater.local_stack.kafka_broker import KafkaBroker
-from headwater.local_stack.sample_data import SampleData
-from headwater.local_stack.sample_delivery import TOPIC, ArrivingData, Destination
 from headwater.runtime.ports import LOOPBACK
+from headwater_demo.demo import FIRST_LOT, SEED, run_demo
+from headwater_demo.kafka_broker import KafkaBroker
+from headwater_demo.sample_data import SampleData
+from headwater_demo.sample_delivery import TOPIC, ArrivingData, Destination
 
 
 def main() -> int:
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m headwater.local_stack", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m headwater_demo", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     demo = verbs.add_parser("demo", help="Kafka, Airflow and the orders pipeline on this machine")
     demo.add_argument("--once", action="store_true", help="end after the second update")

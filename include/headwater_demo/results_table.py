@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from headwater.event_log.reader import FlowResult
-from headwater.local_stack.sample_data import Counts
+from headwater_demo.sample_data import Counts
 
 # What arrives goes through these tables first; each has to read exactly what was sent.
 _LANDS_IN = {"orders_bronze": "messages", "clicks_bronze": "clicks", "customers_bronze": "customers"}

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from headwater.errors import UpdateFailed
 from headwater.event_log.reader import FlowResult
-from headwater.local_stack.airflow_services import USER
-from headwater.local_stack.dag_updates import DagUpdates
-from headwater.local_stack.results_table import results_table, unread
-from headwater.local_stack.sample_data import Counts, SampleData
-from headwater.local_stack.sample_delivery import ArrivingData
-from headwater.local_stack.stack import LocalStack, local_stack
-from headwater.local_stack.steps import Steps
+from headwater_demo.airflow_services import USER
+from headwater_demo.dag_updates import DagUpdates
+from headwater_demo.results_table import results_table, unread
+from headwater_demo.sample_data import Counts, SampleData
+from headwater_demo.sample_delivery import ArrivingData
+from headwater_demo.stack import LocalStack, local_stack
+from headwater_demo.steps import Steps
 
 _PIPELINE = "orders"
 SEED = 4

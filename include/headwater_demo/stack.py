@@ -13,16 +13,16 @@ from functools import cached_property
 from pathlib import Path
 
 from headwater.errors import UsageError
-from headwater.local_stack.airflow_services import AirflowServices
-from headwater.local_stack.kafka_broker import PORT_SETTING as KAFKA_PORT_SETTING
-from headwater.local_stack.kafka_broker import KafkaBroker
-from headwater.local_stack.processes import ProcessTable
-from headwater.local_stack.sample_delivery import TOPIC, Destination
-from headwater.local_stack.steps import Steps
 from headwater.runtime.conditions import PortTaken
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.java import java_environment
 from headwater.runtime.ports import free_port, is_free, require_free
+from headwater_demo.airflow_services import AirflowServices
+from headwater_demo.kafka_broker import PORT_SETTING as KAFKA_PORT_SETTING
+from headwater_demo.kafka_broker import KafkaBroker
+from headwater_demo.processes import ProcessTable
+from headwater_demo.sample_delivery import TOPIC, Destination
+from headwater_demo.steps import Steps
 
 AIRFLOW_PORT_SETTING = "HEADWATER_AIRFLOW_PORT"
 _AIRFLOW_PORT = 8080

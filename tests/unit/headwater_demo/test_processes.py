@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headwater.local_stack.processes import Child, ProcessTable, start_child
+from headwater_demo.processes import Child, ProcessTable, start_child
 
 # Ignores the polite signal.
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
@@ -94,7 +94,7 @@ def test_nothing_starts_in_a_stack_that_was_ended(tmp_path: Path):
 def test_sigterm_ends_the_children_too(tmp_path: Path):
     """A stack that is asked to end by SIGTERM ends its processes before it goes."""
     script = (
-        "import sys, time; from pathlib import Path; from headwater.local_stack.processes import ProcessTable\n"
+        "import sys, time; from pathlib import Path; from headwater_demo.processes import ProcessTable\n"
         "folder = Path(sys.argv[1])\n"
         "with ProcessTable(folder) as table:\n"
         "    print(table.start('one', ['sleep', '60'], folder / 'log', env={}).process.pid, flush=True)\n"

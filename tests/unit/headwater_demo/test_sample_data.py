@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headwater.local_stack.sample_data import Counts, Lot, SampleData
+from headwater_demo.sample_data import Counts, Lot, SampleData
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

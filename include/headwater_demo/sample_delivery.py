@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from headwater.errors import HeadwaterError
-from headwater.local_stack.sample_data import Counts, Lot, SampleData
+from headwater_demo.sample_data import Counts, Lot, SampleData
 
 TOPIC = "orders"
 _CHANNELS = ("web", "app")

@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from headwater.errors import HeadwaterError
-from headwater.local_stack.processes import Child, start_child
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.java import java_environment
 from headwater.runtime.ports import LOOPBACK, free_port, require_free
+from headwater_demo.processes import Child, start_child
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from headwater.errors import UpdateFailed
 from headwater.event_log.reader import FlowResult, flow_results, updates
-from headwater.local_stack.airflow_client import AirflowClient, DagRun
-from headwater.local_stack.airflow_services import AirflowServices
-from headwater.local_stack.steps import Step
-from headwater.local_stack.task_log import readable_tail
+from headwater_demo.airflow_client import AirflowClient, DagRun
+from headwater_demo.airflow_services import AirflowServices
+from headwater_demo.steps import Step
+from headwater_demo.task_log import readable_tail
 
 _APPEAR_SECONDS = 120
 _UPDATE_SECONDS = 900

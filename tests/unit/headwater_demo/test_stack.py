@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import UsageError
-from headwater.local_stack.stack import local_stack
 from headwater.runtime.conditions import PortTaken
+from headwater_demo.stack import local_stack
 
 
 def test_one_demo_at_a_time(tmp_path: Path):

@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from headwater.event_log.reader import FlowResult
-from headwater.local_stack.results_table import results_table, unread
-from headwater.local_stack.sample_data import Counts
-from headwater.local_stack.steps import Steps
-from headwater.local_stack.task_log import readable_tail
+from headwater_demo.results_table import results_table, unread
+from headwater_demo.sample_data import Counts
+from headwater_demo.steps import Steps
+from headwater_demo.task_log import readable_tail
 
 SENT = Counts(messages=10, clicks=7, customers=2)
 
