@@ -9,8 +9,8 @@ from pathlib import Path
 # Started by itself, it has this folder on the path, but not the ground floor beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
-from headwater.commands.arguments import Parser, add_project_arguments
-from headwater.commands.failure_report import run_and_report
+from headwater.contract.arguments import Parser, add_project_arguments
+from headwater.contract.failure_report import run_and_report
 from headwater.graph.pipeline_project import open_project
 from headwater_spark.event_log_queries.command import answer_query
 

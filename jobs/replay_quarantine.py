@@ -9,9 +9,9 @@ from pathlib import Path
 # spark-submit puts this folder on the path, but not the ground floor beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
-from headwater.commands.printing import print_json
-from headwater.commands.program import run_program
-from headwater.commands.quarantine_arguments import ReplayArguments, parse_replay_arguments
+from headwater.contract.printing import print_json
+from headwater.contract.program import run_program
+from headwater.contract.quarantine_arguments import ReplayArguments, parse_replay_arguments
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_spark.quarantine.replay import replay
 

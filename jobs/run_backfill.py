@@ -9,8 +9,8 @@ from pathlib import Path
 # spark-submit puts this folder on the path, but not the ground floor beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
-from headwater.commands.backfill_arguments import parse_backfill_arguments
-from headwater.commands.program import run_program
+from headwater.contract.backfill_arguments import parse_backfill_arguments
+from headwater.contract.program import run_program
 from headwater_spark.backfill_command import answer
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 # spark-submit puts this folder on the path, but not the ground floor beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
-from headwater.commands.failure_report import run_and_report
-from headwater.commands.maintenance_arguments import parse_maintenance_arguments
+from headwater.contract.failure_report import run_and_report
+from headwater.contract.maintenance_arguments import parse_maintenance_arguments
 from headwater.graph.pipeline_project import open_project
 from headwater_spark.table_rewriting import answer
 

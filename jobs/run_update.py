@@ -9,8 +9,8 @@ from pathlib import Path
 # spark-submit puts this folder on the path, but not the ground floor beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
-from headwater.commands.arguments import parse_run_arguments
-from headwater.commands.program import run_program
+from headwater.contract.arguments import parse_run_arguments
+from headwater.contract.program import run_program
 from headwater_spark.update_command import answer
 
 

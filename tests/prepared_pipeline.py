@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from tests.pipeline_case import PipelineCase
 
-from headwater.checkpoints.damage import Damage as Finding
-from headwater.checkpoints.damage import Repair
-from headwater.checkpoints.preflight import examine
 from headwater.commands.command_line import main
-from headwater.commands.flow_cases import named_case
-from headwater.commands.stored_manifest import stored_manifest
 from headwater.doctor.flow_case import FlowCase
-from headwater.doctor.starts import flow_start
+from headwater.doctor.flow_cases import named_case
+from headwater.doctor.start_facts import flow_start
+from headwater.graph.stored_manifest import stored_manifest
+from headwater.preflight.checks import examine
+from headwater.preflight.damage import Damage as Finding
+from headwater.preflight.damage import Repair
 
 # files -> bronze (file stream); bronze -> silver (Delta to Delta); bronze -> running (stateful, merged by key)
 SOURCE = """

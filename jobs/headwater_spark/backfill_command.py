@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.commands.backfill_arguments import BackfillArguments
+from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_spark.backfills.backfill import run_backfill
 from headwater_spark.backfills.then_stream import load_then_stream

@@ -10,10 +10,10 @@ from pathlib import Path
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import QUARANTINE_SUFFIX, Dataset
 from headwater.definitions.expectation import quarantines
 from headwater.definitions.source_location import SourceLocation
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
 from headwater.graph.registry import Registry
 from headwater_spark.loader.source_errors import line_being_run

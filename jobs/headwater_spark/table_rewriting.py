@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from headwater.commands.maintenance import finish, tell
-from headwater.commands.maintenance_arguments import maintenance_options
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.maintenance_arguments import maintenance_options
+from headwater.contract.maintenance_report import finish, tell
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import Engine
 from headwater.maintenance.maintain import maintain
 from headwater.maintenance.maintenance_plan import chores

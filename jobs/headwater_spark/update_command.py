@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from headwater.checkpoints.layout import write_atomically
-from headwater.commands.arguments import RunArguments
-from headwater.commands.findings import show_findings
-from headwater.commands.printing import print_json
-from headwater.commands.report import FlowReport, RunReport
+from headwater.contract.arguments import RunArguments
+from headwater.contract.findings import show_findings
+from headwater.contract.printing import print_json
+from headwater.contract.report import FlowReport, RunReport
 from headwater.definitions.finding import CODE_OF_CONDITION, finding
 from headwater.errors import InvalidPipeline, RefusedForSafety
 from headwater.event_log.details import FlowStatus

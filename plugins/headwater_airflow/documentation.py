@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.commands.graph import mermaid
 from headwater.graph.manifest import DatasetEntry, Manifest
+from headwater.graph.mermaid import mermaid
 from headwater_airflow.entities import PipelineTask
 
 

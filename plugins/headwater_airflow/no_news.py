@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from headwater.commands.arguments import RunArguments
-from headwater.commands.quiet_update import record_quiet_update
-from headwater.commands.run import news_for
+from headwater.contract.arguments import RunArguments
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.updates.news import news_for
+from headwater.updates.quiet_update import record_quiet_update
 from headwater_airflow.selection import Selection
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from headwater.checkpoints.damage import Repair
 from headwater.definitions.dataset_name import NAME_PATTERN
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.errors import UsageError
+from headwater.preflight.damage import Repair
 
 # An update starts Spark for it: the form of the pipeline's own DAG has it.
 _OFFERED = [str(action) for action in Repair if action is not Repair.FULL_REFRESH]

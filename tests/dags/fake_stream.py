@@ -16,8 +16,8 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from headwater.checkpoints.lease import update_lease
 from headwater.event_log.live_driver import told_driver
+from headwater.leases.lease import update_lease
 
 
 def note(**what: object) -> None:

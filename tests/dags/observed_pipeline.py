@@ -11,9 +11,9 @@ from tests.dags.pipeline_folder import MEDALLION, UpdateLog, write_pipeline
 
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.definitions.source import SourceKind
+from headwater.delta_log.versions import table_head
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress
 from headwater.graph.manifest import FILE_NAME, ExpectationEntry, FlowEntry, SourceEntry, read_manifest
-from headwater.metrics.delta_log import table_head
 
 
 def many_tables(count: int) -> dict[str, tuple[str, ...]]:

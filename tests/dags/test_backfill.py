@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from tests.dags.airflow_home import CHECKOUT
 
-from headwater.commands.backfill_arguments import parse_backfill_arguments
+from headwater.contract.backfill_arguments import parse_backfill_arguments
 from headwater.errors import UsageError
 from headwater_airflow.backfill_form import read_backfill
 from headwater_airflow.dag import PipelineBackfillDag

@@ -12,7 +12,7 @@ from tests.dags.pipeline_folder import write_pipeline
 from headwater.event_log.reader import flow_results, updates
 from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
-from headwater.metrics.news import NewsVerdict
+from headwater.updates.news import NewsVerdict
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.request import request_id
 
@@ -159,7 +159,7 @@ def test_nothing_new_means_no_driver(run, driver, roots, medallion, monkeypatch)
     driver.will(FINE)
     manifest = read_manifest(roots / "pipelines" / "medallion" / "manifest.json")
     verdict = NewsVerdict(moved=False, manifest=manifest)
-    monkeypatch.setattr("headwater.commands.run.has_news", lambda project: verdict)
+    monkeypatch.setattr("headwater.updates.news.has_news", lambda project: verdict)
     assert {flow["state"] for flow in run()["flows"]} == {"COMPLETED"}
     assert {result.flow for result in flow_results(medallion, request_id=REQUEST)} == {
         "bronze",

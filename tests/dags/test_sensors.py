@@ -16,8 +16,8 @@ from deltalake import DeltaTable, write_deltalake
 from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
 
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, InvalidName, SourceUnreachable
-from headwater.metrics.delta_log import table_head
 from headwater_airflow.lag_reading import LagLimits, read_lag
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.checkpoint_health import CheckpointHealthSensor

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.pipeline_case import PipelineCase
 
 from headwater.checkpoints.offsets import last_committed_batch
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_demo.kafka_broker import KafkaBroker
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import deltalake
 
-from headwater.checkpoints.table_history import head_version
+from headwater.delta_log.table_history import head_version
 
 
 def stop_python_writers() -> None:

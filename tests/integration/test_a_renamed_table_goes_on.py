@@ -10,8 +10,8 @@ from tests.pipeline_case import PipelineCase
 from tests.prepared_pipeline import conditions_of
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.table_history import table_id
 from headwater.commands.command_line import main
+from headwater.delta_log.table_history import table_id
 from headwater.graph.pipeline_project import open_project
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution.update import UpdateRequest, run_update

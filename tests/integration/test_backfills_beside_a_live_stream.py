@@ -11,7 +11,7 @@ from pyspark.sql.functions import udf
 from tests.integration.test_a_range_is_filled_again import order, ran, refused
 
 from headwater.errors import UpdateInProgress
-from headwater.metrics.news import has_news
+from headwater.updates.news import has_news
 from headwater_spark.backfills import table_backfill
 
 pytestmark = pytest.mark.rotates

@@ -12,7 +12,7 @@ import pytest
 from headwater.commands.command_line import main
 from headwater.metrics.file_history import ingested_files
 from headwater.metrics.lag import flow_lag
-from headwater.metrics.news import has_news
+from headwater.updates.news import has_news
 
 pytestmark = pytest.mark.rotates
 

@@ -13,9 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put
 
-from headwater.checkpoints.delta_source_checks import delta_sources
-from headwater.checkpoints.preflight import check_start, examine
-from headwater.checkpoints.state_checks import plan_was_changed
+from headwater.preflight.checks import check_start, examine
+from headwater.preflight.delta_source_checks import delta_sources
+from headwater.preflight.state_checks import plan_was_changed
 
 ANOTHER_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
 

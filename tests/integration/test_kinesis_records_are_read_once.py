@@ -13,7 +13,7 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.errors import FlowFailed, SourceNotFound, SourcePositionLost, SourceUnreachable
 from headwater.metrics.lag import pipeline_lag
-from headwater.metrics.news import has_news
+from headwater.updates.news import has_news
 
 pytestmark = pytest.mark.rotates
 

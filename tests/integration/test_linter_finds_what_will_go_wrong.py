@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from headwater.commands.arguments import RunArguments
+from headwater.contract.arguments import RunArguments
 from headwater.definitions.finding import CODE_OF_CONDITION, LINT_RULES, Finding, Severity
 from headwater.errors import InvalidPipeline
 from headwater.graph.manifest import read_manifest

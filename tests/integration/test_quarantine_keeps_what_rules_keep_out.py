@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import ExpectationViolated, RowsNotConserved, UnknownDataset
 from headwater_spark.execution.targets import judged
 from headwater_spark.execution.targets.delta_append import DeltaAppend

@@ -9,7 +9,7 @@ import pytest
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, both, cut, empty, flip, lose, put
 from tests.repaired_pipeline import repair, treated, update_and_compare
 
-from headwater.checkpoints.lease import update_lease
+from headwater.leases.lease import update_lease
 
 pytestmark = pytest.mark.rotates
 

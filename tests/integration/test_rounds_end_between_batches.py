@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 
 SOURCE = """
 @dp.table

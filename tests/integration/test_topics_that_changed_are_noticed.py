@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 from tests.pipeline_case import PipelineCase
 from tests.prepared_pipeline import conditions_of
 
-from headwater.checkpoints.damage import Repair
-from headwater.commands.flow_cases import named_case
+from headwater.doctor.flow_cases import named_case
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
+from headwater.preflight.damage import Repair
 from headwater_demo.kafka_broker import KafkaBroker
 
 

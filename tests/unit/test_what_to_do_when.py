@@ -12,9 +12,9 @@ import pytest
 
 import headwater
 import headwater_demo
-from headwater.checkpoints.damage import Repair
 from headwater.commands.doctor_arguments import ACTIONS
 from headwater.errors import HELP_PAGE, HeadwaterError
+from headwater.preflight.damage import Repair
 
 PAGE = Path(__file__).resolve().parents[2] / HELP_PAGE
 VERBS = {

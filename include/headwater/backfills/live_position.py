@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
-from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.offsets import last_committed_batch, query_id, read_offsets
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
+from headwater.preflight.flow_start import FlowStart, StreamSource
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 from headwater.change_feed.commit_changes import CommitChanges, commit_changes
 from headwater.change_feed.counts import NO_CHANGES, ChangeCounts
+from headwater.delta_log.versions import AddedFile, snapshot_files, table_head
 from headwater.errors import ChangeFeedBroken
-from headwater.metrics.delta_log import AddedFile, snapshot_files, table_head
 
 
 @dataclass(frozen=True)

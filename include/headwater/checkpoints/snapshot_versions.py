@@ -16,7 +16,7 @@ from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.layout import write_atomically
-from headwater.checkpoints.table_history import commits_of
+from headwater.delta_log.table_history import commits_of
 
 # Of a commit's user metadata: the version of the snapshot that it made.
 VERSION_KEY = "snapshot_version"

@@ -6,8 +6,8 @@ import argparse
 import difflib
 from collections.abc import Sequence
 
-from headwater.commands.backfill_arguments import backfill_arguments
 from headwater.commands.run import become_program
+from headwater.contract.backfill_arguments import backfill_arguments
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.checkpoints.listing import list_checkpoints
-from headwater.commands.flow_cases import flow_cases
-from headwater.commands.printing import age, print_json, print_table, size
+from headwater.contract.printing import age, print_json, print_table, size
 from headwater.doctor.diagnosis import Diagnosis, diagnose
 from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.flow_cases import flow_cases
 from headwater.doctor.inspection import inspect_flow
 from headwater.doctor.surgery import snapshot_flow
 from headwater.errors import RefusedForSafety, UnknownDataset

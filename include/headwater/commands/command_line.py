@@ -8,13 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater import __version__
-from headwater.commands.arguments import Parser, add_project_arguments, add_run_arguments
-from headwater.commands.backfill_arguments import add_backfill_arguments
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
-from headwater.commands.failure_report import run_and_report
-from headwater.commands.maintenance_arguments import add_maintenance_arguments
 from headwater.commands.move_arguments import add_move_verb, add_rename_verb
-from headwater.commands.quarantine_arguments import add_quarantine_arguments
 from headwater.commands.verb_arguments import (
     add_events_arguments,
     add_files_arguments,
@@ -25,6 +20,11 @@ from headwater.commands.verb_arguments import (
     add_status_arguments,
     add_validate_arguments,
 )
+from headwater.contract.arguments import Parser, add_project_arguments, add_run_arguments
+from headwater.contract.backfill_arguments import add_backfill_arguments
+from headwater.contract.failure_report import run_and_report
+from headwater.contract.maintenance_arguments import add_maintenance_arguments
+from headwater.contract.quarantine_arguments import add_quarantine_arguments
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
 
@@ -68,8 +68,8 @@ def _init(parsed: argparse.Namespace) -> int:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    from headwater.commands.arguments import run_arguments
     from headwater.commands.run import run
+    from headwater.contract.arguments import run_arguments
 
     return run(run_arguments(parsed))
 
@@ -100,7 +100,7 @@ def _lag(parsed: argparse.Namespace) -> int:
 
 def _events(parsed: argparse.Namespace) -> int:
     from headwater.commands.events import follow_events, show_events
-    from headwater.commands.known_values import checked_filters
+    from headwater.contract.known_values import checked_filters
 
     keys = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "since", "until")
     given = {key: getattr(parsed, key) for key in keys}

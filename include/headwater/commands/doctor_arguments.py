@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.damage import Repair
-from headwater.commands.arguments import Parser, add_project_arguments
+from headwater.contract.arguments import Parser, add_project_arguments
 from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.preflight.damage import Repair
 
 ACTIONS = ("list", "inspect", "verify", "diagnose", "snapshot", "restore")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from headwater.commands.printing import print_json
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.printing import print_json
 from headwater.doctor.dropping import drop, plan_drop
 from headwater.errors import ManifestNotFound
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 
 
 def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, as_json: bool) -> int:

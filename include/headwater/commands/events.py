@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwater.commands.printing import print_json, print_table
+from headwater.contract.printing import print_json, print_table
 from headwater.event_log import reader
 from headwater.graph.pipeline_project import PipelineProject
 

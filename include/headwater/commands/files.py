@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from headwater.commands.printing import print_json, print_table
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.printing import print_json, print_table
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.metrics.file_history import IngestedFile, ingested_files
 
 

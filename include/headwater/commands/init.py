@@ -11,7 +11,7 @@ from string import Template
 
 from pydantic import ValidationError
 
-from headwater.commands.printing import print_json
+from headwater.contract.printing import print_json
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import UsageError
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headwater.commands.printing import age, print_json, print_table, size
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.printing import age, print_json, print_table, size
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.metrics.lag import pipeline_lag
 
 

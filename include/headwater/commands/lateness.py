@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headwater.commands.printing import age, print_json, print_table
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.printing import age, print_json, print_table
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.metrics.lateness import kind_of_delay, late_rows, table_lateness
 
 

@@ -7,16 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.commands.maintenance_arguments import maintenance_options
-from headwater.commands.printing import print_json, size
 from headwater.commands.run import report_of_program
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.maintenance_arguments import maintenance_options
+from headwater.contract.maintenance_report import JOB, finish, plan_lines, tell
+from headwater.contract.printing import print_json
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.maintenance.chore import ChoreKind, Engine, Step
-from headwater.maintenance.maintain import Ending, Outcome, check_outcomes, maintain
+from headwater.graph.stored_manifest import stored_manifest
+from headwater.maintenance.chore import ChoreKind
+from headwater.maintenance.maintain import Ending, Outcome, maintain
 from headwater.maintenance.maintenance_plan import MaintenancePlan, chores, look
-
-JOB = "run_maintenance.py"
 
 
 def maintenance(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -61,35 +60,7 @@ def driver_outcomes(plan: MaintenancePlan, report: Mapping[str, Any]) -> list[Ou
     return [Outcome(step.kind, step.subject, Ending.FAILED, told) for step in plan.for_spark]
 
 
-def finish(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
-    """Report; raises MaintenanceFailed where a step failed."""
-    check_outcomes(outcomes)
-    if as_json:
-        print_json({"state": "COMPLETED", "steps": [outcome.as_dict() for outcome in outcomes]})
-
-
-def tell(outcome: Outcome) -> None:
-    """Print an outcome as it comes."""
-    print(f"{outcome.ending}: {outcome.kind} of {outcome.subject}: {outcome.told}", file=sys.stderr)
-
-
 def show_plan(project: PipelineProject, plan: MaintenancePlan) -> None:
     """Print what would be done, and what not and why."""
     for line in plan_lines(project.pipeline_id, plan):
         print(line, file=sys.stderr)
-
-
-def plan_lines(pipeline: str, plan: MaintenancePlan) -> list[str]:
-    """The plan as lines of text."""
-    if not plan.steps and not plan.left_out:
-        return [f"Nothing is due in {pipeline}."]
-    head = [f"Maintenance of {pipeline}:"] if plan.steps else [f"Nothing is due in {pipeline}."]
-    steps = [f"  {step.kind} of {step.subject}: {step.what} ({_counts(step)})" for step in plan.steps]
-    remarks = [f"  {item.kind} of {item.subject} is left out: {item.why}" for item in plan.left_out]
-    return [*head, *steps, *remarks]
-
-
-def _counts(step: Step) -> str:
-    rows = [] if step.rows is None else [f"{step.rows:,} rows"]
-    where = ["by Spark"] if step.engine is Engine.SPARK else []
-    return ", ".join([f"{step.files:,} files", size(step.bytes), *rows, *where])

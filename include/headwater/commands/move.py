@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 
-from headwater.commands.printing import print_json
+from headwater.contract.printing import print_json
 from headwater.definitions.dataset_name import DatasetName
-from headwater.doctor.move_plan import MovePlan, Wish, plan_move
-from headwater.doctor.moving import move_table
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.moves.move_plan import MovePlan, Wish, plan_move
+from headwater.moves.moving import move_table
 
 
 def rename(project: PipelineProject, dataset: str, new: str, *, yes: bool, as_json: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from headwater.commands.arguments import Parser, add_project_arguments
+from headwater.contract.arguments import Parser, add_project_arguments
 from headwater.graph.pipeline_project import PipelineProject, open_project
 
 

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 
-from headwater.commands.known_values import check_dataset_with_rules
-from headwater.commands.printing import print_json, print_table
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.known_values import check_dataset_with_rules
+from headwater.contract.printing import print_json, print_table
 from headwater.errors import ManifestNotFound
 from headwater.event_log.quality import RuleHistory, rule_histories
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 
 _BARS = "▁▂▃▄▅▆▇█"
 _ACTIONS = {"warn": "keep", "drop": "drop", "fail": "fail", "quarantine": "quarantine"}

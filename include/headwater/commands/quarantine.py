@@ -11,16 +11,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.commands.known_values import check_row_filter
-from headwater.commands.printing import print_json, print_table
-from headwater.commands.quarantine_arguments import row_filter
 from headwater.commands.run import become_program
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.known_values import check_row_filter
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quarantine_arguments import row_filter
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
 from headwater.event_log.redaction import redact_text
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from headwater.checkpoints.damage import Repair
-from headwater.commands.arguments import RunArguments
-from headwater.commands.flow_cases import named_case
-from headwater.commands.printing import print_json
 from headwater.commands.run import become_job
+from headwater.contract.arguments import RunArguments
+from headwater.contract.printing import print_json
+from headwater.doctor.flow_cases import named_case
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.preflight.damage import Repair
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import headwater
-from headwater.commands.arguments import RunArguments
-from headwater.commands.quiet_update import record_quiet_update
-from headwater.definitions.trigger import AvailableNow
+from headwater.contract.arguments import RunArguments
 from headwater.errors import UsageError
-from headwater.graph.pipeline_project import PipelineProject, open_project
-from headwater.metrics.news import NewsVerdict, has_news
+from headwater.graph.pipeline_project import open_project
 from headwater.runtime.java import java_environment
+from headwater.updates.news import news_for
+from headwater.updates.quiet_update import record_quiet_update
 
 _JOB = "run_update.py"
 
@@ -44,15 +43,6 @@ def run(arguments: RunArguments) -> int:
         print(f"Starting Spark: {'; '.join(verdict.reasons)}.", file=sys.stderr)
     become_job(arguments)
     return 1
-
-
-def news_for(project: PipelineProject, arguments: RunArguments) -> NewsVerdict | None:
-    """Whether the update would find anything; None where it has to run in any case."""
-    # A long-running update is started to wait for what is to come.
-    waits = not isinstance(project.spec.trigger, AvailableNow)
-    if arguments.selective or arguments.no_skip or waits:
-        return None
-    return has_news(project)
 
 
 def job_file(name: str = _JOB) -> Path:

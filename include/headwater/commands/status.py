@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from headwater.commands.printing import age, print_json, print_table, size
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.printing import age, print_json, print_table, size
 from headwater.errors import ManifestNotFound
 from headwater.event_log import reader
 from headwater.event_log.flow_result import CHANGE_COUNTS, FlowResult
@@ -14,6 +13,7 @@ from headwater.event_log.stream_measures import StreamMeasures, stream_measures
 from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.metrics.freshness import pipeline_freshness
 from headwater.quarantine.location import quarantine_location
 from headwater.quarantine.table import held_rows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.commands.arguments import Parser, add_project_arguments, names
-from headwater.commands.moments import count, moment
+from headwater.contract.arguments import Parser, add_project_arguments, names
+from headwater.contract.moments import count, moment
 
 _MOMENTS = "a time in ISO form (UTC), or how long ago: 90 minutes, 7d"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from headwater.definitions.duration import read_duration
+from headwater.definitions.intervals import read_duration
 
 FLOW_RETRIES = "pipelines.maxFlowRetryAttempts"
 # The name that Spark's own pipelines have for it.

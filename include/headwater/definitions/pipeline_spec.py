@@ -19,9 +19,9 @@ from pydantic import (
 )
 
 from headwater.definitions.broker_login import BrokerLogin
-from headwater.definitions.duration import read_duration
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
+from headwater.definitions.intervals import read_duration
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
 PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.checkpoints.damage import Damage, Repair
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.errors import HeadwaterError
+from headwater.preflight.damage import Damage, Repair
 
 
 @dataclass(frozen=True)

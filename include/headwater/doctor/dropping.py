@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.versions import rows_of_table
 from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
-from headwater.metrics.delta_log import rows_of_table
 from headwater.quarantine.table import is_quarantine
 
 

@@ -7,18 +7,18 @@ from functools import cached_property
 from pathlib import Path
 
 from headwater.checkpoints.conditions import FlowStateDamaged
-from headwater.checkpoints.damage import Damage
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
-from headwater.checkpoints.flow_start import FlowStart, Positions
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
-from headwater.checkpoints.preflight import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
-from headwater.checkpoints.table_history import FlowCommit, flow_commits
+from headwater.delta_log.table_history import FlowCommit, flow_commits
 from headwater.doctor.known_positions import known_positions, rows_by_batch
 from headwater.doctor.snapshots import Snapshot, snapshots_of
-from headwater.doctor.starts import flow_start
+from headwater.doctor.start_facts import flow_start
 from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
+from headwater.preflight.damage import Damage
+from headwater.preflight.flow_start import FlowStart, Positions
 
 # After these the table holds one row a key, whichever batch comes again.
 _BY_KEY = ("update", "complete", "replace", "changes")

@@ -7,11 +7,11 @@ from typing import Any
 
 from headwater.checkpoints.listing import CheckpointEntry, list_checkpoints, position_summary
 from headwater.checkpoints.offsets import committed_offsets, watermark_ms
-from headwater.checkpoints.state_checks import size_by_operator
-from headwater.checkpoints.table_history import head_version
+from headwater.delta_log.table_history import head_version
 from headwater.doctor.flow_case import FlowCase
 from headwater.errors import CheckpointUnreadable
 from headwater.metrics.lag import SourceLag, flow_lag
+from headwater.preflight.state_checks import size_by_operator
 
 
 def inspect_flow(case: FlowCase) -> dict[str, Any]:

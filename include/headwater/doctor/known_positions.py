@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
-from headwater.checkpoints.flow_start import Positions
-from headwater.checkpoints.table_history import flow_commits
+from headwater.delta_log.table_history import flow_commits
 from headwater.event_log.reader import events
+from headwater.preflight.flow_start import Positions
 
 
 def known_positions(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.checkpoints.damage import Repair
 from headwater.errors import RefusedForSafety
+from headwater.preflight.damage import Repair
 
 NOTHING = "no rows"
 

@@ -7,23 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from headwater.checkpoints.conditions import QueryIdChanged
-from headwater.checkpoints.damage import Repair
-from headwater.checkpoints.flow_start import Positions
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.log_entries import fault_of
 from headwater.checkpoints.offsets import committed_batches, last_committed_batch, numbered
-from headwater.checkpoints.state_checks import newest_whole_batch
-from headwater.doctor.beginnings import plan_new_epoch
+from headwater.doctor.file_log_lines import Lines, file_offset, lines_of_log
 from headwater.doctor.flow_case import FlowCase
-from headwater.doctor.laid_epochs import copy_up_to, new_query_id
-from headwater.doctor.opening import lay_down, open_at
-from headwater.doctor.read_files import Lines, file_offset, lines_of_log
+from headwater.doctor.new_epoch_plan import plan_new_epoch
+from headwater.doctor.open_epoch import lay_down, open_at
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
-from headwater.doctor.rows_again import REPLACED, chain, last_in_table, rows_after
+from headwater.doctor.reprocessed_rows import REPLACED, chain, last_in_table, rows_after
 from headwater.doctor.snapshots import Snapshot
+from headwater.doctor.synthetic_checkpoint import copy_up_to, new_query_id
 from headwater.errors import ResetNotAllowed
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.update_plan import Selection, plan_update
+from headwater.preflight.damage import Repair
+from headwater.preflight.flow_start import Positions
+from headwater.preflight.state_checks import newest_whole_batch
 
 
 def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> RepairPlan:

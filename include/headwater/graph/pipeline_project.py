@@ -12,13 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from headwater.checkpoints.conditional_store import S3Object
-from headwater.checkpoints.lease import Holder, Lease, update_lease
-from headwater.checkpoints.store_lease import lock_identity, store_lease
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
+from headwater.leases.conditional_store import S3Object
+from headwater.leases.lease import Holder, Lease, update_lease
+from headwater.leases.store_lease import lock_identity, store_lease
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance")

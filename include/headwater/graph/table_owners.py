@@ -6,10 +6,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from headwater.checkpoints.conditions import TableOwned
-from headwater.checkpoints.table_history import last_pipeline, table_exists
 from headwater.checkpoints.table_move import is_free
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
+from headwater.delta_log.table_history import last_pipeline, table_exists
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 

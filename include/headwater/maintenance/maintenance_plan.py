@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.checkpoints.layout import change_memory
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.definitions.delta_interval import LOG_RETENTION, duration
+from headwater.definitions.intervals import LOG_RETENTION, duration
 from headwater.delta_log.commits import commit_file
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, Rewriter, Step

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from headwater.definitions.delta_interval import FILE_RETENTION, duration
+from headwater.definitions.intervals import FILE_RETENTION, duration
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
 from headwater.maintenance.file_layout import open_table

@@ -9,10 +9,10 @@ from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
 from headwater.checkpoints.offsets import committed_offsets, query_id
+from headwater.delta_log.versions import table_head
 from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.metrics.delta_log import table_head
 
 
 class Health(StrEnum):

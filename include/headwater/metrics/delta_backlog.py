@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from headwater.delta_log.versions import AddedFile, Commit, TableHead, read_commit, snapshot_files, table_head
 from headwater.metrics.backlog import Backlog
-from headwater.metrics.delta_log import AddedFile, Commit, TableHead, read_commit, snapshot_files, table_head
 
 
 def delta_backlog(table: Path, offset: Mapping[str, Any] | None, options: Mapping[str, str]) -> Backlog:

@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 from headwater.definitions.source import SourceKind
+from headwater.delta_log.versions import last_change, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
-from headwater.metrics.delta_log import last_change, table_head
 from headwater.metrics.file_listing import list_files
 
 

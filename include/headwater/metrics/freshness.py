@@ -6,9 +6,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headwater.delta_log.versions import last_change, table_head
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.metrics.delta_log import last_change, table_head
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from typing import Any
 
 from headwater.errors import SourceUnreachable
+from headwater.kafka.offsets import BrokerTopics, Connect, Partition, TopicReader
 from headwater.metrics.backlog import Backlog
-from headwater.metrics.kafka_offsets import BrokerTopics, Partition, TopicReader
 
-Connect = Callable[[str], AbstractContextManager[TopicReader]]
 _EARLIEST, _LATEST = -2, -1
 
 

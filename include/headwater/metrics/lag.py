@@ -10,9 +10,9 @@ from typing import Any
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.kafka.login import broker_connection
+from headwater.kafka.offsets import Connect
 from headwater.metrics.backlog import Backlog, total
-from headwater.metrics.kafka_backlog import Connect
-from headwater.metrics.kafka_login import broker_connection
 from headwater.metrics.source_position import source_backlog
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]+)\}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import flow_checkpoint
-from headwater.definitions.delta_interval import FILE_RETENTION, LOG_RETENTION, duration
+from headwater.definitions.intervals import FILE_RETENTION, LOG_RETENTION, duration
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table

@@ -7,15 +7,15 @@ from pathlib import Path
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import committed_offsets, kafka_initial_offset
 from headwater.definitions.source import SourceKind
+from headwater.delta_log.versions import table_head
 from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.graph.manifest import FlowEntry, SourceEntry
+from headwater.kafka.offsets import BrokerTopics, Connect
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.delta_backlog import delta_backlog, unread_since
-from headwater.metrics.delta_log import table_head
 from headwater.metrics.file_backlog import file_backlog
 from headwater.metrics.fingerprint import fingerprint_version, source_fingerprint, source_key, source_table
-from headwater.metrics.kafka_backlog import Connect, kafka_backlog
-from headwater.metrics.kafka_offsets import BrokerTopics
+from headwater.metrics.kafka_backlog import kafka_backlog
 from headwater.metrics.kinesis_backlog import kinesis_backlog
 
 

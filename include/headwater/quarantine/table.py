@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.local_rows import Held, is_atomic

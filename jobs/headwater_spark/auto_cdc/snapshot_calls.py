@@ -22,11 +22,11 @@ from pyspark.sql.types import (
 
 from headwater.checkpoints.layout import change_memory
 from headwater.checkpoints.snapshot_versions import SnapshotPosition, SnapshotVersions
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.change_conditions import InvalidChangeFlow, SnapshotOutOfOrder
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import NotADataFrame
 from headwater_spark.auto_cdc.change_columns import END_AT, START_AT
 from headwater_spark.schemas import plain_schema

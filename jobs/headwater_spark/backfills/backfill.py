@@ -12,8 +12,8 @@ from dataclasses import asdict
 from datetime import timedelta
 
 from headwater.checkpoints.table_move import refuse_old_names, refuse_unfinished
-from headwater.commands.backfill_arguments import BackfillArguments
-from headwater.commands.backfill_report import BackfillReport, TableBackfill
+from headwater.contract.backfill_arguments import BackfillArguments
+from headwater.contract.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
 from headwater.errors import HeadwaterError, UnknownDataset
 from headwater.event_log.details import operation_progress, user_action

@@ -7,7 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headwater.backfills.backfill_range import BackfillMode
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from headwater.backfills.backfill_range import BackfillMode, RangeKind
 from headwater.backfills.conditions import RangeNotReadYet
 from headwater.backfills.live_position import LivePosition, live_position
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.doctor.starts import flow_start
+from headwater.delta_log.table_history import table_exists
+from headwater.doctor.start_facts import flow_start
 from headwater_spark.backfills.bounded_sources import BoundedSources
 from headwater_spark.backfills.event_slice import in_slice
 from headwater_spark.backfills.source_limits import Limit, chosen_part, read_so_far

@@ -10,10 +10,10 @@ from typing import Any
 from headwater.backfills.backfill_range import BackfillRange, RangeKind
 from headwater.backfills.conditions import BackfillNotPossible, InvalidRange
 from headwater.backfills.live_position import LivePosition, delta_end
-from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.offsets import files_seen
-from headwater.checkpoints.table_history import head_version
 from headwater.definitions.source import SourceKind
+from headwater.delta_log.table_history import head_version
+from headwater.preflight.flow_start import FlowStart, StreamSource
 
 _KIND_OF = {
     RangeKind.VERSION: (SourceKind.DELTA, SourceKind.DATASET),

@@ -9,9 +9,9 @@ from typing import Any
 from headwater.backfills.backfill_range import BackfillRange, RangeKind
 from headwater.backfills.conditions import RangeAlreadyWritten, RangeNotReadYet
 from headwater.backfills.live_position import LivePosition, delta_end
-from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.offsets import files_seen, kafka_initial_offset
 from headwater.metrics.file_listing import ListedFile, list_files
+from headwater.preflight.flow_start import FlowStart, StreamSource
 
 _TIMES = ("modifiedafter", "modifiedbefore")
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from headwater.backfills.backfill_range import BackfillMode
 from headwater.backfills.conditions import FewerRows, RangeAlreadyWritten
 from headwater.checkpoints.pending_replacement import PendingReplacement
-from headwater.commands.backfill_arguments import BackfillArguments
-from headwater.commands.backfill_report import TableBackfill
+from headwater.contract.backfill_arguments import BackfillArguments
+from headwater.contract.backfill_report import TableBackfill
 from headwater.definitions.change_conditions import DuplicateKey
 from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headwater.backfills.backfill_range import BackfillMode, BackfillRange, RangeKind
 from headwater.backfills.conditions import BackfillNotPossible, ReadersWouldBreak
-from headwater.commands.backfill_arguments import BackfillArguments
+from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import UniqueWithin, quarantines
 from headwater.definitions.flow import Flow

@@ -13,21 +13,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeAlreadyWritten
-from headwater.checkpoints.flow_start import Positions, StreamSource
-from headwater.checkpoints.table_history import FlowCommit, flow_commits, head_version, table_exists
-from headwater.commands.backfill_arguments import BackfillArguments
-from headwater.commands.printing import print_json
+from headwater.contract.backfill_arguments import BackfillArguments
+from headwater.contract.printing import print_json
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.source import SourceKind
-from headwater.doctor.beginnings import delta_offset
+from headwater.delta_log.table_history import FlowCommit, flow_commits, head_version, table_exists
 from headwater.doctor.flow_case import FlowCase
-from headwater.doctor.opening import open_at
+from headwater.doctor.new_epoch_plan import delta_offset
+from headwater.doctor.open_epoch import open_at
 from headwater.event_log.details import operation_progress, user_action
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
-from headwater.metrics.kafka_login import login_settings
-from headwater.metrics.kafka_offsets import BrokerTopics
+from headwater.kafka.login import login_settings
+from headwater.kafka.offsets import BrokerTopics
+from headwater.preflight.flow_start import Positions, StreamSource
 from headwater_spark.backfills.backfill import backfill_context, known_dataset
 from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.commands.printing import print_json, print_table
+from headwater.contract.printing import print_json, print_table
 from headwater.definitions.dataset_name import DatasetName
 from headwater.errors import InvalidName, QueryFailed
 from headwater.event_log.event import event_table

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.pipeline_spec import PIPELINE_ID
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.event_log.event import event_table
 from headwater_spark.event_log_queries.colon_paths import Replacement, colon_paths, replaced

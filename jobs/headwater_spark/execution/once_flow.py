@@ -8,12 +8,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Observation
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS
-from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import epochs_written
 from headwater.event_log.details import FlowStatus
+from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS
 from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.foreach_batch import BatchTransaction, apart

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import query_id
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import CheckpointUnreadable
 
 # No batch ever has this number; languages that count in doubles can still tell it from its neighbours.

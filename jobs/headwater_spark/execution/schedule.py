@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from headwater.checkpoints.table_history import table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import UpdateFailed
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.delta_log.commits import (
     CommitHead,
     commit_file,
@@ -15,6 +14,7 @@ from headwater.delta_log.commits import (
     commit_versions,
     newest_version,
 )
+from headwater.delta_log.table_history import table_exists
 from headwater_spark.expectations import Quality, RuleCounts
 
 

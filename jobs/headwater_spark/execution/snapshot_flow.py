@@ -10,13 +10,13 @@ from typing import Any
 from delta.tables import DeltaTable
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
 from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, encoded
-from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import epochs_written
 from headwater.errors import CheckpointMismatch
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
+from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_types, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes

@@ -9,14 +9,14 @@ from itertools import zip_longest
 from typing import Any
 
 from headwater import __version__
-from headwater.checkpoints.flow_start import FlowStart
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.preflight import CHECKS, Check, check_start
-from headwater.checkpoints.source_checks import source_identity
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.doctor.starts import flow_start
+from headwater.doctor.start_facts import flow_start
 from headwater.event_log.details import operation_progress
+from headwater.preflight.checks import CHECKS, Check, check_start
+from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.source_checks import source_identity
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.state_plan import state_plan

@@ -15,11 +15,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.definitions.sink import SinkKind
+from headwater.delta_log.table_history import table_exists
 from headwater.quarantine.table import is_quarantine
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.execution.destination import delta_table

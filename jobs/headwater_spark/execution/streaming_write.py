@@ -13,13 +13,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
-from headwater.checkpoints.state_checks import store_names
-from headwater.checkpoints.table_history import head_version, table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
+from headwater.preflight.state_checks import store_names
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.kept_settings import kept_settings

@@ -11,8 +11,8 @@ from delta.tables import DeltaTable, DeltaTableBuilder
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import FlowFailed
 from headwater_spark.schema_text import GENERATED
 from headwater_spark.schemas import needs_column_mapping

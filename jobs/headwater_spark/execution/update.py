@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headwater.checkpoints.layout import write_atomically
-from headwater.checkpoints.lease import Lease
 from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import EventLogNotWritten, HeadwaterError
@@ -29,6 +28,7 @@ from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
+from headwater.leases.lease import Lease
 from headwater_spark.execution.flow_run import record_end
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener

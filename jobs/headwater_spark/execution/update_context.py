@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
-from headwater.checkpoints.lease import Lease
-from headwater.checkpoints.table_history import epochs_written
 from headwater.definitions.dataset import Dataset
+from headwater.delta_log.table_history import epochs_written
 from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FlowEntry
+from headwater.leases.lease import Lease
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.graph_resolution import ResolvedPipeline

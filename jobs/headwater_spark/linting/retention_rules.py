@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from headwater.definitions.delta_interval import FILE_RETENTION, LOG_RETENTION, duration
 from headwater.definitions.finding import Finding
-from headwater.definitions.schedule_interval import longest_gap
+from headwater.definitions.intervals import FILE_RETENTION, LOG_RETENTION, duration, longest_gap
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
 from headwater_spark.linting.flow_case import FlowCase

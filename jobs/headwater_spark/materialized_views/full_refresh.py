@@ -6,10 +6,10 @@ import json
 
 from pyspark.sql import DataFrame, Observation
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import table_exists
 from headwater.event_log.details import FlowStatus, flow_progress, planning_information
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key

@@ -18,7 +18,6 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import (
     Expectation,
@@ -28,6 +27,7 @@ from headwater.definitions.expectation import (
     quarantines,
 )
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import InvalidExpectation
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater_spark.expectations import (

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.delta_log.table_history import table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch
-from headwater.checkpoints.table_history import table_exists
-from headwater.commands.known_values import check_row_filter
-from headwater.commands.quarantine_arguments import ReplayArguments
+from headwater.contract.known_values import check_row_filter
+from headwater.contract.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
 from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
 from headwater.event_log.writer import EventLogWriter

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.table_history import table_exists
 from headwater.definitions.dataset import quarantine_folder
+from headwater.delta_log.table_history import table_exists
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.testing.rows import assert_same_rows, difference
 from headwater_spark.expectations import RuleCounts

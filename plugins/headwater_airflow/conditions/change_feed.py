@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import FeedPosition, range_after
+from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken
-from headwater.metrics.delta_log import table_head
 from headwater_airflow.conditions.condition import Condition, Sighting
 from headwater_airflow.roots import warehouse_table
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headwater.metrics.delta_log import table_head
+from headwater.delta_log.versions import table_head
 from headwater_airflow.conditions.condition import Condition, Sighting
 from headwater_airflow.roots import warehouse_table
 

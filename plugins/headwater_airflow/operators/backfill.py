@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from headwater.commands.backfill_report import lines_of
+from headwater.contract.backfill_report import lines_of
 from headwater.errors import HeadwaterError
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow import submission

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from headwater.commands.flow_cases import named_case
+from headwater.doctor.flow_cases import named_case
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
 from headwater.errors import HeadwaterError

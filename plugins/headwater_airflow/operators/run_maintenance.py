@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from pydantic import TypeAdapter, ValidationError
 
-from headwater.commands.maintenance import JOB, plan_lines
-from headwater.commands.stored_manifest import stored_manifest
+from headwater.contract.maintenance_report import JOB, plan_lines
 from headwater.definitions.pipeline_spec import Duration
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError, UsageError
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import MaintenanceOptions
 from headwater.maintenance.maintain import Outcome, check_outcomes, maintain
 from headwater.maintenance.maintenance_plan import MaintenancePlan, chores, look

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.commands.flow_cases import flow_cases
 from headwater.doctor.diagnosis import Diagnosis, diagnose
+from headwater.doctor.flow_cases import flow_cases
 from headwater.errors import HeadwaterError, ManifestNotFound
 from headwater.event_log.redaction import redact_text
 from headwater.graph.pipeline_project import PipelineProject

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwater.change_feed.change_filter import ChangeFilter
-from headwater.metrics.delta_log import table_head
+from headwater.delta_log.versions import table_head
 from headwater_airflow.conditions.change_feed import ChangeFeedCondition
 from headwater_airflow.roots import table_name, warehouse_table
 from headwater_airflow.sensors.waiting import WaitingSensor

@@ -11,8 +11,8 @@ from tests.unit.headwater.commands.test_reading_verbs import call
 
 from headwater.commands.command_line import main
 from headwater.commands.events import follow_events
-from headwater.commands.moments import count, moment
 from headwater.commands.quality import percent, sparkline
+from headwater.contract.moments import count, moment
 from headwater.event_log import details
 from headwater.event_log.details import FlowStatus
 from headwater.event_log.writer import EventLogWriter

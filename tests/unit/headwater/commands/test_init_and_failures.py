@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from headwater.commands.command_line import main
-from headwater.commands.failure_report import run_and_report
+from headwater.contract.failure_report import run_and_report
 from headwater.errors import FlowFailed, UpdateInProgress
 from headwater.graph.pipeline_project import open_project
 

@@ -10,12 +10,12 @@ import pytest
 from deltalake import write_deltalake
 
 from headwater.commands.command_line import main
-from headwater.commands.graph import mermaid
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
 from headwater.event_log import details
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
+from headwater.graph.mermaid import mermaid
 
 VERBS = ["status", "lag", "events", "checkpoints"]
 

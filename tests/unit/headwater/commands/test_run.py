@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from headwater.commands.arguments import parse_run_arguments
 from headwater.commands.command_line import main
+from headwater.contract.arguments import parse_run_arguments
 from headwater.event_log import reader
 
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from headwater.checkpoints.lease import update_lease
 from headwater.commands.command_line import main
 from headwater.definitions.dataset import DatasetKind
 from headwater.event_log.reader import events
 from headwater.graph.manifest import DatasetEntry
+from headwater.leases.lease import update_lease
 
 
 def call(done, capsys, *arguments: str):

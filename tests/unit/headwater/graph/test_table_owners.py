@@ -10,8 +10,8 @@ import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from headwater.checkpoints.conditions import TableOwned
-from headwater.checkpoints.table_history import last_pipeline
 from headwater.definitions.dataset import DatasetKind
+from headwater.delta_log.table_history import last_pipeline
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.graph.table_owners import refuse_foreign_tables

@@ -6,9 +6,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from tests.unit.headwater.metrics.conftest import write_rows
 
+from headwater.delta_log.versions import read_commit
 from headwater.maintenance.chore import Engine
 from headwater.maintenance.file_layout import Optimize
-from headwater.metrics.delta_log import read_commit
 
 
 def test_the_plan_changes_nothing(kept):

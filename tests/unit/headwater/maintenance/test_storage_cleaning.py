@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from headwater.checkpoints.lease import update_lease
 from headwater.doctor.snapshots import take_snapshot
 from headwater.event_log.details import UpdateState, create_update, update_progress
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
+from headwater.leases.lease import update_lease
 
 LEFTOVERS = ("--only", "epochs,snapshots,orphans")
 

@@ -13,9 +13,9 @@ import pytest
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
+from headwater.delta_log.versions import table_head
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject, open_project
-from headwater.metrics.delta_log import table_head
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from headwater.delta_log.versions import last_change, table_head
 from headwater.errors import SourceUnreachable
 from headwater.metrics.delta_backlog import delta_backlog, unread_since
-from headwater.metrics.delta_log import last_change, table_head
 
 from .conftest import delta_offset, write_rows
 

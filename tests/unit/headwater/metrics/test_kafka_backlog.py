@@ -7,8 +7,8 @@ import time
 from types import SimpleNamespace
 
 from headwater.errors import SourceUnreachable
+from headwater.kafka.offsets import BrokerTopics
 from headwater.metrics.kafka_backlog import kafka_backlog
-from headwater.metrics.kafka_offsets import BrokerTopics
 
 OPTIONS = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "ev"}
 

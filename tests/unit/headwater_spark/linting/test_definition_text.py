@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from headwater.definitions.delta_interval import duration
+from headwater.definitions.intervals import duration
 from headwater_spark.linting.definition_text import SourceFile
 
 TEXT = '''import this

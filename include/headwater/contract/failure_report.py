@@ -1,0 +1,57 @@
+"""One way to end for every program of ours: the error told, the last JSON line, the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+from headwater.contract.printing import print_json
+from headwater.errors import HeadwaterError
+
+DEBUG = "HEADWATER_DEBUG"
+_STATES = {2: "INVALID", 3: "REFUSED"}
+
+
+def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
+    """Run ``action`` and return its exit code; errors go to standard error, and with JSON to the last line too.
+
+    Codes: what ``action`` returns; an error's own (1 failed, 2 wrong use or invalid, 3 refused for safety).
+    """
+    try:
+        return action()
+    except HeadwaterError as error:
+        print(error, file=sys.stderr)
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        return _end(error.exit_code, error.as_dict(), as_json=as_json)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        told = {
+            "condition": "INTERRUPTED",
+            "message": "Interrupted.",
+            "where": "",
+            "remedy": "",
+            "transient": True,
+        }
+        return _end(1, told, as_json=as_json)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`); Python would complain once more while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        what = f"Unexpected {type(error).__name__}: {error}"
+        remedy = f"Run it again with {DEBUG}=1 in the environment to see where it came from."
+        print(f"{what}\n  what to do: {remedy}", file=sys.stderr)
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        told = {"condition": "UNEXPECTED", "message": what, "where": "", "remedy": remedy, "transient": False}
+        return _end(1, told, as_json=as_json)
+
+
+def _end(code: int, error: dict[str, object], *, as_json: bool) -> int:
+    if as_json:
+        state = _STATES.get(code, "FAILED")
+        print_json({"update_id": None, "state": state, "flows": [], "error": error})
+    return code

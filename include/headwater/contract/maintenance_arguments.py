@@ -1,0 +1,77 @@
+"""What ``maintenance`` takes; ``jobs/run_maintenance.py`` reads the same."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pydantic import TypeAdapter, ValidationError
+
+from headwater.contract.arguments import Parser, add_project_arguments, names
+from headwater.definitions.pipeline_spec import Duration
+from headwater.maintenance.chore import ChoreKind, MaintenanceOptions
+
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+def add_maintenance_arguments(parser: Parser) -> None:
+    """Arguments of the verb."""
+    add_project_arguments(parser)
+    parser.add_argument(
+        "--tables",
+        metavar="A,B",
+        type=names,
+        action="extend",
+        default=[],
+        help="only these tables, and not the storage",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="A,B",
+        type=_kinds,
+        action="extend",
+        default=[],
+        help=f"only these kinds of work: {', '.join(ChoreKind)}",
+    )
+    parser.add_argument(
+        "--retention",
+        type=_duration,
+        metavar="SPAN",
+        help="vacuum: how long removed files stay (7 days, 0 hours); else the spec's, else each table's property",
+    )
+    parser.add_argument("--keep", type=_duration, metavar="SPAN", help="how long old epochs and copies stay")
+    parser.add_argument(
+        "--wait",
+        type=_duration,
+        metavar="SPAN",
+        default=timedelta(0),
+        help="wait so long for an update to end",
+    )
+    parser.add_argument("--yes", action="store_true", help="do it; without it nothing is changed")
+
+
+def maintenance_options(parsed: argparse.Namespace) -> MaintenanceOptions:
+    """The options of a parsed command line."""
+    return MaintenanceOptions(tuple(parsed.tables), tuple(parsed.only), parsed.retention, parsed.keep)
+
+
+def parse_maintenance_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments; raises UsageError (exit code 2) where they are wrong."""
+    parser = Parser(prog="headwater maintenance", allow_abbrev=False)
+    add_maintenance_arguments(parser)
+    return parser.parse_args(list(argv))
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return _DURATION.validate_python(text.strip())
+    except (ValidationError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of time (7 days, 12 hours)") from None
+
+
+def _kinds(text: str) -> list[ChoreKind]:
+    try:
+        return [ChoreKind(name) for name in names(text)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; there are {', '.join(ChoreKind)}") from None

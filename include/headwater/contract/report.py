@@ -1,0 +1,100 @@
+"""What an update came to, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headwater.contract.printing import print_json, print_table
+from headwater.errors import RefusedForSafety
+from headwater.event_log.flow_result import FlowResult
+
+_STYLES = {"COMPLETED": "green", "FAILED": "bold red", "SKIPPED": "yellow", "STOPPED": "yellow"}
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """A flow in an update. ``state`` as in the event log; rows are sums over its batches."""
+
+    flow: str
+    dataset: str
+    state: str
+    batches: int = 0
+    input_rows: int = 0
+    output_rows: int = 0
+    dropped_rows: int = 0
+    quarantined_rows: int = 0
+    error: str | None = None
+
+    @classmethod
+    def of(cls, result: FlowResult) -> FlowReport:
+        """The report of what the event log says."""
+        fields = {name: getattr(result, name) for name in cls.__dataclass_fields__}
+        return cls(**{**fields, "dataset": result.dataset or ""})
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """An update: ``state`` is COMPLETED, FAILED or CANCELED; ``message`` says why, where that helps.
+
+    ``refused``: every flow that failed was refused for safety; trying again changes nothing until someone decides.
+    """
+
+    update_id: str
+    state: str
+    flows: tuple[FlowReport, ...]
+    seconds: float
+    message: str = ""
+    refused: bool = False
+
+    @classmethod
+    def of(cls, update_id: str, state: str, results: Iterable[FlowResult], seconds: float) -> RunReport:
+        """The report from what the event log says of each flow."""
+        return cls(update_id, state, tuple(FlowReport.of(result) for result in results), seconds)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all went well, 3 where only refusals stood in the way, else 1."""
+        if self.state == "COMPLETED":
+            return 0
+        return RefusedForSafety.exit_code if self.refused else 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {
+            **asdict(self),
+            "flows": [asdict(flow) for flow in self.flows],
+            "seconds": round(self.seconds, 3),
+        }
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps(self.as_dict(), ensure_ascii=False)
+
+    def show(self, *, as_json: bool) -> None:
+        """Print it to standard output: one line of JSON, or a table."""
+        if as_json:
+            print_json(self.as_dict())
+            return
+        print_table(
+            f"Update {self.update_id}",
+            ("dataset", "flow", "state", "batches", "rows in", "rows out", "dropped", "quarantined", "error"),
+            [
+                (
+                    flow.dataset,
+                    flow.flow,
+                    flow.state,
+                    flow.batches,
+                    flow.input_rows,
+                    flow.output_rows,
+                    flow.dropped_rows,
+                    flow.quarantined_rows,
+                    (flow.error or "").partition("\n")[0],
+                )
+                for flow in self.flows
+            ],
+            row_styles=[_STYLES.get(flow.state, "") for flow in self.flows],
+        )
+        print(f"{self.state} in {self.seconds:.1f} s" + (f": {self.message}" if self.message else ""))

@@ -1,0 +1,40 @@
+"""The flows that a verb is about."""
+
+from __future__ import annotations
+
+import difflib
+
+from headwater.doctor.flow_case import FlowCase
+from headwater.errors import UnknownDataset
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
+
+
+def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool = False) -> list[FlowCase]:
+    """The pipeline's flows that keep a position, or the one that is named.
+
+    Raises:
+        ManifestNotFound: where the graph was never resolved.
+        UnknownDataset: where there is no such flow.
+    """
+    manifest = stored_manifest(project)
+    found = [FlowCase(project, manifest, entry, deep) for entry in manifest.flows]
+    if flow is None:
+        stored = {entry.name for entry in manifest.outputs}
+        return [
+            case for case in found if (case.flow.streaming or case.flow.once) and case.flow.target in stored
+        ]
+    named = [case for case in found if case.flow.name == flow]
+    if not named:
+        names = [case.flow.name for case in found]
+        near = difflib.get_close_matches(flow, names, n=1)
+        raise UnknownDataset(
+            f"The pipeline has no flow {flow!r}.",
+            remedy=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+        )
+    return named
+
+
+def named_case(project: PipelineProject, flow: str) -> FlowCase:
+    """The flow of a name; raises UnknownDataset where there is none."""
+    return flow_cases(project, flow)[0]

@@ -1,0 +1,228 @@
+"""New epochs that begin where the caller says: at the start, a version, offsets, or a moment."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.offsets import read_offsets
+from headwater.definitions.source import SourceKind
+from headwater.delta_log.table_history import head_version, table_id
+from headwater.delta_log.versions import read_commit
+from headwater.doctor.file_log_lines import Lines, file_offset, lines_by_age
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.open_epoch import open_at, open_empty
+from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
+from headwater.doctor.reprocessed_rows import REPLACED, chain, rows_in_all
+from headwater.errors import CheckpointUnreadable, UsageError
+from headwater.kafka.login import login_settings
+from headwater.kafka.times import offsets_at
+from headwater.preflight.damage import Repair
+from headwater.preflight.flow_start import Positions, StreamSource
+from headwater.preflight.source_checks import last_offsets
+
+
+def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
+    """The plan of a new epoch.
+
+    Raises:
+        UsageError: where not exactly one beginning is given, or it does not fit the sources.
+        RepairNotPossible: where the flow keeps state and would not begin at the start.
+    """
+    if options.begins != 1:
+        raise UsageError(
+            "A new epoch needs exactly one of --from-start, --from-version, --from-offsets, --from-time.",
+            remedy="`headwater checkpoints inspect PIPELINE_DIR` shows where the flow stands.",
+        )
+    if options.from_start:
+        return _from_start(case)
+    if case.stateful:
+        raise RepairNotPossible(
+            f"{case.flow.name!r} keeps state: begun in the middle, its state would be empty and its sums wrong.",
+            remedy="Restore a snapshot, rewind, or begin at the start.",
+        )
+    position, files = _position(case, options)
+    known = last_offsets(case.start)
+    if known is not None and len(known.sources) != len(position):
+        raise RepairNotPossible(
+            f"{case.flow.name!r} reads a source more than once: its checkpoint has {len(known.sources)} positions.",
+            remedy="Begin at the start, restore a snapshot, or rewind.",
+        )
+    lost, doubled = _cost(case, position)
+    return RepairPlan(
+        Repair.NEW_EPOCH,
+        case.flow.name,
+        case.flow.target,
+        (
+            f"lay down epoch {case.unused_epoch()} at {'; '.join(text or '-' for text in position)}",
+            *(f"take {len(lines)} files of source {index} as read" for index, lines in files.items()),
+            "make it the live one; the old one stays",
+        ),
+        lost,
+        doubled,
+        lambda: open_at(case, position, files),
+    )
+
+
+def _from_start(case: FlowCase) -> RepairPlan:
+    position = _oldest(case)
+    offsets = last_offsets(case.start)
+    if position is not None and offsets is not None and len(offsets.sources) != len(position):
+        position = None
+    where = "the beginning of its sources"
+    if position is not None:
+        where = "; ".join(text or "the beginning" for text in position)
+    elif any(source.kind is SourceKind.KAFKA for source in case.start.sources or ()):
+        where = "where its sources' startingOffsets say"
+    return RepairPlan(
+        Repair.NEW_EPOCH,
+        case.flow.name,
+        case.flow.target,
+        (f"open epoch {case.unused_epoch()} at {where}; the table keeps its rows",),
+        NOTHING,
+        REPLACED if case.by_key else rows_in_all(case),
+        lambda: open_at(case, position, {}) if position is not None else open_empty(case),
+    )
+
+
+def _oldest(case: FlowCase) -> Positions | None:
+    """The oldest messages of Kafka sources: left alone, a stream would begin where its option says, by default at the end.
+
+    None where there is no such source, or the flow keeps state: its batches have to be counted from 0.
+    """
+    sources = case.start.sources or ()
+    if case.stateful or not any(source.kind is SourceKind.KAFKA for source in sources):
+        return None
+    return tuple(
+        json.dumps(_offsets_at(case, source, 0), separators=(",", ":"))
+        if source.kind is SourceKind.KAFKA
+        else None
+        for source in sources
+    )
+
+
+def _offsets_at(case: FlowCase, source: StreamSource, millis: int) -> dict[str, dict[str, int]]:
+    login = login_settings(case.project, source.options["kafka.bootstrap.servers"])
+    return offsets_at(source.options, millis, login)
+
+
+def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[int, Lines]]:
+    sources = case.start.sources or ()
+    if options.from_offsets is not None:
+        return _given(sources, options.from_offsets), {}
+    if options.from_version is not None:
+        if len(sources) != 1 or sources[0].table is None:
+            raise UsageError(
+                "--from-version is for flows with one source that is a Delta table.",
+                remedy="Begin at a moment (--from-time), at offsets (--from-offsets), or at the start (--from-start).",
+            )
+        return (delta_offset(sources[0].table, options.from_version),), {}
+    assert options.from_time is not None
+    ends: list[str | None] = []
+    files: dict[int, Lines] = {}
+    for index, source in enumerate(sources):
+        if source.table is not None:
+            ends.append(delta_offset(source.table, _version_at(source.table, options.from_time)))
+        elif source.kind is SourceKind.FILES:
+            files[index] = lines_by_age(source, options.from_time)
+            ends.append('{"logOffset":0}')
+        elif source.kind is SourceKind.KAFKA:
+            ends.append(json.dumps(_offsets_at(case, source, options.from_time), separators=(",", ":")))
+        else:
+            raise RepairNotPossible(
+                f"A source of kind {source.kind} can't be begun at a time.",
+                where=source.name,
+                remedy="Give offsets (--from-offsets), as `checkpoints inspect --json` shows them, or --from-start.",
+            )
+    return tuple(ends), files
+
+
+def _given(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
+    if len(offsets) != len(sources):
+        raise UsageError(
+            f"--from-offsets has {len(offsets)} offsets, and the flow reads {len(sources)} streams.",
+            remedy="Give one a stream, in the order in which `checkpoints inspect --json` shows them.",
+        )
+    for source, offset in zip(sources, offsets, strict=True):
+        if not isinstance(offset, dict) or file_offset(json.dumps(offset)) is not None:
+            raise UsageError(
+                f"{offset!r} is no offset of {source.name!r}.",
+                remedy="Give offsets as `checkpoints inspect --json` shows them; files are begun with --from-time.",
+            )
+    return tuple(json.dumps(offset, separators=(",", ":")) for offset in offsets)
+
+
+def delta_offset(table: Path, version: int) -> str:
+    """The position of a stream that begins with a version of a Delta table; raises UsageError where it has no such version."""
+    head = head_version(table)
+    if not 0 <= version <= head + 1:
+        raise UsageError(
+            f"The table has versions 0 to {head}, not {version}.",
+            where=table,
+            remedy=f"Name one of them, or {head + 1} to begin with what comes next.",
+        )
+    offset = {
+        "sourceVersion": 1,
+        "reservoirId": table_id(table),
+        "reservoirVersion": version,
+        "index": -1,
+        "isStartingVersion": False,
+    }
+    return json.dumps(offset, separators=(",", ":"))
+
+
+def _version_at(table: Path, millis: int) -> int:
+    head = head_version(table)
+    for version in range(head, -1, -1):
+        commit = read_commit(table, version)
+        if commit is None:
+            shown = datetime.fromtimestamp(millis / 1000, UTC).isoformat()
+            raise RepairNotPossible(
+                f"The log of the table does not reach back to {shown}.",
+                where=table,
+                remedy="Name a later moment or a version (--from-version), or begin at the start.",
+            )
+        if commit.timestamp * 1000 < millis:
+            return version + 1
+    return 0
+
+
+def _cost(case: FlowCase, position: Positions) -> tuple[str, str]:
+    """What is left out, and what comes again, where both positions are versions of one table."""
+    unknown = "can't be known: compare the position with that of the live epoch (checkpoints inspect)"
+    table = (case.start.sources or (None,))[0]
+    if len(position) != 1 or table is None or table.table is None:
+        return unknown, REPLACED if case.by_key else unknown
+    now = _live_version(case)
+    # An epoch that was gone back to stands before rows that the table has of an earlier one.
+    if now is None or (case.written is None and chain(case)):
+        return unknown, REPLACED if case.by_key else unknown
+    begins = int(json.loads(position[0] or "{}")["reservoirVersion"])
+    lost = _source_rows(table.table, now, begins)
+    doubled = _source_rows(table.table, begins, now)
+    return lost, REPLACED if case.by_key else doubled
+
+
+def _live_version(case: FlowCase) -> int | None:
+    last = max(case.start.committed, default=None)
+    text = case.positions.get(max(case.positions)) if case.positions else None
+    try:
+        text = read_offsets(case.start.folder, last).sources if last is not None else text
+        return int(json.loads((text or (None,))[0] or "{}")["reservoirVersion"])
+    except (CheckpointUnreadable, KeyError, ValueError):
+        return None
+
+
+def _source_rows(table: Path, first: int, end: int) -> str:
+    if end <= first:
+        return NOTHING
+    count = 0
+    for version in range(first, end):
+        commit = read_commit(table, version)
+        records = [file.records for file in commit.added] if commit is not None else [None]
+        if any(number is None for number in records):
+            return f"the rows of versions {first} to {end - 1} of the source; how many can't be known"
+        count += sum(number or 0 for number in records)
+    return f"what {count} rows of the source give (its versions {first} to {end - 1})"

@@ -1,0 +1,50 @@
+"""Opening an epoch: the folder whole and durable first, then one file that makes it the live one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from headwater.checkpoints.layout import FlowState
+from headwater.doctor.file_log_lines import Lines
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.snapshots import make_folder
+from headwater.doctor.synthetic_checkpoint import SEEDED_BATCHES, new_query_id, seed
+from headwater.preflight.flow_start import Positions
+
+
+def lay_down(case: FlowCase, fill: Callable[[Path], None], state: FlowState, identity: str | None) -> int:
+    """Make a new epoch's folder, then the live one of it; a crash between the two leaves the old one live.
+
+    Returns:
+        The epoch.
+    """
+    epoch = case.unused_epoch()
+    checkpoint = case.start.checkpoint
+    make_folder(checkpoint.epoch_folder(epoch), fill)
+    sink = case.start.sink_id
+    checkpoint.write_state(replace(state, epoch=epoch, query_id=identity, sink_id=sink, completed=False))
+    return epoch
+
+
+def open_at(case: FlowCase, position: Positions, files: Mapping[int, Lines]) -> str:
+    """Open an epoch that stands at a position and has written nothing."""
+    identity = new_query_id()
+    like = case.start.folder if case.start.folder.is_dir() else None
+    before = case.start.state
+    state = replace(
+        before.opened(0),
+        source_schemas=before.source_schemas,
+        versions=before.versions,
+        first_batch=SEEDED_BATCHES,
+    )
+    epoch = lay_down(case, lambda folder: seed(folder, identity, position, files, like), state, identity)
+    return f"epoch {epoch} is live, at {'; '.join(text or '-' for text in position)}"
+
+
+def open_empty(case: FlowCase) -> str:
+    """Open an epoch that begins where its sources do; the folder is made by its first start."""
+    epoch = case.unused_epoch()
+    case.start.checkpoint.write_state(case.start.state.opened(epoch))
+    return f"epoch {epoch} is live, at the beginning of its sources"

@@ -1,0 +1,105 @@
+"""What a flow's start will find, put together from the manifest, the checkpoint, the event log and the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from pathlib import Path
+
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.source import SourceKind
+from headwater.delta_log.table_history import table_exists, table_id
+from headwater.doctor.known_positions import known_positions
+from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.kafka.login import login_settings
+from headwater.kafka.topics import BrokerFacts
+from headwater.metrics.file_listing import file_paths
+from headwater.metrics.fingerprint import source_table
+from headwater.metrics.lag import with_configuration
+from headwater.preflight.flow_start import FlowStart, Positions, StreamSource
+
+_SERVERS = "kafka.bootstrap.servers"
+
+
+def flow_start(
+    project: PipelineProject, manifest: Manifest, flow: FlowEntry, *, deep: bool = False, brokers: bool = True
+) -> FlowStart:
+    """What the checks look at for a flow, as it lies in storage now.
+
+    Raises:
+        FlowStateDamaged: where it can't be told which epoch is live.
+    """
+    target = manifest.dataset(flow.target)
+    checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
+    state = checkpoint.surviving_state() or FlowState()
+    table = destination(project, manifest, target)
+    identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
+    positions = recorded_positions(project.state_folder, identity, flow.name, table, state.epoch)
+    return FlowStart(
+        project.pipeline_id,
+        flow.name,
+        flow.target,
+        checkpoint,
+        state,
+        table,
+        destination_id(target, table),
+        is_sink=target.kind is DatasetKind.SINK,
+        sources=stream_sources(project, flow, brokers=brokers),
+        position=lambda batch: positions().get(batch),
+        last_recorded=lambda: max(positions(), default=None),
+        deep=deep,
+    )
+
+
+def destination(project: PipelineProject, manifest: Manifest, target: DatasetEntry) -> Path | None:
+    """The folder of the Delta table that a dataset's rows go to, None where they go elsewhere."""
+    return manifest.table_path(project.warehouse, target.name) if target.location is not None else None
+
+
+def destination_id(target: DatasetEntry, table: Path | None) -> str | None:
+    """What stays the same as long as rows go to the same place, as an update records it."""
+    if table is not None:
+        return table_id(table) if table_exists(table) else None
+    if target.sink_format == "kafka":
+        topic = next((value for key, value in target.sink_options.items() if key.lower() == "topic"), None)
+        return f"kafka:{topic or '*'}"
+    return f"{target.sink_format}:{target.name}"
+
+
+def stream_sources(
+    project: PipelineProject, flow: FlowEntry, *, brokers: bool = True
+) -> tuple[StreamSource, ...]:
+    """The streaming sources of a flow, with how to ask them; without ``brokers``, none of Kafka's is asked."""
+    resolved = with_configuration(flow, project.configuration)
+    return tuple(_source(source, project, brokers) for source in resolved.sources if source.streaming)
+
+
+def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> StreamSource:
+    servers = entry.options.get(_SERVERS)
+    asked = brokers and entry.kind is SourceKind.KAFKA and servers
+    return StreamSource(
+        entry.kind,
+        entry.name or entry.path or entry.format,
+        source_table(entry, project.warehouse),
+        entry.path,
+        entry.options,
+        BrokerFacts(servers, lambda: login_settings(project, servers)) if asked and servers else None,
+        partial(file_paths, entry.path, entry.options)
+        if entry.path and entry.kind is SourceKind.FILES
+        else None,
+    )
+
+
+def recorded_positions(
+    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
+) -> Callable[[], Mapping[int, Positions]]:
+    """The end offsets of an epoch's batches as they are kept outside the checkpoint; read when first asked for."""
+
+    @lru_cache(maxsize=1)
+    def known() -> dict[int, Positions]:
+        return known_positions(state_folder, identity, flow, table, epoch)
+
+    return known

@@ -1,0 +1,1 @@
+"""Kafka's brokers, as a client without Spark sees them."""

@@ -1,0 +1,65 @@
+"""How a pipeline's Kafka brokers are reached when their offsets are asked for: by the logins in its spec."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from headwater.definitions.broker_login import BrokerLogin
+from headwater.errors import SourceUnreachable
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.kafka.offsets import BrokerTopics, Connect
+
+
+def broker_connection(project: PipelineProject) -> Connect:
+    """What opens a broker by its servers, with the login that ``brokers`` has for any of them."""
+
+    def connect(servers: str) -> BrokerTopics:
+        return BrokerTopics(servers, login=login_settings(project, servers))
+
+    return connect
+
+
+def login_settings(project: PipelineProject, servers: str) -> dict[str, str]:
+    """The login that ``brokers`` has for any of the servers, as settings of the Kafka client; empty where it has none.
+
+    Raises:
+        SourceUnreachable: where an environment variable that should hold a secret is not set.
+    """
+    logins = {address: login for key, login in project.spec.brokers.items() for address in _addresses(key)}
+    found = [logins[address] for address in _addresses(servers) if address in logins]
+    return client_settings(found[0], servers) if found else {}
+
+
+def client_settings(
+    login: BrokerLogin, servers: str, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """A login as settings of the Kafka client; they hold secrets.
+
+    Raises:
+        SourceUnreachable: where an environment variable that should hold a secret is not set.
+    """
+
+    def secret(variable: str | None) -> str | None:
+        if variable is not None and variable not in environment:
+            raise SourceUnreachable(
+                f"Kafka at {servers} asks for a login, and the environment variable {variable} is not set.",
+                remedy=f"Set {variable} for the process that asks: the command line, or Airflow's scheduler and triggerer.",
+            )
+        return environment[variable] if variable is not None else None
+
+    settings = {
+        "security.protocol": login.protocol,
+        "sasl.mechanisms": login.mechanism if login.protocol != "SSL" else None,
+        "sasl.username": login.username,
+        "sasl.password": secret(login.password_env),
+        "ssl.ca.location": login.ca_file,
+        "ssl.certificate.location": login.certificate_file,
+        "ssl.key.location": login.key_file,
+        "ssl.key.password": secret(login.key_password_env),
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _addresses(servers: str) -> list[str]:
+    return [address.strip() for address in servers.split(",") if address.strip()]

@@ -1,0 +1,129 @@
+"""What a Kafka broker says of its topics: an interface, and the client that answers it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from headwater.errors import SourceUnreachable
+
+TIMEOUT_SECONDS = 5.0
+Partition = tuple[str, int]
+
+
+class TopicReader(Protocol):
+    """The three questions that lag needs answered."""
+
+    def partitions(self, options: Mapping[str, str]) -> list[Partition]:
+        """The partitions that a subscription (``subscribe``, ``subscribePattern``, ``assign``) means now."""
+
+    def bounds(self, partition: Partition) -> tuple[int, int]:
+        """The first offset that is kept, and the one that comes next."""
+
+    def first_times(self, positions: Mapping[Partition, int]) -> dict[Partition, float]:
+        """When (seconds since 1970) the message at each position was written; those that can't be told are left out."""
+
+
+Connect = Callable[[str], AbstractContextManager[TopicReader]]
+
+
+class BrokerTopics:
+    """A ``TopicReader`` over a real broker; every question is bounded in time, or raises SourceUnreachable.
+
+    ``login``: settings of the client by which it logs in.
+    """
+
+    def __init__(
+        self, servers: str, *, login: Mapping[str, str] | None = None, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        from confluent_kafka import Consumer
+
+        self._servers = servers
+        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "headwater-lag",
+                "enable.auto.commit": False,
+                "enable.partition.eof": False,
+                "auto.offset.reset": "earliest",
+                "socket.timeout.ms": int(timeout * 1000),
+                "log_level": 0,
+                **(login or {}),
+            }
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def partitions(self, options: Mapping[str, str]) -> list[Partition]:
+        """See TopicReader; raises SourceUnreachable where a named topic does not exist."""
+        if "assign" in options:
+            chosen = json.loads(options["assign"])
+            return [(topic, int(number)) for topic, numbers in sorted(chosen.items()) for number in numbers]
+        topics = self._ask(lambda: self._consumer.list_topics(timeout=self._left())).topics
+        if "subscribePattern" in options:
+            pattern = re.compile(options["subscribePattern"])
+            names = sorted(name for name in topics if pattern.fullmatch(name))
+        else:
+            names = [name.strip() for name in options.get("subscribe", "").split(",") if name.strip()]
+        missing = [name for name in names if name not in topics or topics[name].error is not None]
+        if missing or not names:
+            shown = ", ".join(missing) or options.get("subscribePattern", "")
+            raise SourceUnreachable(f"Kafka at {self._servers} has no topic {shown}.")
+        return [(name, number) for name in names for number in sorted(topics[name].partitions)]
+
+    def bounds(self, partition: Partition) -> tuple[int, int]:
+        """See TopicReader."""
+        from confluent_kafka import TopicPartition
+
+        found = self._ask(
+            lambda: self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=self._left())
+        )
+        if found is None:
+            raise SourceUnreachable(f"Kafka at {self._servers} did not answer within {self._timeout:g} s.")
+        return int(found[0]), int(found[1])
+
+    def first_times(self, positions: Mapping[Partition, int]) -> dict[Partition, float]:
+        """See TopicReader; waits for half of the timeout at most."""
+        from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+
+        self._consumer.assign([TopicPartition(*place, offset) for place, offset in positions.items()])
+        found: dict[Partition, float] = {}
+        deadline = time.monotonic() + self._timeout / 2
+        while len(found) < len(positions) and (left := deadline - time.monotonic()) > 0:
+            message = self._consumer.poll(left)
+            if message is None or message.error() is not None:
+                continue
+            place = (str(message.topic()), int(message.partition() or 0))
+            kind, millis = message.timestamp()
+            if kind != TIMESTAMP_NOT_AVAILABLE:
+                found.setdefault(place, millis / 1000)
+            # One message is enough; the rest of the partition need not come over the wire.
+            self._consumer.incremental_unassign([TopicPartition(*place)])
+        return found
+
+    def _left(self) -> float:
+        return max(0.1, self._deadline - time.monotonic())
+
+    def _ask(self, question: Any) -> Any:
+        from confluent_kafka import KafkaException
+
+        try:
+            return question()
+        except KafkaException as error:
+            raise SourceUnreachable(
+                f"Kafka at {self._servers} could not be asked: {error.args[0].str()}.",
+                remedy="Check that the broker runs and that the address is right.",
+            ) from None

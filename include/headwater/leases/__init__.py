@@ -1,0 +1,1 @@
+"""The right to write: one holder at a time, on a disk or on an object store."""

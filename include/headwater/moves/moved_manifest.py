@@ -1,0 +1,92 @@
+"""The manifests of the last updates, as they are after a table was renamed or moved: verbs that read them go on.
+
+They fit no sources any more, which say so themselves: the next update resolves the graph anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.table_move import TableMove
+from headwater.definitions.dataset import quarantine_folder
+from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
+from headwater.moves.move_plan import Wish, renamed_flow
+
+# Of no sources: they may declare the old name still.
+_NO_SOURCES = "moved"
+
+
+def rewrite_manifests(move: TableMove, wish: Wish) -> None:
+    """Write the new name, or the table's new pipeline, into the stored manifests; done twice, it changes nothing more."""
+    source_file = Path(move.source.state_folder) / FILE_NAME
+    source = read_manifest(source_file)
+    if source is None:
+        return
+    entry = next((item for item in source.datasets if item.name == move.source.dataset), None)
+    if entry is None:
+        return
+    flows = [_renamed(flow, move) for flow in source.flows_into(entry.name)]
+    table = _renamed_table(entry, move, wish)
+    if move.within:
+        datasets = tuple(table if item is entry else item for item in source.datasets)
+        others = (_renamed(flow, move, table) for flow in source.flows)
+        _write(source_file, source, datasets, tuple(others))
+        return
+    target_file = Path(move.target.state_folder) / FILE_NAME
+    target = read_manifest(target_file) or _empty(source, wish)
+    if all(item.name != table.name for item in target.datasets):
+        known = {item.name for item in target.datasets} | {table.name}
+        taken = [
+            flow.model_copy(update={"inputs": tuple(n for n in flow.inputs if n in known)}) for flow in flows
+        ]
+        _write(target_file, target, (*target.datasets, table), (*target.flows, *taken))
+    datasets = tuple(item for item in source.datasets if item is not entry)
+    left = tuple(flow for flow in source.flows if flow.target != entry.name)
+    _write(source_file, source, datasets, tuple(_without(flow, entry.name) for flow in left))
+
+
+def _empty(like: Manifest, wish: Wish) -> Manifest:
+    """The manifest of a pipeline that has not run."""
+    own = {"pipeline_id": wish.target.pipeline_id, "pipeline_name": wish.target.spec.name}
+    names = {"catalog": wish.target.spec.catalog, "schema_name": wish.target.spec.schema}
+    return like.model_copy(update={**own, **names, "datasets": (), "flows": ()})
+
+
+def _without(flow: FlowEntry, dataset: str) -> FlowEntry:
+    return flow.model_copy(update={"inputs": tuple(name for name in flow.inputs if name != dataset)})
+
+
+def _write(
+    file: Path, manifest: Manifest, datasets: tuple[DatasetEntry, ...], flows: tuple[FlowEntry, ...]
+) -> None:
+    changes: Mapping[str, object] = {"datasets": datasets, "flows": flows, "source_hash": _NO_SOURCES}
+    write_atomically(file, manifest.model_copy(update=changes).to_json())
+
+
+def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetEntry:
+    location = entry.location
+    for before, after in move.folders:
+        if location is not None and str(wish.source.warehouse / location) == before:
+            location = str(Path(after).relative_to(wish.target.warehouse))
+            break
+    quarantine = (
+        quarantine_folder(location) if entry.quarantine and location is not None else entry.quarantine
+    )
+    return entry.model_copy(
+        update={"name": move.target.dataset, "location": location, "quarantine": quarantine}
+    )
+
+
+def _renamed(flow: FlowEntry, move: TableMove, table: DatasetEntry | None = None) -> FlowEntry:
+    old, new = move.source.dataset, move.target.dataset
+    sources = tuple(
+        source.model_copy(update={"name": new, "location": table.location})
+        if table is not None and source.name == old
+        else source
+        for source in flow.sources
+    )
+    own = {"name": renamed_flow(flow.name, old, new), "target": new} if flow.target == old else {}
+    inputs = tuple(new if name == old and table is not None else name for name in flow.inputs)
+    return flow.model_copy(update={**own, "inputs": inputs, "sources": sources})

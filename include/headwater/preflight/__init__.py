@@ -1,0 +1,1 @@
+"""What is checked before a flow starts: position, table, sources and state must fit each other."""

@@ -1,0 +1,90 @@
+"""Before a flow starts: what Spark would stay silent about or misname, found without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from headwater.preflight.damage import Damage
+from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
+from headwater.preflight.file_source_checks import names_are_patterns, planned_files_are_gone
+from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.kafka_checks import messages_are_gone, topic_is_gone
+from headwater.preflight.log_checks import (
+    checksums_are_left,
+    first_batch_left_remains,
+    last_mark_is_damaged,
+    last_mark_was_lost,
+    metadata_was_lost,
+    offsets_are_damaged,
+    offsets_are_missing,
+)
+from headwater.preflight.sink_checks import (
+    checkpoint_was_lost,
+    checkpoint_was_rewound,
+    query_id_was_changed,
+    table_log_has_a_hole,
+    table_was_dropped,
+    table_was_recreated,
+    table_was_rolled_back,
+)
+from headwater.preflight.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
+from headwater.preflight.state_checks import plan_was_changed, state_was_lost
+from headwater.preflight.state_schemas import schemas_lie_elsewhere
+
+__all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examine"]
+
+Check = Callable[[FlowStart], Iterator[Damage]]
+
+# In this order: what makes all else meaningless first. Later checks join here.
+CHECKS: tuple[Check, ...] = (
+    table_log_has_a_hole,
+    table_was_dropped,
+    table_was_recreated,
+    table_was_rolled_back,
+    checkpoint_was_lost,
+    metadata_was_lost,
+    query_id_was_changed,
+    offsets_are_damaged,
+    offsets_are_missing,
+    checkpoint_was_rewound,
+    first_batch_left_remains,
+    last_mark_is_damaged,
+    last_mark_was_lost,
+    state_was_lost,
+    schemas_lie_elsewhere,
+    plan_was_changed,
+    sources_were_changed,
+    topic_was_recreated,
+    topic_is_gone,
+    file_log_was_lost,
+    planned_files_are_gone,
+    names_are_patterns,
+    table_is_gone,
+    delta_sources,
+    messages_are_gone,
+    checksums_are_left,
+)
+# A flow that runs once has no checkpoint of Spark's.
+CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropped, table_was_recreated)
+
+
+def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
+    """Run every check and give all that was found; changes nothing."""
+    return [damage for check in checks for damage in check(start)]
+
+
+def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tuple[Damage, str]]:
+    """Make sure that a flow may start.
+
+    Returns:
+        What was found and made good, with what was done: only such damage as can be made good without losing or
+        doubling a row.
+
+    Raises:
+        RefusedForSafety: for the first finding that can't.
+    """
+    found = examine(start, checks)
+    blocking = next((damage for damage in found if damage.blocks and not damage.mends_itself), None)
+    if blocking is not None:
+        raise blocking.error
+    return [(damage, damage.mend()) for damage in found if damage.mend is not None and damage.unasked]

@@ -1,0 +1,156 @@
+"""What the checks before a flow's start look at. Whoever starts, or only asks, fills it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.offsets import numbered
+from headwater.definitions.source import SourceKind
+from headwater.delta_log.table_history import table_exists, transaction_version
+
+Positions = tuple[str | None, ...]
+
+
+class Topics(Protocol):
+    """What the checks ask a Kafka broker; answers are empty where it can't be asked."""
+
+    def ids(self, names: Sequence[str]) -> dict[str, str]:
+        """The id that the broker gave each topic when it was made."""
+
+    def gone(self, names: Sequence[str]) -> list[str]:
+        """Those topics that the broker says it has none of."""
+
+    def bounds(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+        """The first kept and the next offset of each partition that is there."""
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """One streaming source, in the order of the lines of the offset log.
+
+    ``table``: the folder of a Delta table. ``files``: gives the paths of the files that are there now.
+    """
+
+    kind: SourceKind
+    name: str
+    table: Path | None = None
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    topics: Topics | None = None
+    files: Callable[[], Iterable[str]] | None = None
+
+    def on(self, option: str) -> bool:
+        """Whether an option is set to true."""
+        lowered = {key.lower(): value for key, value in self.options.items()}
+        return lowered.get(option.lower(), "false").lower() == "true"
+
+
+def _unknown(batch_id: int) -> Positions | None:  # noqa: ARG001 - the form of FlowStart.position
+    return None
+
+
+def _never() -> int | None:
+    return None
+
+
+@dataclass(frozen=True)
+class FlowStart:
+    """What a check looks at.
+
+    ``sink_id``: what the rows go to, as it is now: the Delta id of the table, None where there is none; of a sink
+    without a table, its name. ``table``: the table's folder, where there is one.
+    ``state``: as it lies on disk; a new one where there is none.
+    ``sources``: the streaming ones, None where they are not known.
+    ``plan``: the operators that keep state now, None where that is not known.
+    ``position``: the end offsets of a batch of the live epoch, from what was kept outside the checkpoint.
+    ``last_recorded``: the last batch of the live epoch that is known outside the checkpoint.
+    ``deep``: compare checksums of all files that the next start needs, however large.
+    """
+
+    pipeline_id: str
+    flow: str
+    dataset: str
+    checkpoint: FlowCheckpoint
+    state: FlowState
+    table: Path | None
+    sink_id: str | None
+    is_sink: bool = False
+    sources: tuple[StreamSource, ...] | None = None
+    plan: tuple[str, ...] | None = None
+    position: Callable[[int], Positions | None] = _unknown
+    deep: bool = False
+    last_recorded: Callable[[], int | None] = _never
+
+    @property
+    def folder(self) -> Path:
+        """The live epoch's checkpoint, in Spark's format."""
+        return self.checkpoint.epoch_folder(self.state.epoch)
+
+    @property
+    def place(self) -> str:
+        """What the rows go to, for messages."""
+        return (
+            f"what the sink {self.dataset!r} writes to" if self.is_sink else f"the table of {self.dataset!r}"
+        )
+
+    @property
+    def application(self) -> str:
+        """The id under which batches are committed that do not go through the Delta sink itself."""
+        return self.identity.application(self.state.epoch)
+
+    @cached_property
+    def identity(self) -> FlowIdentity:
+        """The names in the flow's commits."""
+        state_folder = self.checkpoint.folder.parents[2]
+        return flow_identity(state_folder, self.pipeline_id, self.dataset, self.flow)
+
+    @cached_property
+    def planned(self) -> list[int]:
+        """The batches of the offset log, ascending."""
+        return sorted(numbered(self.folder / "offsets"))
+
+    @cached_property
+    def committed(self) -> list[int]:
+        """The batches that are marked as done, ascending."""
+        return sorted(numbered(self.folder / "commits"))
+
+    @cached_property
+    def written(self) -> int | None:
+        """The last batch of the live epoch that the table has; None where it has none, or can't be asked."""
+        if self.table is None or self.sink_id is None or not table_exists(self.table):
+            return None
+        found = [
+            version
+            for name in (self.state.query_id, _query_id(self.folder), self.application)
+            if name is not None and (version := transaction_version(self.table, name)) is not None
+        ]
+        return max(found, default=None)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a batch that comes again under its number changes nothing."""
+        return self.table is not None
+
+    def command(self, action: str) -> str:
+        """How ``repair`` is called."""
+        return f"headwater repair PIPELINE_DIR {self.flow} --action {action}"
+
+    def show(self) -> str:
+        """How the doctor is called."""
+        return f"headwater checkpoints diagnose PIPELINE_DIR {self.flow}"
+
+
+def _query_id(folder: Path) -> str | None:
+    from headwater.checkpoints.offsets import query_id
+    from headwater.errors import CheckpointUnreadable
+
+    try:
+        return query_id(folder)
+    except CheckpointUnreadable:
+        return None

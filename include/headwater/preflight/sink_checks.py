@@ -1,0 +1,200 @@
+"""Position against table: what Spark stays silent about, and would lose or double rows over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.checkpoints.conditions import (
+    CheckpointLost,
+    CheckpointRewound,
+    QueryIdChanged,
+    TableGone,
+    TableLogHole,
+    TableReplaced,
+    TableRolledBack,
+)
+from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.offsets import query_id
+from headwater.delta_log.table_history import epochs_written, head_version, missing_versions, table_exists
+from headwater.errors import CheckpointUnreadable
+from headwater.preflight.damage import Damage, Repair
+from headwater.preflight.flow_start import FlowStart
+
+
+def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
+    """Nothing can open such a table; what is known of it else would mislead."""
+    if start.table is None or not table_exists(start.table):
+        return
+    holes = missing_versions(start.table)
+    if holes:
+        yield Damage(
+            TableLogHole(
+                f"The log of {start.place} has a hole: version {holes[0]} is missing, and later ones are there.",
+                where=start.table / "_delta_log",
+                remedy="Restore the file from a backup. Nothing can read or write the table until then.",
+            ),
+            (f"missing versions: {holes[:10]}",),
+        )
+
+
+def table_was_dropped(start: FlowStart) -> Iterator[Damage]:
+    """The checkpoint says that rows were written, and the table is not there: they would never come back."""
+    # A driver that was killed in its first update may have committed batches and not told to which table.
+    there = start.table is not None and table_exists(start.table)
+    if start.sink_id is None and not there and start.checkpoint.has_written():
+        last = max(start.committed, default=None)
+        yield Damage(
+            TableGone(
+                f"{_capital(start.place)} is gone, and the checkpoint of {start.flow!r} is not: "
+                "rows that were read before would be missing for good.",
+                where=start.table,
+                remedy=remedy(start),
+            ),
+            (f"epoch {start.state.epoch} has written up to batch {last}", "the table has no log"),
+            (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+        )
+
+
+def table_was_recreated(start: FlowStart) -> Iterator[Damage]:
+    """The table is another one than the checkpoint wrote to."""
+    before, now = start.state.sink_id, start.sink_id
+    if before is not None and now is not None and before != now:
+        yield Damage(
+            TableReplaced(
+                f"{_capital(start.place)} is not the one that {start.flow!r} last wrote to (it was created anew, or is "
+                "another one): rows that were read before would be missing for good.",
+                where=start.table or now,
+                remedy=remedy(start),
+            ),
+            (f"written to: {before}", f"there now: {now}"),
+            (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+        )
+
+
+def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
+    """The table is an older copy of itself: what was written since is gone, and would not be read again."""
+    known = start.state.sink_version
+    if start.table is None or start.sink_id is None or known is None or start.state.sink_id != start.sink_id:
+        return
+    now = head_version(start.table)
+    if now < known:
+        yield Damage(
+            TableRolledBack(
+                f"{_capital(start.place)} ends at version {now}, and {start.flow!r} had left it at {known}: an older copy "
+                "was put in its place. Rows that were written since would be missing for good.",
+                where=start.table,
+                remedy=f"Put back the newer copy, or {_lower(remedy(start))}",
+            ),
+            (f"version after the last run: {known}", f"version now: {now}"),
+            (Repair.REWIND, Repair.FULL_REFRESH),
+        )
+
+
+def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
+    """The flow has written to this table, and its checkpoint is empty: everything would be appended again."""
+    kept = (start.folder / "metadata").exists() or bool(start.planned)
+    if kept and start.checkpoint.state_file.exists() and not _logs_are_lost(start):
+        return
+    # Where the flow's state is gone as well, the table's log still tells who wrote to it.
+    written = epochs_written(start.table, *start.identity.names) if start.table is not None else []
+    first_not_kept = start.state.epoch + int(kept)
+    lost = not kept or _logs_are_lost(start)
+    if (start.state.sink_id is not None and lost) or any(epoch >= first_not_kept for epoch in written):
+        yield Damage(
+            CheckpointLost(
+                f"The checkpoint of {start.flow!r} is gone, and {start.place} has its rows: "
+                "all of them would be written a second time.",
+                where=start.folder,
+                remedy=f"Rebuild the position: {start.command('rebuild')}; or {_lower(remedy(start))}",
+            ),
+            (
+                f"epochs that the table's log knows: {', '.join(map(str, written)) or 'none'}",
+                f"epoch {start.state.epoch} has neither metadata nor offsets",
+            ),
+            (Repair.RESTORE, Repair.REBUILD, Repair.NEW_EPOCH, Repair.FULL_REFRESH),
+        )
+
+
+def _logs_are_lost(start: FlowStart) -> bool:
+    """Whether both logs are empty, and batches are known that went to where nothing tells which it has."""
+    if (
+        start.table is not None
+        or start.planned
+        or start.committed
+        or not (start.folder / "metadata").exists()
+    ):
+        return False
+    return start.last_recorded() is not None
+
+
+def checkpoint_was_rewound(start: FlowStart) -> Iterator[Damage]:
+    """The table has later batches: new rows would come under their numbers, and Delta would leave them out."""
+    last = max(start.planned, default=-1)
+    # Where batches are marked as done that are not planned, the offset log has lost its end.
+    if start.written is None or start.written <= max([last, *start.committed]):
+        return
+    if last < 0 and not (start.folder / "metadata").exists():
+        return  # the checkpoint is lost as a whole
+    yield Damage(
+        CheckpointRewound(
+            f"{_capital(start.place)} has batches of {start.flow!r} up to {start.written}, and its checkpoint ends at "
+            f"{last if last >= 0 else 'none'}: the next rows would come under numbers that the table has, and be left out.",
+            where=start.folder,
+            remedy=f"Rebuild the position: {start.command('rebuild')}; or {_lower(remedy(start))}",
+        ),
+        (f"last batch in the table: {start.written}", f"last batch in the offset log: {last}"),
+        (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH),
+    )
+
+
+def query_id_was_changed(start: FlowStart) -> Iterator[Damage]:
+    """The Delta sink knows batches by the query's id: with another one, a batch in flight would be written twice."""
+    file = start.folder / "metadata"
+    known = start.state.query_id
+    try:
+        now = query_id(start.folder)
+    except CheckpointUnreadable:
+        return
+    if known is None or now is None or known == now:
+        return
+
+    def mend() -> str:
+        write_metadata(start, known)
+        return f"the query id {known} was put back"
+
+    yield Damage(
+        QueryIdChanged(
+            f"The checkpoint of {start.flow!r} has another query id than the flow has written under: a batch in flight "
+            "would be written twice, or the checkpoint is another flow's.",
+            where=file,
+            remedy=f"If the checkpoint is this flow's, put the id back: {start.command('mend')}",
+        ),
+        (f"recorded: {known}", f"in the checkpoint: {now}"),
+        (Repair.MEND, Repair.RESTORE, Repair.FULL_REFRESH),
+        mend,
+        unasked=False,
+    )
+
+
+def write_metadata(start: FlowStart, identity: str) -> None:
+    """Write Spark's file with the query id."""
+    (start.folder / ".metadata.crc").unlink(missing_ok=True)
+    write_atomically(start.folder / "metadata", f'{{"id":"{identity}"}}')
+
+
+def remedy(start: FlowStart) -> str:
+    """What makes position and rows agree again in any case."""
+    if start.is_sink:
+        return (
+            f"Send everything again: headwater run PIPELINE_DIR --reset-checkpoint {start.flow}. To go on from here with another place, "
+            "put back the old one first, or give the flow another name."
+        )
+    return f"Fill the table anew from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

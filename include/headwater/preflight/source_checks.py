@@ -1,0 +1,151 @@
+"""Whether a stream's sources are those that it has read so far, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.checkpoints.conditions import FileLogLost, SourceReplaced, SourcesChanged
+from headwater.checkpoints.offsets import BatchOffsets, committed_offsets, file_log_entries
+from headwater.definitions.source import SourceKind
+from headwater.delta_log.table_history import table_id
+from headwater.errors import CheckpointUnreadable
+from headwater.preflight.damage import Damage, Repair
+from headwater.preflight.flow_start import FlowStart, StreamSource
+
+
+def source_identity(source: StreamSource, seen: Any = None) -> dict[str, Any]:
+    """What stays the same as long as a source does; kept in the flow's state (``sources``).
+
+    ``seen``: what was kept before; it stands where the source can't be asked now.
+    """
+    known: dict[str, Any] = {"kind": str(source.kind), "name": source.name}
+    if source.table is not None:
+        return {**known, "id": table_id(source.table)}
+    if source.kind is SourceKind.KAFKA:
+        before = dict(seen.get("topics") or {}) if isinstance(seen, dict) else {}
+        names = _topics(source)
+        now = source.topics.ids(names) if source.topics is not None and names else {}
+        return {**known, "topics": {**before, **now}}
+    return {**known, "path": source.path} if source.path else known
+
+
+def last_offsets(start: FlowStart) -> BatchOffsets | None:
+    """The last committed offsets, None where there are none or they can't be read (another check tells)."""
+    try:
+        return committed_offsets(start.folder)
+    except CheckpointUnreadable:
+        return None
+
+
+def offset_of(start: FlowStart, offsets: BatchOffsets, index: int) -> Any:
+    """Where a source stands; None where it has not begun, or it can't be told which line of the offset log is its.
+
+    A query that reads one source twice has two lines for it. Those of Delta tables are then found by the table's id.
+    """
+    sources = start.sources or ()
+    try:
+        if len(offsets.sources) == len(sources):
+            return offsets.source(index)
+        known = table_id(table) if (table := sources[index].table) is not None else None
+        found = [offsets.source(line) for line in range(len(offsets.sources))]
+    except CheckpointUnreadable:
+        return None  # another check tells
+    same = [o for o in found if known is not None and isinstance(o, dict) and o.get("reservoirId") == known]
+    return min(same, key=lambda offset: int(offset["reservoirVersion"]), default=None)
+
+
+def sources_were_changed(start: FlowStart) -> Iterator[Damage]:
+    """Positions are kept by number: with sources swapped, each would be read from the other's position."""
+    offsets = last_offsets(start)
+    if start.sources is None or offsets is None:
+        return
+    before = [_label(entry) for entry in start.state.sources]
+    now = [_label(source_identity_name(source)) for source in start.sources]
+    # The offset log has a line more for each time that a query reads a source again: its length proves nothing.
+    counted = bool(before) and len(before) != len(now)
+    moved = bool(before) and sorted(before) == sorted(now) and before != now
+    if counted or moved:
+        how = (
+            f"{len(now)} streams, and {len(before)} before"
+            if counted
+            else "its sources in another order than before, and their positions are kept by number"
+        )
+        yield Damage(
+            SourcesChanged(
+                f"{start.flow!r} reads {how}.",
+                where=offsets.file,
+                remedy="Put the sources back in their order; or give each new source a flow of its own (dp.append_flow); "
+                f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+            ),
+            (f"before: {', '.join(before) or 'not recorded'}", f"now: {', '.join(now)}"),
+            (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
+        )  # fmt: skip
+
+
+def topic_was_recreated(start: FlowStart) -> Iterator[Damage]:
+    """Spark goes by offsets alone: a topic made anew that has grown past the old one's end is not noticed."""
+    for source, entry in zip(start.sources or (), start.state.sources, strict=False):
+        if (
+            source.kind is not SourceKind.KAFKA
+            or source.topics is None
+            or entry.get("kind") != str(source.kind)
+        ):
+            continue
+        known: dict[str, str] = entry.get("topics") or {}
+        now = source.topics.ids(sorted(known)) if known else {}
+        for topic in sorted(name for name in known if name in now and now[name] != known[name]):
+            yield Damage(
+                SourceReplaced(
+                    f"The topic {topic!r} was made anew since {start.flow!r} last read it: its offsets mean other messages now.",
+                    where=f"topic {topic}",
+                    remedy=f"Read the new topic from its beginning, and keep the rows: {start.command('new-epoch')} --from-start",
+                ),
+                (f"topic id before: {known[topic]}", f"topic id now: {now[topic]}"),
+                (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
+            )
+
+
+def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
+    """A file source's position is its list of files: without it all of them are read again, in silence."""
+    offsets = last_offsets(start)
+    for index, text in enumerate(offsets.sources if offsets else ()):
+        try:
+            position = offsets.source(index) if offsets and text else None
+        except CheckpointUnreadable:
+            continue
+        if not isinstance(position, dict) or "logOffset" not in position:
+            continue
+        folder = start.folder / "sources" / str(index)
+        absent = missing_entries(start, index, int(position["logOffset"]))
+        if absent:
+            yield Damage(
+                FileLogLost(
+                    f"The list of files that {start.flow!r} has read is not whole: files would be read again, and their rows double.",
+                    where=folder,
+                    remedy=f"Restore a snapshot: {start.command('restore')}; or take all files that are older than a point in "
+                    f"time as read: {start.command('new-epoch')} --from-time TIME",
+                ),
+                (f"entries that are missing: {absent[:10]}", f"position: entry {position['logOffset']}"),
+                (Repair.RESTORE, Repair.NEW_EPOCH, Repair.FULL_REFRESH),
+            )
+
+
+def missing_entries(start: FlowStart, index: int, last: int) -> list[int]:
+    """The entries of a file source's log that its position stands on and that are not there."""
+    newest_compact, entries = file_log_entries(start.folder, index)
+    return [number for number in range(newest_compact + 1, last + 1) if number not in entries]
+
+
+def source_identity_name(source: StreamSource) -> dict[str, Any]:
+    """The part of a source's identity that its owner gave it."""
+    return {"kind": str(source.kind), "name": source.name, "path": source.path}
+
+
+def _label(entry: Any) -> str:
+    return f"{entry.get('kind')}:{entry.get('name') or entry.get('path') or ''}"
+
+
+def _topics(source: StreamSource) -> list[str]:
+    names = source.options.get("subscribe", "")
+    return [name.strip() for name in names.split(",") if name.strip()]

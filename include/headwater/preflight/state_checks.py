@@ -1,0 +1,200 @@
+"""The state of a stateful query: every partition must have what the next batch builds on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.checksums import agrees
+from headwater.checkpoints.conditions import PlanChanged, StateDamaged, StateLost
+from headwater.preflight.damage import Damage, Repair
+from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.sink_checks import remedy
+
+_FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)$")
+_REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
+
+
+@dataclass
+class StateStore:
+    """The files of one store of one partition, by version: whole ones (snapshots), and changes upon them."""
+
+    folder: Path
+    whole: dict[int, str] = field(default_factory=dict)
+    changes: dict[int, str] = field(default_factory=dict)
+
+    def base(self, version: int) -> int | None:
+        """The whole version from which ``version`` can be made, 0 for the empty one, None where it can't."""
+        at = version
+        while at > 0:
+            if at in self.whole:
+                return at
+            if at not in self.changes:
+                return None
+            at -= 1
+        return 0
+
+    def needed(self, version: int) -> list[Path]:
+        """The files that a start at ``version`` reads."""
+        base = self.base(version)
+        if base is None:
+            return []
+        first = [self.whole[base]] if base else []
+        names = [*first, *(self.changes[number] for number in range(base + 1, version + 1))]
+        return [self.folder / name for name in names]
+
+
+def state_stores(folder: Path) -> list[StateStore]:
+    """Every store below the ``state`` folder of a checkpoint."""
+    root = folder / "state"
+    partitions = [
+        operator / name
+        for operator in (sorted(root.iterdir()) if root.is_dir() else ())
+        if operator.name.isdigit() and operator.is_dir()
+        for name in sorted(os.listdir(operator))  # noqa: PTH208 - there may be very many names
+        if name.isdigit()
+    ]
+    return [store for partition in partitions for store in _stores_below(partition)]
+
+
+def _stores_below(partition: Path) -> list[StateStore]:
+    # A join of streams keeps several stores a partition, each in a folder of its name.
+    with os.scandir(partition) as entries:
+        found = [(entry.name, entry.is_dir()) for entry in entries]
+    own = _store(partition, [name for name, is_folder in found if not is_folder])
+    below = [partition / name for name, is_folder in found if is_folder and name not in ("SSTs", "_metadata")]
+    stores = [own, *(_store(folder, os.listdir(folder)) for folder in sorted(below))]  # noqa: PTH208
+    return [store for store in stores if store.whole or store.changes]
+
+
+def _store(folder: Path, names: list[str]) -> StateStore:
+    store = StateStore(folder)
+    for name in names:
+        match = _FILE.match(name)
+        if match is not None:
+            files = store.whole if match[2] in ("snapshot", "zip") else store.changes
+            files[int(match[1])] = name
+    return store
+
+
+def newest_whole_batch(start: FlowStart) -> int | None:
+    """The newest batch after which the state of every partition can be made, None where there is none."""
+    stores = state_stores(start.folder)
+    if not stores or _absent(start, stores):
+        return None
+    newest = min(max([*store.whole, *store.changes]) for store in stores)
+    for version in range(newest, 0, -1):
+        if all(store.base(version) is not None and not _missing_parts(store, version) for store in stores):
+            return version - 1
+    return None
+
+
+def state_was_lost(start: FlowStart) -> Iterator[Damage]:
+    """Spark fails in the middle of a batch over a state that is not whole, and says which file it missed, not what to do."""
+    done = max((batch for batch in start.committed if batch in start.planned), default=None)
+    if done is None or done < start.state.first_batch or not start.state.state_settings:
+        return
+    version = done + 1
+    stores = state_stores(start.folder)
+    missing = _absent(start, stores)
+    damaged: list[str] = []
+    for store in stores:
+        if store.base(version) is None:
+            missing.append(f"{store.folder}: version {version} can't be made of what is there")
+            continue
+        missing += _missing_parts(store, version)
+        files = [*store.needed(version), *(_parts(store, version) if start.deep else ())]
+        damaged += [
+            f"{file} does not agree with its checksum" for file in files if start.deep and not agrees(file)
+        ]
+    if missing or damaged:
+        condition = StateLost if missing else StateDamaged
+        what = "is not whole" if missing else "is damaged"
+        yield Damage(
+            condition(
+                f"The state of {start.flow!r} {what}: batch {version} can't be built on it ({(missing or damaged)[0]}).",
+                where=start.folder / "state",
+                remedy=f"Restore a snapshot: {start.command('restore')}; "
+                f"go back to the newest batch with a whole state: {start.command('rewind')}; "
+                f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}",
+            ),
+            (
+                *(missing or damaged)[:10],
+                f"newest batch with a whole state: {newest_whole_batch(start)}",
+            ),
+            _REPAIRS,
+        )
+
+
+def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
+    """State that was laid down by other keys: Spark fails, or reads it as if nothing had changed."""
+    if start.plan is None or not start.state.plan or start.plan == start.state.plan or not start.committed:
+        return
+    yield Damage(
+        PlanChanged(
+            f"The query of {start.flow!r} keeps its state by other operators or keys than before.",
+            where=start.folder,
+            remedy=f"Put the query back, or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
+            if not start.is_sink
+            else remedy(start),
+        ),
+        (f"before: {'; '.join(start.state.plan)}", f"now: {'; '.join(start.plan) or 'no state'}"),
+        (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
+    )
+
+
+def store_names(folder: Path, stores: list[StateStore] | None = None) -> tuple[str, ...]:
+    """Where a checkpoint's state lies, below its ``state`` folder (``0/1``: the first operator's second partition)."""
+    found = state_stores(folder) if stores is None else stores
+    below = len(f"{folder}/state/")
+    return tuple(sorted(str(store.folder)[below:] for store in found))
+
+
+def _absent(start: FlowStart, stores: list[StateStore]) -> list[str]:
+    """Stores of the last run that are not there. Spark's own count of partitions does not hold without keys."""
+    there = set(store_names(start.folder, stores))
+    return [
+        f"{start.folder / 'state' / name} is not there"
+        for name in start.state.state_stores
+        if name not in there
+    ]
+
+
+def _parts(store: StateStore, version: int) -> list[Path]:
+    """The tables that a RocksDB snapshot consists of."""
+    base = store.base(version)
+    name = store.whole.get(base or 0, "")
+    if not name.endswith(".zip"):
+        return []
+    file = store.folder / name
+    try:
+        with zipfile.ZipFile(file) as packed:
+            lines = packed.read("metadata").decode().splitlines() if "metadata" in packed.namelist() else []
+        data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return [file.with_name(f"{file.name} (unreadable)")]
+    return [store.folder / "SSTs" / entry["dfsSstFileName"] for entry in data.get("sstFiles") or ()]
+
+
+def _missing_parts(store: StateStore, version: int) -> list[str]:
+    parts = _parts(store, version)
+    if not parts:
+        return []
+    there = set(os.listdir(parts[0].parent)) if parts[0].parent.is_dir() else set()  # noqa: PTH208
+    return [f"{part} is not there" for part in parts if part.name not in there]
+
+
+def size_by_operator(folder: Path) -> dict[str, int]:
+    """Bytes on disk of each operator's state, by its number."""
+    sizes: dict[str, int] = defaultdict(int)
+    for file in (folder / "state").glob("*/**/*"):
+        if file.is_file():
+            sizes[file.relative_to(folder / "state").parts[0]] += file.stat().st_size
+    return dict(sizes)

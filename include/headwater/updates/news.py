@@ -1,0 +1,106 @@
+"""Whether an update would find anything to do, decided before a JVM is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headwater.checkpoints.layout import flow_checkpoint
+from headwater.checkpoints.pending_replacement import pending_replacements
+from headwater.contract.arguments import RunArguments
+from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.trigger import AvailableNow
+from headwater.delta_log.versions import table_head
+from headwater.errors import CheckpointUnreadable, SourceUnreachable
+from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.kafka.offsets import Connect
+from headwater.metrics.lag import flow_lag
+
+
+@dataclass(frozen=True)
+class NewsVerdict:
+    """``moved`` is False only where it is certain that nothing would change; ``reasons`` say why it is not."""
+
+    moved: bool
+    reasons: tuple[str, ...] = ()
+    manifest: Manifest | None = None
+
+
+def has_news(project: PipelineProject, *, connect: Connect | None = None) -> NewsVerdict:
+    """Whether an update could change anything; the first reason that is found ends the search."""
+    manifest = read_manifest(project.state_folder / FILE_NAME)
+    try:
+        reason = next(_reasons(project, manifest, connect), None)
+    except SourceUnreachable as error:
+        reason = error.what
+    return NewsVerdict(reason is not None, (reason,) if reason else (), manifest)
+
+
+def news_for(project: PipelineProject, arguments: RunArguments) -> NewsVerdict | None:
+    """Whether the update would find anything; None where it has to run in any case."""
+    # A long-running update is started to wait for what is to come.
+    waits = not isinstance(project.spec.trigger, AvailableNow)
+    if arguments.selective or arguments.no_skip or waits:
+        return None
+    return has_news(project)
+
+
+def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Connect | None) -> Iterator[str]:
+    if manifest is None:
+        yield "the pipeline has not run yet"
+        return
+    if manifest.source_hash != project.source_hash():
+        yield "the pipeline's definition has changed"
+    stored = {entry.name for entry in manifest.outputs}
+    for pending in pending_replacements(project.state_folder):
+        if pending.dataset in stored:  # of a table that is gone nobody ends it
+            yield f"a backfill of {pending.dataset} was not finished"
+    views = {entry.name for entry in manifest.datasets if entry.kind is DatasetKind.TEMPORARY_VIEW}
+    flows = [flow for flow in manifest.flows if flow.target not in views]
+    tables = {entry.name for entry in manifest.tables}
+    for dataset in sorted(tables - {flow.target for flow in flows}):
+        if table_head(manifest.table_path(project.warehouse, dataset)) is None:
+            yield f"the table of {dataset} is not there"
+    # What costs least is asked first: states and heads of every flow, then sources.
+    for flow in flows:
+        yield from _state_reasons(project, manifest, flow, stored)
+    for flow in flows:
+        yield from _source_reasons(project, flow, connect)
+
+
+def _state_reasons(
+    project: PipelineProject, manifest: Manifest, flow: FlowEntry, stored: set[str]
+) -> Iterator[str]:
+    if flow.target not in stored:
+        yield f"{flow.name} writes to {flow.target}, which is neither a table nor a sink"
+        return
+    if flow.time_dependent:
+        yield f"the result of {flow.name} changes with time"
+    try:
+        state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
+    except CheckpointUnreadable as error:
+        yield error.what  # the update refuses this flow, and the others go on
+        return
+    if state is None or not state.completed:
+        yield f"the last run of {flow.name} did not complete"
+        return
+    if state.definition_hash != manifest.source_hash:
+        yield f"{flow.name} has not run since the definition changed"
+    if state.pending_epoch is not None:
+        yield f"a reset of {flow.name} is not finished"
+    if manifest.dataset(flow.target).location is None:
+        return  # a sink that can't be asked
+    head = table_head(manifest.table_path(project.warehouse, flow.target))
+    if head is None or head.table_id != state.sink_id:
+        yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"
+
+
+def _source_reasons(project: PipelineProject, flow: FlowEntry, connect: Connect | None) -> Iterator[str]:
+    if not flow.sources and not flow.once and flow.streaming:
+        yield f"the sources of {flow.name} are not known"
+    for part in flow_lag(project, flow, connect=connect).sources:
+        if part.backlog.unknown:
+            yield f"{flow.name}: {part.backlog.unknown}"
+        elif part.backlog.moved is not False:
+            yield f"{part.name} has moved since {flow.name} read it"

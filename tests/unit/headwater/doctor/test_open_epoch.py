@@ -1,0 +1,88 @@
+"""A new epoch is there whole or not at all, and what was there before stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.checkpoints.offsets import committed_offsets, files_seen, query_id
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.open_epoch import open_at
+from headwater.doctor.snapshots import snapshots_of, take_snapshot
+
+
+def case_of(done, flow: str) -> FlowCase:
+    """A flow of the pipeline."""
+    return FlowCase(done.project, done.manifest, done.flow(flow))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_position_is_laid_down(done):
+    """The new epoch stands where it should, under an id of its own; the old one is as it was."""
+    before = content(done.checkpoint("silver").epoch_folder(0))
+    position = ('{"reservoirVersion":7}',)
+    open_at(case_of(done, "silver"), position, {})
+    checkpoint = done.checkpoint("silver")
+    state = checkpoint.read_state()
+    assert state is not None
+    assert (state.epoch, state.completed, state.first_batch) == (1, False, 2)
+    offsets = committed_offsets(checkpoint.live_folder())
+    assert offsets is not None
+    assert (offsets.batch_id, offsets.sources) == (1, position)
+    assert query_id(checkpoint.live_folder()) == state.query_id
+    assert content(checkpoint.epoch_folder(0)) == before
+    assert not case_of(done, "silver").damages
+
+
+def test_files_count_as_read(done):
+    """A file source's new log has one entry with every file."""
+    file = done.landing / "a.json"
+    lines = [{"path": file.as_uri(), "timestamp": 5}]
+    open_at(case_of(done, "bronze"), ('{"logOffset":0}',), {0: lines})
+    folder = done.checkpoint("bronze").live_folder()
+    assert [(seen.path, seen.batch_id) for seen in files_seen(folder)] == [(str(file), 0)]
+
+
+def test_a_crash_before_the_switch(done, monkeypatch: pytest.MonkeyPatch):
+    """Where the driver dies before ``flow.json`` is replaced, the old epoch is live; the next try takes another number."""
+    monkeypatch.setattr(
+        FlowCheckpoint, "write_state", lambda *_: (_ for _ in ()).throw(OSError("no space left"))
+    )
+    with pytest.raises(OSError, match="no space"):
+        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+    monkeypatch.undo()
+    assert done.checkpoint("silver").live_folder().name == "0"
+    open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+    assert done.checkpoint("silver").live_folder().name == "2"
+
+
+def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):
+    """A folder that was begun and not finished is no epoch, and no snapshot."""
+    monkeypatch.setattr(
+        "headwater.doctor.synthetic_checkpoint.write_identity",
+        lambda *_: (_ for _ in ()).throw(OSError("full")),
+    )
+    with pytest.raises(OSError, match="full"):
+        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+    assert done.checkpoint("silver").epochs() == [0]
+    monkeypatch.setattr(
+        "headwater.doctor.snapshots.copy_durably", lambda *_: (_ for _ in ()).throw(OSError("full"))
+    )
+    with pytest.raises(OSError, match="full"):
+        take_snapshot(done.project.state_folder, done.checkpoint("silver"), reason="test")
+    assert snapshots_of(done.project.state_folder, "silver", "silver") == []
+
+
+def test_a_snapshot_is_a_copy(done):
+    """It has every file of the epoch, and says of which batch it is."""
+    snapshot = take_snapshot(done.project.state_folder, done.checkpoint("silver"), reason="test")
+    assert snapshot is not None
+    assert snapshots_of(done.project.state_folder, "silver", "silver") == [snapshot]
+    assert (snapshot.epoch, snapshot.last_batch, snapshot.state().completed) == (0, 0, True)
+    assert content(snapshot.checkpoint) == content(done.checkpoint("silver").epoch_folder(0))

@@ -1,0 +1,149 @@
+"""The lease on S3, spoken to by the real client over HTTP; moto answers, the real service was never asked."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
+from moto.server import ThreadedMotoServer
+
+from headwater.errors import LeaseUnreachable, UpdateInProgress
+from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.leases.conditional_store import S3Object
+from headwater.leases.store_lease import LIFETIME
+
+HOLD = """
+import sys, time
+from headwater.graph.pipeline_project import open_project
+with open_project(sys.argv[1], storage=sys.argv[2]).lease("other"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A store with a bucket, on loopback."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The bucket's name; the environment leads to it."""
+    for name, value in {
+        "AWS_ENDPOINT_URL_S3": endpoint,
+        "AWS_ACCESS_KEY_ID": "of-the-test",
+        "AWS_SECRET_ACCESS_KEY": "of-the-test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    client: Any = boto3.session.Session().client("s3")
+    client.create_bucket(Bucket="leases")
+    yield "leases"
+    for item in client.list_objects_v2(Bucket="leases").get("Contents", []):
+        client.delete_object(Bucket="leases", Key=item["Key"])
+    client.delete_bucket(Bucket="leases")
+
+
+def test_writes_are_conditional(bucket: str):
+    """Only who saw what is there may replace it, and only one may make what is not there."""
+    place = S3Object.of(f"s3://{bucket}/a/b.lease")
+    assert place.read() is None
+    first = place.write("one", expected=None)
+    assert first is not None
+    assert place.write("two", expected=None) is None
+    second = place.write("two", expected=first)
+    assert second is not None
+    assert place.write("three", expected=first) is None
+    seen = place.read()
+    assert seen is not None
+    assert (seen.text, seen.tag) == ("two", second)
+    assert timedelta(seconds=-1) <= seen.age <= timedelta(seconds=20)
+    assert S3Object.of(f"s3://{bucket}/other").write("x", expected=first) is None
+
+
+def test_a_store_that_can_not_be_asked(bucket: str, monkeypatch: pytest.MonkeyPatch):
+    """A bucket that is not there, and a host that does not answer, are an error of ours that may pass."""
+    with pytest.raises(LeaseUnreachable, match="NoSuchBucket"):
+        S3Object.of("s3://nowhere/x").read()
+    with pytest.raises(LeaseUnreachable, match="NoSuchBucket"):
+        S3Object.of("s3://nowhere/x").write("x", expected=None)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    with pytest.raises(LeaseUnreachable, match="Connect"):
+        S3Object.of(f"s3://{bucket}/x").read()
+
+
+@pytest.fixture
+def machines(tmp_path: Path, bucket: str) -> tuple[PipelineProject, PipelineProject]:
+    """A pipeline as two machines have it that share nothing but the store."""
+    (tmp_path / "pipeline.yml").write_text(f"name: orders\nlease: s3://{bucket}/headwater\n")
+    one, two = (open_project(tmp_path, storage=tmp_path / name, environment={}) for name in ("one", "two"))
+    return one, two
+
+
+def test_two_machines(machines: tuple[PipelineProject, PipelineProject]):
+    """One at a time holds it; the second is told of the first."""
+    one, two = machines
+    with one.lease("first") as first:
+        first.check()
+        with pytest.raises(UpdateInProgress, match='"update_id": "first"'), two.lease("second"):
+            pass
+    with two.lease("second") as second:
+        second.check()
+        assert second.token == first.token + 1
+
+
+def test_a_killed_holder(machines: tuple[PipelineProject, PipelineProject], bucket: str):
+    """It keeps the lease until the store has not heard of it for its time; on its own machine nobody waits for that."""
+    one, two = machines
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(one.folder), str(one.storage)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(UpdateInProgress, match="other"), one.lease("mine"):
+            pass
+        other.send_signal(signal.SIGKILL)
+        other.wait(10)
+        with pytest.raises(UpdateInProgress, match="other"), two.lease("mine"):
+            pass
+        with one.lease("mine") as lease:
+            lease.check()
+        held = one.lease("lost")
+        held.__enter__()
+        stored = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket].keys["headwater/orders/update.lease"]
+        stored.last_modified -= LIFETIME
+        with two.lease("taken over") as lease:
+            lease.check()
+        held.__exit__(None, None, None)
+    finally:
+        other.kill()
+        other.wait(10)
+        assert other.stdout is not None
+        other.stdout.close()
+
+
+def test_a_place_that_is_none(tmp_path: Path):
+    """Other stores, and a bucket without a name, are refused with the line of the spec."""
+    from headwater.errors import InvalidSpec
+
+    for place in ("gs://bucket/x", "s3://", "/var/leases"):
+        (tmp_path / "pipeline.yml").write_text(f"name: orders\nlease: {place}\n")
+        with pytest.raises(InvalidSpec, match="s3://bucket/folder"):
+            open_project(tmp_path, environment={})

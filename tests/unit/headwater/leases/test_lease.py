@@ -1,0 +1,75 @@
+"""One holder at a time, also across processes, crashes and a removed file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import LeaseLost, UpdateInProgress
+from headwater.leases.lease import update_lease
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from headwater.leases.lease import update_lease
+with update_lease(Path(sys.argv[1]), "other"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_second_is_refused_and_told_of_the_first(tmp_path: Path):
+    """The refusal names the holder; when it has ended the lease is free, and the token has grown."""
+    with update_lease(tmp_path, "first") as first:
+        first.check()
+        with pytest.raises(UpdateInProgress, match="first"), update_lease(tmp_path, "second"):
+            pass
+    with update_lease(tmp_path, "second") as second:
+        assert second.token == first.token + 1
+        second.check()
+
+
+def test_a_killed_holder_leaves_it_free(tmp_path: Path):
+    """Nothing has to be cleaned up, and no time has to pass."""
+    other = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(UpdateInProgress, match="other"), update_lease(tmp_path, "mine"):
+            pass
+        other.send_signal(signal.SIGKILL)
+        other.wait(10)
+        with update_lease(tmp_path, "mine") as lease:
+            lease.check()
+    finally:
+        other.kill()
+        other.wait(10)
+        assert other.stdout is not None
+        other.stdout.close()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_removed_file_is_noticed(tmp_path: Path, again: bool):
+    """Whoever held it by a file that is gone, or another one, may not write."""
+    with update_lease(tmp_path, "first") as first:
+        (tmp_path / "update.lease").unlink()
+        if again:
+            with update_lease(tmp_path, "second") as second:
+                second.check()
+                with pytest.raises(LeaseLost):
+                    first.check()
+        with pytest.raises(LeaseLost):
+            first.check()
+
+
+def test_a_holder_that_died_while_it_wrote(tmp_path: Path):
+    """A lease file that holds half a text is no obstacle."""
+    (tmp_path / "update.lease").write_text('{"upd')
+    with update_lease(tmp_path, "mine") as lease:
+        lease.check()
+        assert json.loads((tmp_path / "update.lease").read_text())["update_id"] == "mine"

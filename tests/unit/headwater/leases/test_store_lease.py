@@ -1,0 +1,218 @@
+"""A lease on an object store: one holder, whatever clocks and networks do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import LeaseLost, LeaseUnreachable, UpdateInProgress
+from headwater.leases.conditional_store import StoredText
+from headwater.leases.lease import Holder, holder_of, update_lease
+from headwater.leases.store_lease import LIFETIME, MARGIN, lock_identity, store_lease
+
+
+@dataclass
+class Times:
+    """Two clocks that a test sets: the store's, and the one that machines count by."""
+
+    store: float = 1000.0
+    machine: float = 50.0
+
+    def pass_by(self, seconds: float) -> None:
+        """Let time go on for both."""
+        self.store += seconds
+        self.machine += seconds
+
+
+@dataclass
+class Store:
+    """An object of an imagined store. ``answers``: whether it can be reached; ``lost``: answers that will get lost."""
+
+    times: Times
+    text: str | None = None
+    version: int = 0
+    written: float = 0.0
+    answers: bool = True
+    lost: int = 0
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self) -> StoredText | None:
+        """As it is."""
+        self._reach()
+        with self.turn:
+            age = timedelta(seconds=self.times.store - self.written)
+            return None if self.text is None else StoredText(self.text, f"{self.version}", age)
+
+    def write(self, text: str, *, expected: str | None) -> str | None:
+        """Conditional, as S3 does it."""
+        self._reach()
+        with self.turn:
+            if expected != (f"{self.version}" if self.text is not None else None):
+                return None
+            self.text, self.written, self.version = text, self.times.store, self.version + 1
+        if self.lost:
+            self.lost -= 1
+            # The client asks again by itself, and is refused by what it wrote.
+            return self.write(text, expected=expected)
+        return f"{self.version}"
+
+    def _reach(self) -> None:
+        if not self.answers:
+            raise LeaseUnreachable("away")
+
+
+@pytest.fixture
+def times() -> Times:
+    """The clocks."""
+    return Times()
+
+
+@pytest.fixture
+def store(times: Times) -> Store:
+    """An empty store."""
+    return Store(times)
+
+
+@pytest.fixture
+def hold(store: Store, times: Times) -> Callable[..., object]:
+    """Take the lease under a name."""
+    return lambda name, **more: store_lease(store, Holder(name, **more), clock=lambda: times.machine)
+
+
+def test_the_second_is_refused_and_told_of_the_first(hold, store: Store):
+    """As with the lock: the refusal names the holder, and tells when a dead one is known to be dead; the token grows."""
+    with hold("first") as first:
+        first.check()
+        with pytest.raises(UpdateInProgress, match="first") as refused, hold("second"):
+            pass
+        assert f"in {LIFETIME.seconds} s at most" in refused.value.remedy
+    with hold("second") as second:
+        assert second.token == first.token + 1
+        with pytest.raises(LeaseLost):
+            first.check()
+    assert holder_of(str(store.text))["free"] is True
+
+
+def test_only_the_dead_lose_it(hold, times: Times):
+    """A holder that renews is never taken over, however long it runs; one that ceased to is after its time, and stands back
+    before that.
+    """
+    with hold("first") as first:
+        for _ in range(5):
+            times.pass_by(LIFETIME.seconds - MARGIN.seconds - 1)
+            first.renew()
+            first.check()
+            with pytest.raises(UpdateInProgress), hold("second"):
+                pass
+        times.pass_by(LIFETIME.seconds - MARGIN.seconds + 1)
+        with pytest.raises(LeaseLost):
+            first.check()
+        with pytest.raises(UpdateInProgress), hold("second"):
+            pass
+        times.pass_by(MARGIN.seconds)
+        with hold("second") as second:
+            second.check()
+            assert second.token == first.token + 1
+            first.renew()
+            with pytest.raises(LeaseLost, match="taken"):
+                first.check()
+
+
+@pytest.mark.parametrize("seconds", [-86400 * 365, 86400 * 365])
+def test_clocks_that_jump(hold, monkeypatch: pytest.MonkeyPatch, seconds: int):
+    """The time of day of a holder, or of who comes second, decides nothing."""
+    with hold("first") as first:
+        monkeypatch.setattr("time.time", lambda: 1_700_000_000 + seconds)
+        monkeypatch.setattr("time.monotonic", lambda: 1_000_000 + seconds)
+        first.check()
+        with pytest.raises(UpdateInProgress), hold("second"):
+            pass
+
+
+def test_a_store_that_is_away(hold, store: Store, times: Times):
+    """A holder goes on for as long as nobody else can have it, and no longer; who comes meanwhile is told."""
+    with hold("first") as first:
+        store.answers = False
+        times.pass_by(LIFETIME.seconds - MARGIN.seconds)
+        with pytest.raises(LeaseUnreachable):
+            first.renew()
+        first.check()
+        with pytest.raises(LeaseUnreachable), hold("second"):
+            pass
+        times.pass_by(1)
+        with pytest.raises(LeaseLost):
+            first.check()
+
+
+def test_answers_that_get_lost(hold, store: Store):
+    """A request that was done, and whose repetition was refused, is known for one's own."""
+    store.lost = 1
+    with hold("first") as first:
+        store.lost = 1
+        first.renew()
+        first.renew()
+        first.check()
+    assert holder_of(str(store.text))["free"] is True
+
+
+def test_an_object_that_was_removed(hold, store: Store):
+    """Whoever takes it away ends the holder, at its next renewal."""
+    with hold("first") as first:
+        store.text = None
+        first.renew()
+        with pytest.raises(LeaseLost):
+            first.check()
+
+
+def test_what_can_not_be_read_is_held(hold, store: Store, times: Times):
+    """Half a text names no holder; it is one until its time is over."""
+    store.write('{"upd', expected=None)
+    with pytest.raises(UpdateInProgress), hold("first"):
+        pass
+    times.pass_by(LIFETIME.seconds)
+    with hold("first") as first:
+        first.check()
+
+
+def test_a_killed_holder_of_this_machine(hold, store: Store, tmp_path: Path):
+    """Whoever has the lock that the last holder had on this machine knows that it is dead: nobody waits."""
+    with update_lease(tmp_path, "first") as local:
+        lock = lock_identity(local.path)
+    died = hold("first", lock=lock)
+    died.__enter__()
+    with pytest.raises(UpdateInProgress), hold("elsewhere", lock=(lock[0], lock[1], lock[2] + 1)):
+        pass
+    with pytest.raises(UpdateInProgress), hold("elsewhere"):
+        pass
+    with update_lease(tmp_path, "second") as local, hold("second", lock=lock_identity(local.path)) as second:
+        assert second.token == 2
+    died.__exit__(None, None, None)
+    assert holder_of(str(store.text))["update_id"] == "second"
+
+
+def test_many_at_once(hold):
+    """Of twenty that come at the same moment one has it."""
+    together, done = threading.Barrier(20), threading.Event()
+
+    def take(number: int) -> int:
+        together.wait()
+        try:
+            with hold(f"{number}"):
+                done.wait(20)
+                return 1
+        except UpdateInProgress:
+            return 0
+
+    with ThreadPoolExecutor(20) as pool:
+        tasks = [pool.submit(take, number) for number in range(20)]
+        refused = list(islice(as_completed(tasks, 20), 19))
+        done.set()
+        assert [task.result() for task in refused] == [0] * 19
+        assert sum(task.result(20) for task in tasks) == 1

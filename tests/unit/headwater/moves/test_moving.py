@@ -1,0 +1,208 @@
+"""A table gets another name, or another pipeline, with all that belongs to it; a crash anywhere is ended by a second run."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.table_move import TableMove, refuse_old_names, unfinished_move
+from headwater.commands.command_line import main
+from headwater.delta_log.table_history import table_id
+from headwater.errors import HeadwaterError
+from headwater.event_log.reader import events, last_batches
+from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater.graph.pipeline_project import open_project
+from headwater.leases.lease import update_lease
+from headwater.moves import moving
+from headwater.moves.move_plan import Wish, plan_move
+
+
+class Killed(BaseException):
+    """The process died here; nobody catches it."""
+
+
+def call(done, capsys, verb: str, *arguments: str):
+    """What a verb answers: its exit code, and the JSON of the last line."""
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
+    code = main([verb, str(done.project.folder), *arguments, *roots, "--json"])
+    return code, json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def another(done):
+    """A second pipeline on the same roots, which has not run yet."""
+    folder = done.project.folder.with_name("other")
+    (folder / "transformations").mkdir(parents=True)
+    (folder / "pipeline.yml").write_text("name: other\nschema: mart\n")
+    return open_project(
+        folder, storage=done.project.storage, warehouse=done.project.warehouse, environment={}
+    )
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    """Each file below a folder with what is in it; but for the lease, which counts."""
+    files = (path for path in sorted(root.rglob("*")) if path.is_file() and path.suffix != ".lease")
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+def test_the_plan_changes_nothing(done, capsys):
+    """Without --yes all is as it was, and every folder that would go is named."""
+    before = everything(done.project.storage)
+    code, answer = call(done, capsys, "rename", "silver", "purified")
+    assert (code, answer["state"], answer["flows"]) == (0, "PLANNED", {"silver": "purified"})
+    assert [str(done.table("silver")), str(done.table("purified"))] in answer["folders"]
+    assert everything(done.project.storage) == before
+
+
+def test_all_that_belongs_to_it_goes_along(done, capsys):
+    """Table, checkpoint and names: nothing is copied or lost, a copy of the checkpoint is kept, the event log says so."""
+    state, silver = done.project.state_folder, done.checkpoint("silver")
+    identity, files = table_id(done.table("silver")), everything(silver.folder)
+    recorded = {key: batch for key, batch in last_batches(state).items() if key[0] == "silver"}
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert (code, answer["state"]) == (0, "COMPLETED")
+    assert table_id(done.table("purified")) == identity
+    assert not done.table("silver").exists()
+    assert everything(done.checkpoint("purified").folder) == files
+    assert flow_identity(state, "shop", "purified", "purified") == FlowIdentity(
+        done.project.pipeline_id, "silver"
+    )
+    assert list((state / "snapshots" / "purified" / "purified").glob("*/snapshot.json"))
+    (record,) = events(state, event_type="user_action")
+    assert (record["details"]["user_action"]["action"], record["origin"]["dataset_name"]) == (
+        "RENAME",
+        "purified",
+    )
+    after = last_batches(state)
+    assert {epoch: after["purified", epoch] for _, epoch in recorded} == {
+        e: b for (_, e), b in recorded.items()
+    }
+    manifest = read_manifest(state / FILE_NAME)
+    assert manifest is not None
+    assert [entry.name for entry in manifest.tables] == ["bronze", "purified", "gold"]
+    assert call(done, capsys, "status")[0] == 0
+
+
+def test_there_and_back_again(done, capsys):
+    """The names of commits are those of the first start however often the table is renamed, and go when they are its own."""
+    state = done.project.state_folder
+    for old, new in (("silver", "purified"), ("purified", "extra.clean"), ("extra.clean", "silver")):
+        assert call(done, capsys, "rename", old, new, "--yes")[0] == 0
+        assert flow_identity(state, done.project.pipeline_id, new, new).flow == "silver"
+    assert json.loads((state / "system" / "flow_names.json").read_text()) == {}
+    assert done.table("silver").is_dir()
+    assert done.checkpoint("silver").read_state() is not None
+    refuse_old_names(state, {"silver": None})
+
+
+def test_a_table_goes_to_another_pipeline(done, capsys):
+    """Its rows stay at their full name; its flows are those of the other pipeline, which knows how far they were recorded."""
+    to = another(done)
+    identity, state = table_id(done.table("silver")), done.project.state_folder
+    recorded = {epoch: batch for (flow, epoch), batch in last_batches(state).items() if flow == "silver"}
+    code, answer = call(done, capsys, "move", "silver", "--to", str(to.folder), "--yes")
+    assert (code, answer["to"]) == (0, {"pipeline": "other", "dataset": "shop.silver"})
+    assert table_id(done.table("silver")) == identity
+    assert (to.state_folder / "checkpoints" / "shop.silver" / "shop.silver" / "flow.json").exists()
+    names = flow_identity(to.state_folder, "other", "shop.silver", "shop.silver")
+    assert names == FlowIdentity(done.project.pipeline_id, "silver")
+    known = last_batches(to.state_folder)
+    assert {epoch: known["shop.silver", epoch] for epoch in recorded} == recorded
+    for folder in (state, to.state_folder):
+        (record,) = events(folder, event_type="user_action")
+        assert record["details"]["user_action"]["action"] == "MOVE"
+
+
+def test_sources_that_declare_the_old_name_are_refused(done, capsys):
+    """An update would fill the old name anew; who means a new table forgets the old one by a drop, which takes nothing else."""
+    state = done.project.state_folder
+    assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
+    with pytest.raises(HeadwaterError) as refused:
+        refuse_old_names(state, {"bronze": None, "silver": "main.py:9"})
+    assert (refused.value.condition, refused.value.exit_code) == ("TABLE_MOVED", 3)
+    assert "'purified'" in refused.value.remedy
+    assert call(done, capsys, "drop", "silver", "--yes")[0] == 0
+    refuse_old_names(state, {"silver": None})
+    assert done.table("purified").is_dir()
+    assert done.checkpoint("purified").read_state() is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "condition", "code"),
+    [
+        (("silver", "bronze"), "NAME_TAKEN", 3),
+        (("silver", "other-name"), "INVALID_NAME", 2),
+        (("silver", "silver"), "USAGE", 2),
+        (("platinum", "gold2"), "UNKNOWN_DATASET", 2),
+    ],
+)
+def test_what_can_not_be_is_refused(done, capsys, arguments, condition, code):
+    """Names that are taken, are none, or are not there; nothing is changed."""
+    before = everything(done.project.storage)
+    answered, answer = call(done, capsys, "rename", *arguments, "--yes")
+    assert (answered, answer["error"]["condition"]) == (code, condition)
+    assert everything(done.project.storage) == before
+
+
+def test_not_while_an_update_runs(done, capsys):
+    """The leases of both pipelines are respected."""
+    to = another(done)
+    with update_lease(done.project.state_folder, "somebody"):
+        assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 3
+        assert call(done, capsys, "move", "silver", "--to", str(to.folder), "--yes")[0] == 3
+    with update_lease(to.state_folder, "somebody"):
+        assert call(done, capsys, "move", "silver", "--to", str(to.folder), "--yes")[0] == 3
+    assert done.table("silver").is_dir()
+
+
+@pytest.mark.parametrize("verb", ["rename", "move"])
+def test_a_crash_between_any_two_steps_is_ended_by_a_second_run(done, capsys, monkeypatch, verb):
+    """Killed after each step: nobody else writes meanwhile, and the same command ends it; the end is the same each time."""
+    to = another(done)
+    arguments = ["silver", "purified"] if verb == "rename" else ["silver", "--to", str(to.folder)]
+    target = done.project if verb == "rename" else to
+    back = Wish(target, done.project, "purified" if verb == "rename" else "shop.silver", "silver", "back")
+    complete = moving.steps
+    name = "purified" if verb == "rename" else "shop.silver"
+    for killed_after in count():  # pragma: no branch
+        left = killed_after
+
+        def until(plan, wish):
+            nonlocal left
+            for step in complete(plan, wish):
+                if left == 0:
+                    raise Killed
+                left -= 1
+                yield step
+
+        monkeypatch.setattr(moving, "steps", until)
+        try:
+            call(done, capsys, verb, *arguments, "--yes")
+        except Killed:
+            pass
+        else:
+            assert killed_after >= 9
+            return
+        begun = unfinished_move(target.state_folder)
+        if begun is not None:
+            with pytest.raises(HeadwaterError) as refused, target.lease("an update"):
+                pass
+            assert refused.value.condition == "MOVE_UNFINISHED"
+        monkeypatch.setattr(moving, "steps", complete)
+        assert call(done, capsys, verb, *arguments, "--yes")[0] == 0
+        assert unfinished_move(target.state_folder) is unfinished_move(done.project.state_folder) is None
+        folder = target.state_folder / "checkpoints" / name / name
+        assert (folder / "flow.json").exists()
+        assert not done.checkpoint("silver").folder.exists()
+        assert done.table("silver").is_dir() == (verb == "move")
+        moving.move_table(back)
+        assert done.checkpoint("silver").read_state() is not None
+
+
+def test_a_journal_says_all_that_is_needed(done):
+    """What is written down is what was planned."""
+    move = plan_move(Wish(done.project, done.project, "silver", "purified", "it")).move
+    assert TableMove.of(json.loads(json.dumps(move.as_dict()))) == move

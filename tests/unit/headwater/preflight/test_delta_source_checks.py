@@ -1,0 +1,103 @@
+"""Positions in the log of a Delta table against what that log still has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from deltalake import DeltaTable
+from tests.unit.headwater.metrics.conftest import (
+    Pipeline,
+    delta_offset,
+    done,
+    pipeline,
+    write_checkpoint,
+    write_rows,
+)
+
+from headwater.doctor.start_facts import flow_start
+from headwater.preflight.damage import Damage
+from headwater.preflight.delta_source_checks import delta_sources
+
+__all__ = ["done", "pipeline"]
+
+
+def found(done: Pipeline, **options: str) -> list[Damage]:
+    """What is found for the stream from ``bronze``."""
+    start = flow_start(done.project, done.manifest, done.flow("silver"))
+    assert start.sources is not None
+    return list(delta_sources(replace(start, sources=(replace(start.sources[0], options=options),))))
+
+
+def stands_at(done: Pipeline, version: int, batch: int = 0, *, starting: bool = False) -> None:
+    """Put the stream's position there."""
+    folder = done.checkpoint("silver").epoch_folder(0)
+    write_checkpoint(folder, batch, [delta_offset(done.table("bronze"), version, starting=starting)])
+
+
+@pytest.mark.parametrize(("checkpoint", "condition"), [(True, []), (False, ["SOURCE_LOG_CUT"])])
+def test_within_the_first_snapshot(done: Pipeline, checkpoint: bool, condition: list[str]):
+    """While a table is first read, its version of then must still be there to be put together, or the rest is lost."""
+    table = done.table("bronze")
+    for number in (3, 4):
+        write_rows(table, number)
+    stands_at(done, 2, starting=True)
+    if checkpoint:
+        DeltaTable(str(table)).create_checkpoint()
+    write_rows(table, 5)
+    for version in range(3):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    assert [damage.condition for damage in found(done)] == condition
+    if condition:
+        assert "--from-version 3" in found(done)[0].error.remedy
+
+
+def feed(done: Pipeline, on: str) -> None:
+    """Turn the source's change feed on or off, in a commit without rows."""
+    DeltaTable(str(done.table("bronze"))).alter.set_table_properties({"delta.enableChangeDataFeed": on})
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_stream_comes_to_read_changes(done: Pipeline, first: bool):
+    """What it read last recorded none: Spark plans that batch once more, also if it was the first of all. It may go on
+    in a new epoch where it stands.
+    """
+    feed(done, "true")
+    write_rows(done.table("bronze"), 3)
+    if not first:
+        stands_at(done, 1, 0)
+        stands_at(done, 1, 1)
+        assert found(done, readChangeFeed="true") == []
+        stands_at(done, 0, 0)
+    (damage,) = found(done, readChangeFeed="true")
+    assert (damage.condition, damage.evidence[1][-9:]) == ("CHANGE_FEED_MISSING", "version 0")
+    assert "--action new-epoch --from-version 1;" in damage.error.remedy
+    assert found(done) == []
+
+
+def test_a_batch_in_flight_is_run_instead(done: Pipeline):
+    """Then the batch before it is not planned again."""
+    feed(done, "true")
+    folder = done.checkpoint("silver").epoch_folder(0)
+    stands_at(done, 2, 1)
+    (folder / "commits" / "1").unlink()
+    assert found(done, readChangeFeed="true") == []
+
+
+def test_no_batch_begins_where_the_feed_was_off(done: Pipeline):
+    """Delta refuses a range that begins at such a commit, though it has no rows; the remedy begins behind it."""
+    stands_at(done, 0, 0)
+    stands_at(done, 1, 1)
+    (damage,) = found(done, readChangeFeed="true")
+    assert damage.error.remedy.startswith("Set the table's property")
+    assert "--from-version 1;" in damage.error.remedy
+    feed(done, "false")
+    feed(done, "true")
+    write_rows(done.table("bronze"), 3)
+    stands_at(done, 1, 0)
+    (damage,) = found(done, readChangeFeed="true")
+    assert "was off at version 1" in damage.error.what
+    assert "--from-version 2;" in damage.error.remedy
+    stands_at(done, 2, 0)
+    stands_at(done, 2, 1)
+    assert found(done, readChangeFeed="true") == []

@@ -1,0 +1,94 @@
+"""The files of a state: what the next batch is built on has to be there, in every partition, for both kinds of stores."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.state_checks import newest_whole_batch, state_was_lost
+
+# After batch 3 the state is at version 4: made of one file, or of one and the changes upon it.
+HEAP = ("1.delta", "2.delta", "2.snapshot", "3.delta", "4.delta")
+ROCKSDB = ("1.zip", "2.changelog", "3.zip", "4.changelog")
+UNIQUE = ("1_a.changelog", "2_b.changelog", "3_c.zip", "4_d.changelog")
+
+
+def start(folder: Path, names: Iterable[str]) -> FlowStart:
+    """A flow with four batches behind it, and a state of two partitions."""
+    checkpoint = FlowCheckpoint(folder)
+    epoch = checkpoint.epoch_folder(0)
+    for name in ("offsets", "commits", "state/0/0", "state/0/1"):
+        (epoch / name).mkdir(parents=True)
+    for batch in range(4):
+        (epoch / "offsets" / str(batch)).touch()
+        (epoch / "commits" / str(batch)).touch()
+    for name in names:
+        for partition in "01":
+            put(epoch / "state/0" / partition, name)
+    state = FlowState(state_settings={"spark.sql.shuffle.partitions": "2"}, state_stores=("0/0", "0/1"))
+    return FlowStart("p", "f", "d", checkpoint, state, None, None)
+
+
+def put(folder: Path, name: str) -> None:
+    """A file of a store; a packed one names a table that lies beside."""
+    if not name.endswith(".zip"):
+        (folder / name).touch()
+        return
+    table = f"{name}-0001.sst"
+    with zipfile.ZipFile(folder / name, "w") as packed:
+        packed.writestr("metadata", f'v1\n{{"sstFiles":[{{"dfsSstFileName":"{table}"}}]}}')
+    (folder / "SSTs").mkdir(exist_ok=True)
+    (folder / "SSTs" / table).touch()
+
+
+@pytest.mark.parametrize(
+    ("names", "gone", "newest"),
+    [
+        (HEAP, "4.delta", 2),
+        (HEAP, "3.delta", 1),
+        (HEAP, "1.delta", None),
+        (HEAP, "2.snapshot", None),
+        (ROCKSDB, "4.changelog", 2),
+        (ROCKSDB, "3.zip", 1),
+        (ROCKSDB, "1.zip", None),
+        (UNIQUE, "4_d.changelog", 2),
+        (UNIQUE, "3_c.zip", 1),
+        (ROCKSDB, "SSTs/3.zip-0001.sst", 1),
+        (ROCKSDB, "SSTs/1.zip-0001.sst", None),
+    ],
+)
+def test_one_file_is_gone(tmp_path: Path, names: tuple[str, ...], gone: str, newest: int | None):
+    """What the next batch needs is missed, and the batch that can be gone back to is told; what it does not need is not."""
+    flow = start(tmp_path, names)
+    assert list(state_was_lost(flow)) == []
+    assert newest_whole_batch(flow) == 3
+    (flow.folder / "state/0/1" / gone).unlink()
+    found = list(state_was_lost(flow))
+    assert [damage.condition for damage in found] == ["STATE_LOST"] * (newest is not None)
+    if found:
+        assert newest_whole_batch(flow) == newest
+        assert "state/0/1" in found[0].error.what
+        assert f"newest batch with a whole state: {newest}" in found[0].evidence
+        assert "--action restore" in found[0].error.remedy
+
+
+def test_a_partition_is_gone(tmp_path: Path):
+    """Also where the others are whole."""
+    flow = start(tmp_path, HEAP)
+    shutil.rmtree(flow.folder / "state/0/1")
+    (damage,) = state_was_lost(flow)
+    assert damage.condition == "STATE_LOST"
+    assert newest_whole_batch(flow) is None
+
+
+def test_without_state_nothing_is_missed(tmp_path: Path):
+    """A flow that keeps none has no such folder."""
+    flow = start(tmp_path, ())
+    plain = FlowStart("p", "f", "d", flow.checkpoint, FlowState(), None, None)
+    assert list(state_was_lost(plain)) == []

@@ -1,0 +1,61 @@
+"""The checks before a start stay quick where logs have grown: no JVM, and less than 300 ms a flow."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from tests.unit.headwater.metrics.conftest import (
+    Pipeline,
+    delta_offset,
+    done,
+    pipeline,
+    write_checkpoint,
+    write_rows,
+)
+
+from headwater.doctor.start_facts import flow_start
+from headwater.preflight.checks import examine
+
+__all__ = ["done", "pipeline"]
+
+COMMITS = 1000
+
+
+def grow(table: Path, feed: bool) -> None:
+    """Give a table so many commits, and the checkpoint of its log that Delta would have made of late."""
+    write_rows(table, 3)
+    if feed:
+        DeltaTable(str(table)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    log = table / "_delta_log"
+    text = (log / f"{1:020d}.json").read_text()
+    for version in range(DeltaTable(str(table)).version() + 1, COMMITS):
+        (log / f"{version:020d}.json").write_text(text)
+        if version == COMMITS - 5:
+            DeltaTable(str(table)).create_checkpoint()
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_a_thousand_commits(done: Pipeline, feed: bool):
+    """Of the source and of the table, 300 of the source's unread; also where their changes are read. The best of five tries."""
+    for name in ("bronze", "silver"):
+        grow(done.table(name), feed)
+    done.complete("silver", sink_version=COMMITS - 1)
+    folder = done.checkpoint("silver").epoch_folder(0)
+    (folder / "metadata").write_text('{"id":"of-the-test"}')
+    for batch in range(100):
+        write_checkpoint(folder, batch, [delta_offset(done.table("bronze"), COMMITS - 400 + batch)])
+    spent = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        start = flow_start(done.project, done.manifest, done.flow("silver"))
+        assert start.sources is not None
+        options = {"readChangeFeed": "true"} if feed else {}
+        found = examine(replace(start, sources=(replace(start.sources[0], options=options),)))
+        spent.append(time.perf_counter() - begun)
+        assert [damage.condition for damage in found] == []
+    print(f"\n{min(spent) * 1000:.0f} ms")
+    assert min(spent) < 0.3

@@ -1,0 +1,158 @@
+"""Whether an update would find anything: False only where that is certain."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.unit.headwater.metrics.conftest import write_rows
+
+from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.pending_replacement import PendingReplacement
+from headwater.updates.news import has_news
+
+
+def test_nothing_new(done):
+    """After an update that took in everything there is no news."""
+    verdict = has_news(done.project)
+    assert (verdict.moved, verdict.reasons) == (False, ())
+    assert verdict.manifest == done.manifest
+
+
+def test_never_run(pipeline):
+    """A pipeline without a manifest in storage has to run."""
+    assert has_news(pipeline.project).moved
+
+
+def changed_source(done):
+    (done.project.folder / "transformations" / "tables.py").write_text("# changed\n")
+
+
+def new_file(done):
+    done.land("b.json")
+
+
+def new_rows_for_a_stream(done):
+    write_rows(done.table("bronze"), 9)
+
+
+def new_rows_for_a_view(done):
+    write_rows(done.table("silver"), 9)
+
+
+def not_completed(done):
+    done.complete("silver", completed=False)
+
+
+def older_definition(done):
+    done.complete("silver", definition_hash="sha256:0")
+
+
+def pending_reset(done):
+    done.complete("silver", pending_epoch=1)
+
+
+def missing_state(done):
+    done.checkpoint("gold").state_file.unlink()
+
+
+def missing_table(done):
+    shutil.rmtree(done.table("gold"))
+
+
+def table_made_anew(done):
+    shutil.rmtree(done.table("gold"))
+    write_rows(done.table("gold"), 1, 2)
+
+
+def unknown_table_id(done):
+    done.complete("gold", sink_id=None)
+
+
+def broken_checkpoint(done):
+    (done.checkpoint("silver").epoch_folder(0) / "offsets" / "0").write_text("v1")
+
+
+def lost_checkpoint(done):
+    shutil.rmtree(done.checkpoint("bronze").epoch_folder(0))
+
+
+def damaged_table(done):
+    (done.table("gold") / "_delta_log" / f"{0:020d}.json").write_text("{")
+
+
+def missing_folder(done):
+    shutil.rmtree(done.landing)
+
+
+def forgotten_inputs(done):
+    done.complete("gold", input_versions={})
+
+
+def time_dependent(done):
+    flows = tuple(f.model_copy(update={"time_dependent": f.name == "gold"}) for f in done.manifest.flows)
+    done.manifest = done.manifest.model_copy(update={"flows": flows})
+    done.store_manifest()
+
+
+CHANGES = [
+    *(changed_source, new_file, new_rows_for_a_stream, new_rows_for_a_view, not_completed, older_definition),
+    *(pending_reset, missing_state, missing_table, table_made_anew, unknown_table_id, broken_checkpoint),
+    *(lost_checkpoint, damaged_table, missing_folder, forgotten_inputs, time_dependent),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_in_doubt_there_is_news(done, change):
+    """Every change, and everything that can't be known, is a reason to run."""
+    change(done)
+    verdict = has_news(done.project)
+    assert verdict.moved
+    assert len(verdict.reasons) == 1
+
+
+def test_a_backfill_that_was_killed_is_ended_where_its_table_still_is(done):
+    """What it took along is put back by an update; of a table that the pipeline no longer has there is nothing to do."""
+    for dataset, moved in (("dropped", False), ("silver", True)):
+        with PendingReplacement(dataset, "a", "true", "{}", {}).written_down(done.project.state_folder):
+            pass
+        assert has_news(done.project).moved is moved
+
+
+def test_commits_without_data_are_no_news(done):
+    """Compaction of a table that the pipeline reads does not start an update."""
+    from deltalake import DeltaTable
+
+    write_rows(done.table("silver"), 3)
+    done.complete("gold")
+    DeltaTable(str(done.table("silver"))).optimize.compact()
+    assert not has_news(done.project).moved
+
+
+def test_done_once_is_done(done):
+    """A flow that runs once and has completed is not held against its source."""
+    flows = tuple(f.model_copy(update={"once": f.name == "bronze"}) for f in done.manifest.flows)
+    done.manifest = done.manifest.model_copy(update={"flows": flows})
+    done.store_manifest()
+    done.land("b.json")
+    assert not has_news(done.project).moved
+    done.checkpoint("bronze").write_state(FlowState())
+    assert has_news(done.project).moved
+
+
+def test_decided_quickly_and_without_spark(done):
+    """A fresh process decides in well under two seconds, and imports neither pyspark nor a Kafka client for it."""
+    folder, storage, warehouse = done.project.folder, done.project.storage, done.project.warehouse
+    code = (
+        "import sys; from headwater.graph.pipeline_project import open_project;"
+        "from headwater.updates.news import has_news;"
+        f"p = open_project({str(folder)!r}, storage={str(storage)!r}, warehouse={str(warehouse)!r});"
+        "assert not has_news(p).moved;"
+        "assert not {'pyspark', 'airflow', 'confluent_kafka', 'pandas'} & set(sys.modules)"
+    )
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert time.monotonic() - start < 5
