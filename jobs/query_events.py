@@ -12,7 +12,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 from headwater.contract.arguments import Parser, add_project_arguments
 from headwater.contract.failure_report import run_and_report
 from headwater.graph.pipeline_project import open_project
-from headwater_spark.event_log_queries.command import answer_query
+from headwater_spark.commands.query import answer_query
 
 
 def main(argv: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from headwater.contract.printing import print_json
 from headwater.contract.program import run_program
 from headwater.contract.quarantine_arguments import ReplayArguments, parse_replay_arguments
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_spark.quarantine.replay import replay
+from headwater_spark.replays.replay import replay
 
 
 def main(argv: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 from headwater.contract.failure_report import run_and_report
 from headwater.contract.maintenance_arguments import parse_maintenance_arguments
 from headwater.graph.pipeline_project import open_project
-from headwater_spark.table_rewriting import answer
+from headwater_spark.commands.maintenance import answer
 
 
 def main(argv: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 
 from headwater.contract.arguments import parse_run_arguments
 from headwater.contract.program import run_program
-from headwater_spark.update_command import answer
+from headwater_spark.commands.update import answer
 
 
 def main(argv: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from tests.pipeline_case import read_rows
 from headwater.definitions.change_flow import ChangeFlow
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
-from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 SCHEMA = "key INT, at INT, op STRING, name STRING, city STRING"
 

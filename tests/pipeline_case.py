@@ -23,7 +23,7 @@ from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update import UpdateRequest, UpdateResult, run_update
-from headwater_spark.graph_resolution import ResolvedPipeline, resolved_pipeline
+from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.session import start_session
 
 # One line, so that line numbers in a test's text are those of the file, less one.

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from headwater.definitions.change_flow import ChangeFlow
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes
 from headwater_spark.auto_cdc.change_columns import change_columns
-from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 SCHEMA = "key BIGINT, name STRING, amount BIGINT, at BIGINT, op STRING"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.pipeline_case import PipelineCase
 
 from headwater.event_log.event import event_table
-from headwater_spark.execution.sink_commits import latest_version
+from headwater_spark.delta_writes.sink_commits import latest_version
 
 Met = Callable[[Path], bool]
 # Parts of the graph, each with what it reads: a driver that updates less is sooner where something can break.

@@ -14,7 +14,7 @@ from tests.fault_injection.python_stops import stop_python_writers
 import run_backfill
 import run_update
 from headwater.graph.pipeline_project import open_project
-from headwater_spark.graph_resolution import resolved_pipeline
+from headwater_spark.resolution.graph_resolution import resolved_pipeline
 from headwater_spark.session import start_session
 
 PROGRAMS = {"run": run_update.main, "backfill": run_backfill.main}

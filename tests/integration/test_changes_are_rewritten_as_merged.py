@@ -14,8 +14,8 @@ from tests.change_table import SCHEMA, Changes, flow
 
 from headwater.delta_log.commits import commit_file, commit_info, read_actions
 from headwater_spark.auto_cdc import merge_history, merge_latest
-from headwater_spark.execution.sink_commits import SinkCommits
-from headwater_spark.execution.targets.file_rewrite import FileRewrite
+from headwater_spark.delta_writes.file_rewrite import FileRewrite
+from headwater_spark.delta_writes.sink_commits import SinkCommits
 
 pytestmark = pytest.mark.rotates
 

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.pipeline_case import PipelineCase
 
-from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
-from headwater_spark.execution.targets.delta_append import DeltaAppend
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
+from headwater_spark.delta_writes.delta_append import DeltaAppend
 
 SOURCE = """
 @dp.table

@@ -15,9 +15,9 @@ from headwater.definitions.finding import CODE_OF_CONDITION, LINT_RULES, Finding
 from headwater.errors import InvalidPipeline
 from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
-from headwater_spark.graph_resolution import resolved_pipeline
+from headwater_spark.commands.update import answer
 from headwater_spark.linting.linter import LintReport, lint
-from headwater_spark.update_command import answer
+from headwater_spark.resolution.graph_resolution import resolved_pipeline
 
 PAGE = (Path(__file__).parents[2] / "docs" / "linter.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (HW\d{3})\n(.*?)(?=^### |\Z)", PAGE, re.DOTALL | re.MULTILINE))

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.pipeline_case import PipelineCase
 
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.staged_append import StagedAppend
 from headwater_spark.execution.foreach_batch import BatchWriter
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.staged_append import StagedAppend
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
 Row = tuple[int | None, int | None, int | None]

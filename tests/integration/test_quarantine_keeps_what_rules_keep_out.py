@@ -9,10 +9,10 @@ import pytest
 
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import ExpectationViolated, RowsNotConserved, UnknownDataset
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.staged_append import StagedAppend
 from headwater_spark.execution.targets import judged
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.staged_append import StagedAppend
-from headwater_spark.quarantine import one_pass
+from headwater_spark.rules import one_pass
 
 pytestmark = pytest.mark.rotates
 

@@ -11,9 +11,9 @@ import pytest
 
 import replay_quarantine
 from headwater.commands.command_line import main
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.staged_append import StagedAppend
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.staged_append import StagedAppend
 
 pytestmark = pytest.mark.rotates
 

@@ -13,7 +13,7 @@ from tests.pipeline_case import PipelineCase
 
 import query_events
 from headwater.errors import QueryFailed, UnknownDataset
-from headwater_spark.event_log_queries.command import run_statements, split_statements
+from headwater_spark.commands.query import run_statements, split_statements
 
 SOURCE = """
 HEARD = []

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 
 import replay_quarantine
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.staged_append import StagedAppend
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.staged_append import StagedAppend
 
 pytestmark = pytest.mark.rotates
 

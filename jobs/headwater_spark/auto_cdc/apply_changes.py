@@ -24,8 +24,8 @@ from headwater_spark.auto_cdc.change_events import change_batch
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
 from headwater_spark.auto_cdc.table_lookup import is_plain_table
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import has_transaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.sink_commits import has_transaction
 
 # Several flows may write one target, side by side in one application: each batch decides over what the last one left.
 _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)

@@ -14,8 +14,8 @@ from pyspark.sql.types import DataType, MapType, StructField, StructType, Varian
 
 from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
-from headwater_spark.loader.source_errors import describe
-from headwater_spark.schemas import stored_schema
+from headwater_spark.messages.source_errors import describe
+from headwater_spark.plans.schemas import stored_schema
 
 START_AT, END_AT = "__START_AT", "__END_AT"
 # Names that the engine gives to columns of its own; no column of a source may begin so.

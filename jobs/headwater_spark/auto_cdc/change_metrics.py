@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import SinkCommit
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.sink_commits import SinkCommit
 
 _KEY = "changes"
 

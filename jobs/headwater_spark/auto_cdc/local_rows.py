@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
-from headwater_spark.schemas import stored_schema
+from headwater_spark.plans.schemas import stored_schema
 
 # A batch is held on the driver up to so many rows and bytes (as Spark keeps them).
 LOCAL_ROWS, LOCAL_BYTES = 100_000, 32 * 1024 * 1024

@@ -20,8 +20,8 @@ from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.targets.delta_merge import committing
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_merge import committing
 
 DELETED_AT, WRITTEN_AT, COLUMNS_AT = f"{OWN}deleted_at", f"{OWN}written_at", f"{OWN}columns_at"
 # Expires: keys that are deleted, and not written since.

@@ -46,9 +46,9 @@ from headwater_spark.auto_cdc.plain_cases import in_form, settle_history
 from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.auto_cdc.table_lookup import FoundRows
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.targets.delta_merge import committing
-from headwater_spark.schemas import stored_schema
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_merge import committing
+from headwater_spark.plans.schemas import stored_schema
 
 # Every remembered event may be forgotten in time: what is lost is only how far back late events can be placed.
 EXPIRES = "true"

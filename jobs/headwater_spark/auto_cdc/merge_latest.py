@@ -26,8 +26,8 @@ from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
 from headwater_spark.auto_cdc.side_table import GONE, RECORDED_AT, SideTable
 from headwater_spark.auto_cdc.table_lookup import all_known
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.targets.delta_merge import committing
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_merge import committing
 
 # In the side table: the last sequence of a key, and whether it was a delete. All keys NULL: the last truncate.
 AT, DELETED = f"{OWN}at", f"{OWN}deleted"

@@ -21,8 +21,8 @@ from headwater_spark.auto_cdc.change_events import ROW, comparable, flat, row_he
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.side_table import GONE
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.targets.delta_merge import committing
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_merge import committing
 
 _OLD, _COUNT, _IS_OLD, _MOVED = f"{OWN}old", f"{OWN}count", f"{OWN}is_old", f"{OWN}moved"
 

@@ -20,9 +20,9 @@ from headwater_spark.auto_cdc.local_rows import arrow_form, local_frame
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE
 from headwater_spark.auto_cdc.table_lookup import FoundRows
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.targets.file_rewrite import CHANGE_TYPE, RowCounts, file_rewrite
-from headwater_spark.schemas import stored_schema
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.file_rewrite import CHANGE_TYPE, RowCounts, file_rewrite
+from headwater_spark.plans.schemas import stored_schema
 
 _GOES = f"{OWN}goes"
 

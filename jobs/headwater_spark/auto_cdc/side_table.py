@@ -25,9 +25,9 @@ from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.local_rows import Held, is_atomic
 from headwater_spark.auto_cdc.table_lookup import keys_about, rows_about
-from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
-from headwater_spark.execution.sink_commits import has_transaction
-from headwater_spark.execution.tables import clear_unborn
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
+from headwater_spark.delta_writes.sink_commits import has_transaction
+from headwater_spark.delta_writes.tables import clear_unborn
 
 RECORDED_AT = f"{OWN}recorded_at"
 # Of a row that is to be removed.

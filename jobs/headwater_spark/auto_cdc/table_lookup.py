@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from headwater_spark.auto_cdc.local_rows import is_plain, is_text, local_frame
-from headwater_spark.execution.targets.file_rewrite import DataFile
+from headwater_spark.delta_writes.file_rewrite import DataFile
 
 # A table is asked without Spark where the files that may hold the batch's keys have at most so many rows and bytes.
 ASKED_ROWS, ASKED_BYTES = 3_000_000, 256 * 1024 * 1024

@@ -26,7 +26,7 @@ from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
-from headwater_spark.graph_resolution import resolved_pipeline
+from headwater_spark.resolution.graph_resolution import resolved_pipeline
 from headwater_spark.session import start_session
 
 # How long a backfill that Airflow sent waits for an update to end, where it can't run beside one.

@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.definitions.dataset import DatasetKind
 from headwater.graph.registry import Registry
-from headwater_spark.backfills.added_rows import added_rows
 from headwater_spark.backfills.source_limits import DeltaLimit, FilesLimit, KafkaLimit, Limit
-from headwater_spark.facade.given_reads import Moved, SourceRequest
+from headwater_spark.execution.added_rows import added_rows
+from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 if TYPE_CHECKING:
-    from headwater_spark.evaluation import Evaluation
     from headwater_spark.facade.pipeline_session import PipelineSession
+    from headwater_spark.resolution.evaluation import Evaluation
 
 # Where a stream begins and how fast it goes: a batch begins and ends where its limits say.
 _OF_STREAMS = (
@@ -45,7 +45,7 @@ class BoundedSources:
         """No rows are given in place of a table."""
         return False
 
-    def narrow(self, registry: Registry, evaluation: Evaluation) -> None:
+    def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Leave the pipeline as it is."""
 
     def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:

@@ -13,7 +13,7 @@ from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
 from headwater_spark.backfills.range_rows import RangeRows
 from headwater_spark.backfills.table_plan import TablePlan
-from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.execution.stream_start import quarantine_table
 from headwater_spark.execution.update_context import UpdateContext
 

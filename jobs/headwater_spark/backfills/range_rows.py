@@ -22,12 +22,12 @@ from headwater_spark.backfills.event_slice import in_slice
 from headwater_spark.backfills.source_limits import Limit, chosen_part, read_so_far
 from headwater_spark.backfills.source_overlap import check_overlap
 from headwater_spark.backfills.table_plan import TablePlan
-from headwater_spark.execution.foreach_batch import apart
+from headwater_spark.delta_writes.batch_transaction import apart
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import judged_batch, kept_rows, mark_rows
-from headwater_spark.quarantine.source_records import with_source
-from headwater_spark.schemas import stored_schema
+from headwater_spark.plans.schemas import stored_schema
+from headwater_spark.rules.expectations import Quality
+from headwater_spark.rules.judgement import judged_batch, kept_rows, mark_rows
+from headwater_spark.rules.source_records import with_source
 
 
 @dataclass(frozen=True)

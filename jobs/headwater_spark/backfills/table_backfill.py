@@ -22,15 +22,15 @@ from headwater.contract.backfill_report import TableBackfill
 from headwater.definitions.change_conditions import DuplicateKey
 from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
-from headwater_spark.backfills.late_rows import finish_replacements, put_back_late_rows, try_again
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
 from headwater_spark.backfills.table_plan import TablePlan
-from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction
-from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.delta_merge import DeltaMerge
+from headwater_spark.delta_writes.delta_replace import DeltaReplace
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.execution.late_rows import finish_replacements, put_back_late_rows, try_again
 from headwater_spark.execution.stream_start import change_target
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.delta_merge import DeltaMerge
-from headwater_spark.execution.targets.delta_replace import DeltaReplace
 from headwater_spark.execution.update_context import UpdateContext
 
 _FEWER = "fewer rows would come than leave: refused (FEWER_ROWS) unless --allow-fewer-rows is given."

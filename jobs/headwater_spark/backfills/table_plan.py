@@ -14,7 +14,7 @@ from headwater.definitions.flow import Flow
 from headwater.errors import UsageError
 from headwater_spark.backfills.event_slice import slice_condition
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.stateful_queries import is_stateful
+from headwater_spark.plans.stateful_queries import is_stateful
 
 
 @dataclass(frozen=True)

@@ -32,19 +32,19 @@ from headwater_spark.backfills.backfill import backfill_context, known_dataset
 from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.delta_replace import DeltaReplace
+from headwater_spark.delta_writes.sink_commits import as_metadata, latest_version
+from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.failures import flow_error
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import as_metadata, latest_version
+from headwater_spark.execution.report import run_report
 from headwater_spark.execution.stream_start import change_target, quarantine_table
-from headwater_spark.execution.tables import create_table
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.delta_replace import DeltaReplace
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
-from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import kept_rows
-from headwater_spark.update_command import run_report
+from headwater_spark.rules.expectations import Quality
+from headwater_spark.rules.judgement import kept_rows
 
 
 def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> int:

@@ -21,14 +21,14 @@ from headwater.event_log.stream_progress import (
     stream_progress,
 )
 from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, quality_details
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import SinkCommit, SinkCommits, quality_details
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.expectations import Quality, read_quality, view_observation
-from headwater_spark.output_mode import OutputMode
+from headwater_spark.plans.output_mode import OutputMode
+from headwater_spark.rules.expectations import Quality, read_quality, view_observation
 
 # The name of the observation in a flow's query.
 OBSERVATION = "headwater"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.sink import SinkKind
-from headwater_spark.execution.tables import table_id
+from headwater_spark.delta_writes.tables import table_id
 from headwater_spark.execution.update_context import UpdateContext
 
 

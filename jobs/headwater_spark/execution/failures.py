@@ -12,10 +12,10 @@ from headwater import errors
 from headwater.definitions.flow import Flow
 from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, HeadwaterError
 from headwater.event_log.redaction import redact_text
-from headwater_spark.expectations import find_violation
-from headwater_spark.hints import hint_for
-from headwater_spark.loader.source_errors import describe, user_location
+from headwater_spark.messages.hints import hint_for
+from headwater_spark.messages.source_errors import describe, user_location
 from headwater_spark.quarantine.unreadable_files import damaged_file
+from headwater_spark.rules.expectations import find_violation
 
 _TRANSIENT = re.compile(
     r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"

@@ -17,7 +17,7 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.schema_restart import run_evolving
 from headwater_spark.execution.snapshot_flow import run_snapshots
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.materialized_views.full_refresh import refresh_view
+from headwater_spark.execution.view_refresh import refresh_view
 from headwater_spark.sources.reachability import check_brokers
 
 

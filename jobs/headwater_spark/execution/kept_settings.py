@@ -7,7 +7,13 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import operation_progress
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.stateful_queries import PARTITIONS, PROVIDER, is_stateful, overruled, state_settings
+from headwater_spark.plans.stateful_queries import (
+    PARTITIONS,
+    PROVIDER,
+    is_stateful,
+    overruled,
+    state_settings,
+)
 
 
 def kept_settings(context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState) -> dict[str, str]:

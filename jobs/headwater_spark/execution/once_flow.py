@@ -15,25 +15,25 @@ from headwater.delta_log.table_history import epochs_written
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS
 from headwater_spark.auto_cdc.change_metrics import change_metrics
-from headwater_spark.execution.destination import delta_table, destination_id
-from headwater_spark.execution.foreach_batch import BatchTransaction, apart
-from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import (
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.sink_commits import (
     SinkCommits,
     has_transaction,
     latest_version,
     quality_details,
 )
+from headwater_spark.execution.destination import delta_table, destination_id
+from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.start_checks import check_flow
 from headwater_spark.execution.stream_start import change_target, quarantine_table
-from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.judged import Judged
 from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.expectations import Quality, apply_expectations, read_quality
 from headwater_spark.facade.tables_by_name import FindTable
-from headwater_spark.quarantine.judgement import mark_rows
-from headwater_spark.quarantine.source_records import with_source
+from headwater_spark.rules.expectations import Quality, apply_expectations, read_quality
+from headwater_spark.rules.judgement import mark_rows
+from headwater_spark.rules.source_records import with_source
 
 
 def run_once(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:

@@ -10,8 +10,8 @@ from headwater.definitions.dataset import Dataset, quarantine_folder
 from headwater.errors import CheckpointUnreadable
 from headwater.graph.update_plan import ResetStage, UpdatePlan
 from headwater.quarantine.table import is_quarantine
-from headwater_spark.execution.retired_epochs import ids_before, retire
-from headwater_spark.execution.tables import empty_table
+from headwater_spark.delta_writes.retired_epochs import ids_before, retire
+from headwater_spark.delta_writes.tables import empty_table
 from headwater_spark.execution.update_context import UpdateContext
 
 

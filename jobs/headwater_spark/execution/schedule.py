@@ -9,14 +9,14 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import UpdateFailed
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
-from headwater_spark.backfills.late_rows import finish_replacements
+from headwater_spark.delta_writes.table_upkeep import keep_up
+from headwater_spark.delta_writes.tables import clear_unborn, create_table, needs_creating_first
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_retries import run_with_retries
 from headwater_spark.execution.flow_run import record_end, run_flow
+from headwater_spark.execution.late_rows import finish_replacements
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.table_upkeep import keep_up
-from headwater_spark.execution.tables import clear_unborn, create_table, needs_creating_first
 from headwater_spark.execution.update_context import UpdateContext
 
 # More at once gains nothing: they share the same executors.

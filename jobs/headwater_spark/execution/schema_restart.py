@@ -9,10 +9,10 @@ from headwater.definitions.flow import Flow
 from headwater.errors import SchemaChanged, SourceSchemaChanged, UnknownFields
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.failures import cause_messages
+from headwater_spark.execution.file_cleaning import clean_sources
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.unreadable_restart import run_readable
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.sources.cloud_files.cleaning import clean_sources
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS, wider_columns
 
 # In the text of a plan, which some errors show, a comma follows.

@@ -20,13 +20,13 @@ from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS, FlowStart, check_st
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_types, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
-from headwater_spark.auto_cdc.snapshot_calls import Snapshot, next_snapshot, snapshots_file
-from headwater_spark.execution.foreach_batch import BatchTransaction, apart
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.delta_writes.tables import table_id
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
-from headwater_spark.execution.tables import table_id
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.materialized_views.full_refresh import fingerprints
+from headwater_spark.execution.view_refresh import fingerprints
+from headwater_spark.resolution.snapshot_calls import Snapshot, next_snapshot, snapshots_file
 
 
 def run_snapshots(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:

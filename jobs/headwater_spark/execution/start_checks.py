@@ -19,7 +19,7 @@ from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.source_checks import source_identity
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.state_plan import state_plan
+from headwater_spark.plans.state_plan import state_plan
 
 
 def check_flow(

@@ -22,17 +22,18 @@ from headwater.definitions.sink import SinkKind
 from headwater.delta_log.table_history import table_exists
 from headwater.quarantine.table import is_quarantine
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
+from headwater_spark.delta_writes.batch_transaction import BatchTarget
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.delta_merge import DeltaMerge
+from headwater_spark.delta_writes.delta_replace import DeltaReplace
+from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.execution.destination import delta_table
-from headwater_spark.execution.foreach_batch import BatchTarget, BatchWriter
-from headwater_spark.execution.sink_commits import has_transaction
+from headwater_spark.execution.foreach_batch import BatchWriter
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.delta_merge import DeltaMerge
-from headwater_spark.execution.targets.delta_replace import DeltaReplace
 from headwater_spark.execution.targets.judged import Judged
 from headwater_spark.execution.targets.user_function import UserFunction
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.output_mode import OutputMode
+from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 

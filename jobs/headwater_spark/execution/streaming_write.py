@@ -20,20 +20,20 @@ from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.state_checks import store_names
+from headwater_spark.delta_writes.retired_epochs import ids_before, retire
+from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.kept_settings import kept_settings
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.retired_epochs import ids_before, retire
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
-from headwater_spark.execution.tables import create_table
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
-from headwater_spark.expectations import apply_expectations
-from headwater_spark.quarantine.judgement import mark_rows
-from headwater_spark.quarantine.source_records import with_source
+from headwater_spark.plans.schemas import stored_schema
 from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_files
-from headwater_spark.schemas import stored_schema
+from headwater_spark.rules.expectations import apply_expectations
+from headwater_spark.rules.judgement import mark_rows
+from headwater_spark.rules.source_records import with_source
 from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
 
 # Who stops an update by hand has the time; under Airflow, which kills a task after five seconds, the task says less.

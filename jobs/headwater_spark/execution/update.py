@@ -37,8 +37,8 @@ from headwater_spark.execution.rounds import more_rounds
 from headwater_spark.execution.schedule import run_refreshes
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import announce, user_name
-from headwater_spark.graph_resolution import resolved_pipeline
 from headwater_spark.linting.linter import LintReport, lint
+from headwater_spark.resolution.graph_resolution import resolved_pipeline
 from headwater_spark.session import start_session
 
 # As on Lakeflow: three tries.

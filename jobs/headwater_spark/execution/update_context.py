@@ -21,7 +21,7 @@ from headwater.graph.manifest import FlowEntry
 from headwater.leases.lease import Lease
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
-from headwater_spark.graph_resolution import ResolvedPipeline
+from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 # How long a flow waits for Spark's last progress event after its query has ended.
 LAST_PROGRESS = timedelta(seconds=10)

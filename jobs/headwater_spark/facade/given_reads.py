@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from headwater.definitions.dataset import Dataset
 from headwater.graph.registry import Registry
 
 if TYPE_CHECKING:
-    from headwater_spark.evaluation import Evaluation
     from headwater_spark.facade.pipeline_session import PipelineSession
 
 
@@ -40,6 +41,19 @@ class Moved:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+class EvaluatedPipeline(Protocol):
+    """What is learned of a pipeline's datasets by calling their functions. ``reads_of``: what each flow reads."""
+
+    @property
+    def reads_of(self) -> Mapping[str, list[str]]: ...  # noqa: D102
+
+    def schema_of(self, dataset: Dataset) -> StructType:
+        """The columns that a dataset has."""
+
+    def forget(self) -> None:
+        """Learn everything again when it is asked for next."""
+
+
 class GivenSources(Protocol):
     """Rows by what would be read. ``bounded``: what a source reads as a stream is read as a batch."""
 
@@ -54,7 +68,7 @@ class GivenSources(Protocol):
     def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
         """What to read in place of a source: a frame, or another place for the same reader. Raises SourceNotGiven."""
 
-    def narrow(self, registry: Registry, evaluation: Evaluation) -> None:
+    def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Take out of the pipeline what is given, and what is not asked for."""
 
 

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from headwater.errors import InvalidSourceOption
-from headwater_spark.facade.plan_walk import (
-    class_name,
-    expression_nodes,
-    is_subquery,
-    items,
-)
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, is_subquery, items
 from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 
 from headwater.errors import ActionInDefinition
-from headwater_spark.event_log_queries.event_log_text import EventLogText
-from headwater_spark.facade.plan_walk import TableReference, class_name, table_references
+from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
+from headwater_spark.plans.plan_walk import TableReference, class_name, table_references
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession

@@ -12,9 +12,9 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.finding import Finding, finding
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
-from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_leaves, plan_nodes
-from headwater_spark.graph_resolution import ResolvedPipeline
 from headwater_spark.linting.definition_text import SourceFile
+from headwater_spark.plans.plan_walk import class_name, items, pair_of, plan_leaves, plan_nodes
+from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 
 @dataclass(frozen=True)

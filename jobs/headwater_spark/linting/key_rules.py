@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwater.definitions.finding import Finding
-from headwater_spark.facade.plan_walk import CURRENT_TIME, class_name, expression_nodes, items
 from headwater_spark.linting.flow_case import FlowCase
+from headwater_spark.plans.plan_walk import CURRENT_TIME, class_name, expression_nodes, items
 
 
 def unsteady_keys(case: FlowCase) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from headwater.definitions.finding import LINT_RULES, Finding, Severity, finding
-from headwater_spark.graph_resolution import ResolvedPipeline
 from headwater_spark.linting.definition_text import IgnoreComment, SourceFile
 from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.linting.key_rules import unsteady_keys
@@ -23,6 +22,7 @@ from headwater_spark.linting.stateful_rules import (
     unbounded_deduplications,
     unbounded_joins,
 )
+from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     unbounded_aggregations,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwater.definitions.finding import Finding
-from headwater_spark.facade.plan_walk import class_name, expression_nodes, items
 from headwater_spark.linting.flow_case import FlowCase, watermark_of
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
 
 _WATERMARK = 'Add .withWatermark("event_time", "10 minutes") before it'
 

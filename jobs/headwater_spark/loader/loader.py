@@ -21,8 +21,8 @@ from headwater_spark.loader.compilation import compile_source
 from headwater_spark.loader.import_rewriting import RUNTIME_NAMES
 from headwater_spark.loader.pipeline_modules import pipeline_modules
 from headwater_spark.loader.shims import runtime_names
-from headwater_spark.loader.source_errors import describe, user_location
 from headwater_spark.loader.source_text import SourceText, read_sources
+from headwater_spark.messages.source_errors import describe, user_location
 
 
 @dataclass(frozen=True)

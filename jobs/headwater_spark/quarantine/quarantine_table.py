@@ -18,13 +18,13 @@ from headwater.delta_log.table_history import table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import has_transaction
-from headwater_spark.expectations import any_broken
-from headwater_spark.quarantine.judgement import broken_names, own_columns
-from headwater_spark.quarantine.quarantine_schema import own_fields
-from headwater_spark.quarantine.source_records import JSON_OPTIONS, SOURCE, has_bytes
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
+from headwater_spark.rules.expectations import any_broken
+from headwater_spark.rules.judgement import broken_names, own_columns
+from headwater_spark.rules.quarantine_schema import own_fields
+from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, has_bytes
 
 # Several flows may fill one quarantine, side by side: its columns grow one batch at a time.
 _WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)

@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
-from headwater_spark.facade.plan_walk import class_name, items, pair_of
-from headwater_spark.quarantine.source_records import frame_of
+from headwater_spark.plans.plan_walk import class_name, items, pair_of
+from headwater_spark.rules.source_records import frame_of
 from headwater_spark.sources.cloud_files.new_files import file_uri
 from headwater_spark.sources.plan_sources import MARK
 

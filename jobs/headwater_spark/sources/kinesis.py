@@ -10,10 +10,10 @@ import itertools
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -32,9 +32,6 @@ from headwater.kinesis.positions import StreamPlanner
 from headwater.kinesis.shards import KinesisStream, Record
 from headwater_spark.sources.kinesis_options import KinesisOptions, parse_kinesis_options
 
-if TYPE_CHECKING:
-    from headwater_spark.facade.pipeline_session import PipelineSession
-
 FORMAT = "kinesis"
 SCHEMA = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, "
@@ -46,7 +43,7 @@ _AGGREGATED = b"\xf3\x89\x9a\xc2"
 _numbers = itertools.count(1)
 
 
-def kinesis_frame(session: PipelineSession, given: Mapping[str, str]) -> DataFrame:
+def kinesis_frame(session: SparkSession, given: Mapping[str, str]) -> DataFrame:
     """The stream of a read. ``given``: its options, keys in lower case.
 
     Raises:
@@ -84,7 +81,7 @@ def _shown(options: KinesisOptions) -> dict[str, str]:
     return shown
 
 
-def _java_time(session: PipelineSession, text: str, pattern: str) -> int:
+def _java_time(session: SparkSession, text: str, pattern: str) -> int:
     from py4j.protocol import Py4JJavaError
 
     java = session.sparkContext._jvm.java  # type: ignore[union-attr]  # noqa: SLF001 - the pattern is Java's

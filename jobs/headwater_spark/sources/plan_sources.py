@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
-from headwater_spark.facade.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
+from headwater_spark.plans.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
 
 # How a cloudFiles read says what its files are: JSON may be read as text.
 MARK = "headwater."

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from headwater.definitions.flow import Flow
 from headwater.errors import SourceSchemaChanged
-from headwater_spark.facade.plan_walk import class_name, items, pair_of, plan_leaves
+from headwater_spark.plans.plan_walk import class_name, items, pair_of, plan_leaves
 from headwater_spark.sources.rescued_columns import OPTION
 
 Columns = Mapping[str, str]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater_spark.expectations import RuleCounts
+from headwater_spark.rules.expectations import RuleCounts
 
 
 @dataclass(frozen=True)

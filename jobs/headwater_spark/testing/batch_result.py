@@ -14,14 +14,14 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
-from headwater_spark.evaluation import Evaluation
-from headwater_spark.expectations import apply_expectations
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.given_reads import giving
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
-from headwater_spark.graph_resolution import session_of_sources
 from headwater_spark.loader.loader import loaded_sources
-from headwater_spark.quarantine.judgement import compare_rows, kept_rows, mark_rows
+from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.graph_resolution import session_of_sources
+from headwater_spark.rules.expectations import apply_expectations
+from headwater_spark.rules.judgement import compare_rows, kept_rows, mark_rows
 from headwater_spark.testing.bounded_frames import bounded_deduplication
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import local_session

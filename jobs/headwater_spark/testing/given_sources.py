@@ -15,12 +15,11 @@ from pyspark.sql.types import StructType
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import HeadwaterError, InvalidName, SourceNotGiven
 from headwater.graph.registry import Registry
-from headwater_spark.facade.given_reads import Moved, SourceRequest
-from headwater_spark.schemas import plain_schema, stored_schema
+from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.plans.schemas import plain_schema, stored_schema
 from headwater_spark.testing.given_input import GivenInput, as_batches
 
 if TYPE_CHECKING:
-    from headwater_spark.evaluation import Evaluation
     from headwater_spark.facade.pipeline_session import PipelineSession
 
 _AS_FILES = {"json", "csv", "text", "parquet"}
@@ -53,7 +52,7 @@ class RowsInPlace:
         self._target = target
         self._landed = 0
         self._lenient = False
-        self._evaluation: Evaluation | None = None
+        self._evaluation: EvaluatedPipeline | None = None
         self._registry: Registry | None = None
         self._originals: dict[str, Dataset] = {}
         self._nothing = folder / "nothing"
@@ -128,7 +127,7 @@ class RowsInPlace:
             return Moved(str(folder), self._pace(request.format) if request.streaming else {})
         return self._frame(given, *given.as_table(schema), session, streaming=request.streaming)
 
-    def narrow(self, registry: Registry, evaluation: Evaluation) -> None:
+    def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Leave in the pipeline what has to run: the target with what it reads, down to what is given."""
         self._evaluation, self._registry = evaluation, registry
         self._originals = {dataset.name.lower(): dataset for dataset in registry.datasets()}
@@ -227,7 +226,7 @@ def _in_test(dataset: Dataset, target: str | None) -> Dataset:
     return replace(dataset, path=None)
 
 
-def _closure(name: str, registry: Registry, evaluation: Evaluation) -> set[str]:
+def _closure(name: str, registry: Registry, evaluation: EvaluatedPipeline) -> set[str]:
     found, left = set(), [name]
     while left:
         current = left.pop()

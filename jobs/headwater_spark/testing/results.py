@@ -13,7 +13,7 @@ from headwater.definitions.dataset import quarantine_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.testing.rows import assert_same_rows, difference
-from headwater_spark.expectations import RuleCounts
+from headwater_spark.rules.expectations import RuleCounts
 from headwater_spark.testing.batch_records import BatchRecord, add_counts
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import local_session

@@ -11,7 +11,7 @@ from headwater.errors import UsageError
 from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.update_plan import Selection
-from headwater_spark.execution.sink_commits import latest_version
+from headwater_spark.delta_writes.sink_commits import latest_version
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.facade.given_reads import giving
 from headwater_spark.testing.batch_records import BatchRecord, of_rows, records_of

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes, check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
-from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import has_transaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.sink_commits import has_transaction
 
 
 class AutoCdc:

@@ -12,15 +12,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
-from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction
-from headwater_spark.execution.sink_commits import as_metadata
-from headwater_spark.execution.targets.delta_append import DeltaAppend
-from headwater_spark.execution.targets.staged_append import stage_append
-from headwater_spark.expectations import Quality
-from headwater_spark.quarantine.judgement import judged_batch, kept_rows
-from headwater_spark.quarantine.one_pass import can_collect, observe_rows, read_observed
+from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.sink_commits import as_metadata
+from headwater_spark.delta_writes.staged_append import stage_append
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
+from headwater_spark.rules.expectations import Quality
+from headwater_spark.rules.judgement import judged_batch, kept_rows
+from headwater_spark.rules.one_pass import can_collect, observe_rows, read_observed
 
 # A key that is to be there once in a table: flows that run side by side look and write in turn.
 _LOOKING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)

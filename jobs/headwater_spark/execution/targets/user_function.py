@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.facade.tables_by_name import FindTable, tables_by_name
 
 APPLICATION = "headwater.txnAppId"

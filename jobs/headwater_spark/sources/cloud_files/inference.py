@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headwater.errors import SchemaNotInferred
 from headwater.metrics.file_listing import ListedFile
-from headwater_spark.loader.source_errors import describe
+from headwater_spark.messages.source_errors import describe
 from headwater_spark.sources.cloud_files.merging import union, without_void
 from headwater_spark.sources.cloud_files.new_files import csv_columns, footer_key
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.definitions.flow import Flow
 from headwater.errors import InvalidSourceOption, SourceUnreachable, UnsupportedSource
-from headwater_spark.schemas import plain_schema
+from headwater_spark.plans.schemas import plain_schema
 from headwater_spark.sources.cloud_files.csv_frame import csv_frame
 from headwater_spark.sources.cloud_files.frames import FileRead, columnar_frame, native_frame
 from headwater_spark.sources.cloud_files.hints import apply_hints

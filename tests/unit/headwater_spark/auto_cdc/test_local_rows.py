@@ -20,7 +20,7 @@ from headwater_spark.auto_cdc.local_rows import (
 )
 from headwater_spark.auto_cdc.side_table import SideTable
 from headwater_spark.auto_cdc.table_lookup import all_known, rows_about
-from headwater_spark.execution.foreach_batch import BatchTransaction
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 VALUES = """
 SELECT id, cast(id AS STRING) AS name, timestamp'9999-12-31 23:59:59.999999' AS latest,

@@ -1,0 +1,1 @@
+"""The answers of the programs under ``jobs/``: arguments in, report out."""

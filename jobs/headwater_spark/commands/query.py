@@ -1,0 +1,73 @@
+"""The Spark side of ``headwater events --sql``: statements in, the rows of the last query out."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from headwater.contract.printing import print_json, print_table
+from headwater.definitions.dataset_name import DatasetName
+from headwater.errors import InvalidName, QueryFailed
+from headwater.event_log.event import event_table
+from headwater.graph.manifest import FILE_NAME, DatasetEntry, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater_spark.facade.event_log_text import EventLogText
+from headwater_spark.messages.source_errors import describe
+from headwater_spark.plans.plan_walk import items
+from headwater_spark.session import start_session
+
+# The name under which the pipeline's own log can be read without a call, as examples on the web have it.
+RAW = "event_log_raw"
+
+
+def answer_query(project: PipelineProject, sql: str, limit: int, *, as_json: bool) -> int:
+    """Run statements over event logs and print the rows of the last one, at most ``limit``. Raises QueryFailed."""
+    frame = run_statements(start_session(f"{project.pipeline_id} events", project.spec.spark), project, sql)
+    columns = frame.columns if frame is not None else []
+    rows = [list(row) for row in frame.limit(limit).collect()] if frame is not None else []
+    if as_json:
+        print_json({"pipeline_id": project.pipeline_id, "columns": columns, "rows": rows})
+    else:
+        print_table(f"{project.pipeline_id}: event log", columns, rows)
+    return 0
+
+
+def run_statements(spark: SparkSession, project: PipelineProject, sql: str) -> DataFrame | None:
+    """Run one or several statements; returns the frame of the last one that is a query."""
+    log = event_table(project.state_folder)
+    text = EventLogText(spark, project.state_folder, lambda name: _own_table(project, name))
+    if (log / "_delta_log").is_dir():
+        spark.read.format("delta").load(str(log)).createOrReplaceTempView(RAW)
+    frame = None
+    for statement in split_statements(spark, sql):
+        try:
+            made = spark.sql(text.rewrite(statement))
+        except (AnalysisException, ParseException) as error:
+            raise QueryFailed(
+                f"The query failed: {describe(error)}",
+                where=statement.strip().splitlines()[0][:100],
+                remedy="It is SQL of open Spark, with event_log(...) and paths like details:flow_progress.status.",
+            ) from None
+        frame = made if made.columns else frame
+    return frame
+
+
+def split_statements(spark: SparkSession, sql: str) -> list[str]:
+    """Statements as Spark's own shell tells them apart: semicolons in texts and comments do not count."""
+    splitter = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.util.StringUtils  # type: ignore[union-attr]  # noqa: SLF001
+    found = splitter.splitSemiColonWithIndex(sql, False)
+    return [str(part) for part in items(found) if str(part).strip()]
+
+
+def _own_table(project: PipelineProject, name: str) -> DatasetEntry | None:
+    manifest = read_manifest(project.state_folder / FILE_NAME)
+    if manifest is None:
+        return None
+    catalog, schema = manifest.catalog, manifest.schema_name
+    try:
+        known = DatasetName.parse(name, catalog=catalog, schema=schema).display(
+            catalog=catalog, schema=schema
+        )
+    except InvalidName:
+        return None
+    return next((entry for entry in manifest.datasets if entry.name.lower() == known.lower()), None)

@@ -1,0 +1,88 @@
+"""The Spark side of ``headwater run`` and ``headwater validate``: arguments in, report out."""
+
+from __future__ import annotations
+
+import sys
+
+from headwater.checkpoints.layout import write_atomically
+from headwater.contract.arguments import RunArguments
+from headwater.contract.findings import show_findings
+from headwater.contract.printing import print_json
+from headwater.definitions.finding import CODE_OF_CONDITION, finding
+from headwater.errors import InvalidPipeline
+from headwater.graph.manifest import FILE_NAME, portable
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.update_plan import Selection
+from headwater_spark.execution.report import run_report
+from headwater_spark.execution.update import UpdateRequest, lint_only, plan_only, run_update
+
+
+def answer(project: PipelineProject, arguments: RunArguments) -> int:
+    """Do what the arguments ask for and print the result; returns the exit code. Raises HeadwaterError."""
+    if arguments.validate:
+        return _validate(project, arguments)
+    selection = Selection(
+        arguments.tables, arguments.full_refresh, arguments.full_refresh_all, arguments.reset_checkpoint
+    )
+    if arguments.dry_run:
+        plan = plan_only(project, selection)
+        stages = [str(stage) for stage in (*plan.resets, *plan.refreshes)]
+        if arguments.as_json:
+            print_json({"update_id": None, "state": "PLANNED", "flows": [], "plan": stages})
+        else:
+            print(plan)
+        return 0
+    request = UpdateRequest(selection, arguments.request_id, arguments.attempt, arguments.max_attempts)
+    result = run_update(project, request)
+    report = run_report(result)
+    for outcome in result.outcomes:
+        if outcome.error is not None:
+            print(outcome.error, file=sys.stderr)
+    report.show(as_json=arguments.as_json)
+    return report.exit_code
+
+
+def _validate(project: PipelineProject, arguments: RunArguments) -> int:
+    strict = arguments.strict or project.spec.lint.strict
+    try:
+        manifest, report = lint_only(project)
+    except InvalidPipeline as error:
+        if error.condition not in CODE_OF_CONDITION:
+            raise
+        return _end_invalid(error, as_json=arguments.as_json)
+    failed = report.fails(strict=strict)
+    path = project.folder / FILE_NAME
+    if not failed:
+        write_atomically(path, portable(manifest, project.configuration).to_json())
+    if arguments.as_json:
+        print_json(
+            {
+                "update_id": None,
+                "state": "INVALID" if failed else "VALID",
+                "flows": [],
+                "datasets": [{"name": entry.name, "kind": entry.kind} for entry in manifest.datasets],
+                "manifest": None if failed else str(path),
+                "findings": [found.as_dict() for found in report.findings],
+                "silenced": [found.as_dict() for found in report.silenced],
+            }
+        )
+        return 2 if failed else 0
+    show_findings(report.findings, len(report.silenced))
+    if failed:
+        print("Nothing was written: correct the errors, or silence what is meant to be as it is.")
+        return 2
+    print(f"The pipeline is valid: {len(manifest.datasets)} datasets, {len(manifest.flows)} flows.")
+    print(f"Wrote {path}; commit it, Airflow builds the DAG from it.")
+    return 0
+
+
+def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
+    """End with an error that is also one of the linter's findings."""
+    print(error, file=sys.stderr)
+    if as_json:
+        found = finding(CODE_OF_CONDITION[error.condition], error.what, error.remedy).as_dict()
+        found |= {"where": error.where, "silence": ""}
+        print_json(
+            {"update_id": None, "state": "INVALID", "flows": [], "error": error.as_dict(), "findings": [found], "silenced": []}
+        )  # fmt: skip
+    return error.exit_code

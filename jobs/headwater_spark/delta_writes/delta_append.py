@@ -1,0 +1,43 @@
+"""Append a batch to a Delta table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.sink_commits import has_transaction
+
+
+@dataclass(frozen=True)
+class DeltaAppend:
+    """Appends to the table at ``table``, once for each transaction.
+
+    ``query_id``: of the streaming query, under which the Delta sink itself may have written a batch before.
+    """
+
+    table: Path
+    partition_columns: tuple[str, ...] = ()
+    passes: int = 1
+    query_id: str | None = None
+
+    def has(self, transaction: BatchTransaction) -> bool:
+        """Whether the table has the transaction."""
+        ids = (transaction.application, self.query_id)
+        return any(id_ and has_transaction(self.table, id_, transaction.batch_id) for id_ in ids)
+
+    def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
+        """Append the rows in one commit; nothing happens where the table has the transaction already."""
+        writer = (
+            rows.write.format("delta")
+            .mode("append")
+            .option("mergeSchema", "true")
+            .option("txnAppId", transaction.application)
+            .option("txnVersion", str(transaction.batch_id))
+            .option("userMetadata", transaction.user_metadata)
+        )
+        if self.partition_columns:
+            writer = writer.partitionBy(*self.partition_columns)
+        writer.save(str(self.table))

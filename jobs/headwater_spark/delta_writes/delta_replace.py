@@ -1,0 +1,65 @@
+"""Let the rows of a batch replace those of the same key and a lower sequence (Lakeflow's REPLACE USING flows)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from headwater.definitions.flow import Replacement
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_merge import committing, same_key
+from headwater_spark.delta_writes.sink_commits import has_transaction
+
+_RANK = "__headwater_rank"
+_LEAVES = "__headwater_leaves"
+
+
+@dataclass(frozen=True)
+class DeltaReplace:
+    """Keeps, for each key, all rows with the highest sequence that ever came; NULL is the lowest.
+
+    So the order and the cut of the batches make no difference. Rows with the same key and sequence stay beside each other.
+    """
+
+    table: Path
+    replacement: Replacement
+    passes: int = 3
+
+    def has(self, transaction: BatchTransaction) -> bool:
+        """Whether the table has the transaction."""
+        return has_transaction(self.table, transaction.application, transaction.batch_id)
+
+    def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
+        """Replace in one commit; nothing happens where the table has the transaction already."""
+        keys, sequence = self.replacement.keys, self.replacement.sequence
+        table = DeltaTable.forPath(rows.sparkSession, str(self.table))
+        order = Window.partitionBy(*keys).orderBy(F.col(sequence).desc_nulls_last())
+        newest = rows.withColumn(_RANK, F.rank().over(order)).where(f"{_RANK} = 1").drop(_RANK)
+        # What the table has with a higher sequence keeps a late row out.
+        present = table.toDF().alias("t")
+        arriving = newest.alias("s").join(present, same_key(keys) & _lower("s", "t", sequence), "left_anti")
+        leaving = newest.dropDuplicates(list(keys))
+        source = arriving.withColumn(_LEAVES, F.lit(False)).unionByName(
+            leaving.withColumn(_LEAVES, F.lit(True))
+        )
+        merge = (
+            table.alias("t")
+            .merge(source.alias("s"), same_key(keys) & F.col(f"s.{_LEAVES}"))
+            .withSchemaEvolution()
+            .whenMatchedDelete(_lower("t", "s", sequence))
+            .whenNotMatchedInsert(
+                condition=~F.col(f"s.{_LEAVES}"),
+                values={f"`{name}`": F.col(f"s.`{name}`") for name in rows.columns},
+            )
+        )
+        with committing(rows.sparkSession, transaction):
+            merge.execute()
+
+
+def _lower(one: str, other: str, sequence: str) -> Column:
+    left, right = F.col(f"{one}.`{sequence}`"), F.col(f"{other}.`{sequence}`")
+    return F.coalesce(left < right, left.isNull() & right.isNotNull())

@@ -1,0 +1,102 @@
+"""An append to a Delta table in two steps: its files are written first, and are part of the table with the commit alone.
+
+Delta's own command does both at once. Its parts are called one by one here, as it calls them; nothing else of Delta is
+gone round: schema, constraints, partitions and transactions are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+
+_DELTA = "org.apache.spark.sql.delta"
+
+
+@dataclass(frozen=True)
+class StagedAppend:
+    """Rows that lie in a table's folder and that no reader sees yet. ``rows``: how many; None where Delta can't tell.
+
+    Left without a commit, the files belong to nothing, and a vacuum removes them.
+    """
+
+    rows: int | None
+    _jvm: Any
+    _transaction: Any
+    _written: Any
+    _partitions: Any
+
+    def commit(self, transaction: BatchTransaction) -> None:
+        """Make them part of the table, under the batch's transaction."""
+        operation = _operation(self._jvm, self._partitions, transaction.user_metadata)
+        self._transaction.commitIfNeeded(self._written.actions(), operation, self._written.stringTags())
+
+
+def stage_append(
+    rows: DataFrame, table: Path, transaction: BatchTransaction, partition_columns: Sequence[str] = ()
+) -> StagedAppend | None:
+    """Write the files of an append.
+
+    Returns:
+        What is to be committed; None, and nothing was written, where the table has the batch, or this Delta has no such parts.
+
+    Raises:
+        What Spark throws while it writes.
+    """
+    session = rows.sparkSession
+    jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public face for this
+    spark = session._jsparkSession  # noqa: SLF001
+    try:
+        python = jvm.org.apache.spark.api.python.PythonUtils
+        partitions = python.toSeq(list(partition_columns))
+        log = getattr(jvm, f"{_DELTA}.DeltaLog").forTable(spark, str(table))
+        options = {
+            "mergeSchema": "true",
+            "txnAppId": transaction.application,
+            "txnVersion": str(transaction.batch_id),
+        }
+        command = getattr(jvm, f"{_DELTA}.commands.WriteIntoDelta")(
+            log,
+            jvm.org.apache.spark.sql.SaveMode.Append,
+            getattr(jvm, f"{_DELTA}.DeltaOptions")(python.toScalaMap(options), spark.sessionState().conf()),
+            partitions,
+            python.toScalaMap({}),
+            rows._jdf,  # noqa: SLF001
+            jvm.scala.Option.empty(),
+            jvm.scala.Option.empty(),
+            False,
+        )
+        _operation(jvm, partitions, "{}")
+    except (Py4JError, TypeError):  # another version of Delta
+        return None
+    begun = log.startTransaction()
+    if begun.txnVersion(transaction.application) >= transaction.batch_id:
+        return None
+    written = command.writeAndReturnCommitData(begun, spark, jvm.scala.Option.empty(), False)
+    return StagedAppend(_row_count(written.actions()), jvm, begun, written, partitions)
+
+
+def _operation(jvm: Any, partitions: Any, user_metadata: str) -> Any:
+    """What the table's history says of it: the same as of any append."""
+    some, none = jvm.scala.Option.apply, jvm.scala.Option.empty()
+    write = getattr(jvm, f"{_DELTA}.DeltaOperations$Write")
+    append = jvm.org.apache.spark.sql.SaveMode.Append
+    return write(append, some(partitions), none, some(user_metadata), none, none, some(True), none, none)
+
+
+def _row_count(actions: Any) -> int | None:
+    total = 0
+    for index in range(actions.length()):
+        action = actions.apply(index)
+        if action.getClass().getSimpleName() == "AddFile":
+            rows = action.numPhysicalRecords()
+            if rows.isEmpty():
+                return None
+            total += int(rows.get())
+    return total

@@ -1,0 +1,138 @@
+"""Tables as the declarations want them: made, and emptied for a full refresh."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable, DeltaTableBuilder
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from headwater.definitions.dataset import Dataset
+from headwater.delta_log.table_history import table_exists
+from headwater.errors import FlowFailed
+from headwater_spark.plans.schema_text import GENERATED
+from headwater_spark.plans.schemas import needs_column_mapping
+
+# What the declaration gave the table, so that an update knows what to take back: a JSON list of property names,
+# and "comment".
+DECLARED = "headwater.declared"
+# Where Delta keeps the expression of a computed column.
+_EXPRESSION = "delta.generationExpression"
+
+
+def table_id(path: Path) -> str | None:
+    """The id that Delta gave the table when it was created, None where there is none."""
+    from deltalake import DeltaTable as LogReader
+
+    if not table_exists(path):
+        return None
+    return str(LogReader(str(path)).metadata().id)
+
+
+def clear_unborn(*paths: Path | None) -> None:
+    """Take away logs without a commit: a driver died while it made the table, and Delta would not make it again there."""
+    for path in paths:
+        if path is not None and (path / "_delta_log").is_dir() and not table_exists(path):
+            shutil.rmtree(path / "_delta_log")
+
+
+def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: StructType) -> None:
+    """Make the table where there is none; an existing one is left as it is."""
+    _declared(DeltaTable.createIfNotExists(spark), dataset, path, schema).execute()
+
+
+def declared_names(dataset: Dataset) -> str:
+    """The value of the property that lists what the declaration gives."""
+    return json.dumps(sorted([*dataset.table_properties, *(["comment"] if dataset.comment else [])]))
+
+
+def needs_creating_first(dataset: Dataset, flows: int, schema: StructType) -> bool:
+    """Whether the first write can't make the table as declared (it can when there is nothing to declare)."""
+    declared = (
+        dataset.comment or dataset.table_properties or dataset.cluster_columns or dataset.schema is not None
+    )
+    return bool(declared or flows > 1 or needs_column_mapping(schema))
+
+
+def empty_table(
+    spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
+) -> None:
+    """Take all rows out in one commit, and give the table the schema of the declaration."""
+    if not table_exists(path):
+        return
+    if dataset.schema is not None and has_shape(path, dataset, schema):
+        session = spark.newSession()  # the metadata of the commit is a setting
+        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", user_metadata)
+        session.sql(f"DELETE FROM delta.`{path}`")  # noqa: S608 - a folder of the pipeline's own
+        return
+    reshape_table(spark, dataset, path, schema, user_metadata)
+
+
+def reshape_table(
+    spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
+) -> None:
+    """Put no rows in the place of all, in one commit, with the columns and partitions of the declaration.
+
+    Raises:
+        FlowFailed: where a column is to be NOT NULL: Delta gives that only to a new table.
+    """
+    required = next((field.name for field in schema.fields if not field.nullable), None)
+    if required is not None and dataset.schema is not None:
+        raise FlowFailed(
+            f"The table {dataset.name!r} is there with another shape, and Delta can't make its column {required!r} NOT NULL.",
+            where=dataset.location,
+            remedy=f"Remove the table's folder ({path}) and run --full-refresh {dataset.name}, or use expect_or_fail.",
+        )
+    fields = [StructField(f.name, f.dataType, f.nullable, _stored_metadata(f)) for f in schema.fields]
+    writer = spark.createDataFrame([], StructType(fields)).write.format("delta").mode("overwrite")
+    writer = writer.option("overwriteSchema", "true").option("userMetadata", user_metadata)
+    if dataset.partition_columns:
+        writer = writer.partitionBy(*dataset.partition_columns)
+    writer.save(str(path))
+
+
+def has_shape(path: Path, dataset: Dataset, schema: StructType) -> bool:
+    """Whether the table has these columns, with their nature, and the declared partitions."""
+    from deltalake import DeltaTable as LogReader
+
+    table = LogReader(str(path))
+    stored = StructType.fromJson(json.loads(table.schema().to_json()))
+    columns = {f.name.lower(): (f.dataType, f.nullable, f.metadata.get(_EXPRESSION)) for f in stored.fields}
+    wanted = {f.name.lower(): (f.dataType, f.nullable, f.metadata.get(GENERATED)) for f in schema.fields}
+    partitions = [name.lower() for name in table.metadata().partition_columns]
+    return columns == wanted and partitions == [name.lower() for name in dataset.partition_columns]
+
+
+def _stored_metadata(field: StructField) -> dict[str, Any]:
+    marks = {key: value for key, value in (field.metadata or {}).items() if key != GENERATED}
+    return {**marks, _EXPRESSION: field.metadata[GENERATED]} if GENERATED in field.metadata else marks
+
+
+def _declared(
+    builder: DeltaTableBuilder, dataset: Dataset, path: Path, schema: StructType
+) -> DeltaTableBuilder:
+    builder = builder.location(str(path))
+    for field in schema.fields:
+        builder = builder.addColumn(
+            field.name,
+            field.dataType,
+            nullable=field.nullable,
+            generatedAlwaysAs=field.metadata.get(GENERATED),
+            comment=field.metadata.get("comment"),
+        )
+    if dataset.comment:
+        builder = builder.comment(dataset.comment)
+    mapping = {"delta.columnMapping.mode": "name"} if needs_column_mapping(schema) else {}
+    for key, value in {**mapping, **dataset.table_properties}.items():
+        builder = builder.property(key, value)
+    if dataset.comment or dataset.table_properties:
+        builder = builder.property(DECLARED, declared_names(dataset))
+    if dataset.partition_columns:
+        builder = builder.partitionedBy(*dataset.partition_columns)
+    if dataset.cluster_columns:
+        builder = builder.clusterBy(*dataset.cluster_columns)
+    return builder

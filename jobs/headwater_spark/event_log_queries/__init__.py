@@ -1,1 +1,0 @@
-"""Queries that were written for Lakeflow's event log, on ours."""

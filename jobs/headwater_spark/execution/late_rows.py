@@ -1,0 +1,86 @@
+"""Rows that the live stream wrote while a backfill computed: replacing the range took them along, and they are put back.
+
+A backfill reads its sources up to where the live stream stood at one version of the table. What the stream wrote between
+that version and the one that Delta's transaction began from is in neither. (What it wrote later is left alone by Delta.)
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
+from headwater_spark.execution.added_rows import rows_of_commit
+from headwater_spark.execution.failures import cause_messages
+
+_CONFLICT = "DELTA_CONCURRENT"
+
+
+def conflicts(error: BaseException) -> bool:
+    """Whether Delta says that another writer came between: the same rows may be tried again."""
+    return any(_CONFLICT in message for message in cause_messages(error))
+
+
+try_again = retry(
+    retry=retry_if_exception(conflicts),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.2, max=10),
+    reraise=True,
+)
+
+
+@try_again
+def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, table: Path) -> None:
+    """Put back what replaced ranges of a table still miss, since the backfill was killed.
+
+    Two at once do it once: each commit has an id of its own. What is not committed is left to its backfill.
+    """
+    for pending in pending_replacements(state_folder, dataset):
+        if has_transaction(table, pending.application, 0):
+            put_back_late_rows(spark, state_folder, table, pending)
+        elif pending.is_abandoned(state_folder):
+            pending.cross_out(state_folder)
+
+
+def put_back_late_rows(
+    spark: SparkSession, state_folder: Path, table: Path, pending: PendingReplacement
+) -> None:
+    """Append again what the streams wrote to the range in between, each batch once, and cross the replacement out."""
+    first = min(pending.known.values(), default=None)
+    replaced = None if first is None else SinkCommits(table, pending.application, since=first).find(0)
+    if first is not None and replaced is not None:
+        _put_back(spark, table, pending, first, replaced.version)
+    pending.cross_out(state_folder)
+
+
+def _put_back(
+    spark: SparkSession, table: Path, pending: PendingReplacement, first: int, replaced: int
+) -> None:
+    known = pending.known
+    began = int(_commit_info(table, replaced).get("readVersion", replaced - 1))
+    for version in range(first + 1, began + 1):
+        if not any(known.get(name, began) < version for name in _transactions(table, version)):
+            continue
+        late = BatchTransaction(f"{pending.application}-late-{version}", 0, pending.user_metadata)
+        if not has_transaction(table, late.application, 0):
+            DeltaAppend(table).write(rows_of_commit(spark, table, version).where(pending.condition), late)
+
+
+def _actions(table: Path, version: int) -> list[dict[str, Any]]:
+    text = (table / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines() if line.startswith(('{"commitInfo"', '{"txn"'))]
+
+
+def _commit_info(table: Path, version: int) -> dict[str, Any]:
+    return next((a["commitInfo"] for a in _actions(table, version) if "commitInfo" in a), {})
+
+
+def _transactions(table: Path, version: int) -> set[str]:
+    return {str(action["txn"]["appId"]) for action in _actions(table, version) if "txn" in action}

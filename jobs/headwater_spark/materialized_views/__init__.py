@@ -1,1 +1,0 @@
-"""Materialized views: after an update, the table equals its batch query."""

@@ -1,0 +1,40 @@
+"""From what a user's function raised to an error that names it and its line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+
+from headwater.definitions.flow import Flow
+from headwater.errors import HeadwaterError, QueryFailed, SourceFileFailed, UpdateFailed
+from headwater_spark.messages.hints import hint_for
+from headwater_spark.messages.source_errors import describe, user_location
+
+
+@contextmanager
+def user_errors(flow: Flow, labels: Collection[str], *, live: bool) -> Iterator[None]:
+    """Name what a flow's function raises, with the user's line. ``labels``: the pipeline's sources."""
+    try:
+        yield
+    except HeadwaterError as error:
+        error.where = error.where or str(user_location(error.__traceback__, labels) or flow.location or "")
+        raise
+    except Exception as error:
+        where = user_location(error.__traceback__, labels) or flow.location
+        if isinstance(error, AnalysisException | IllegalArgumentException):
+            raise QueryFailed(
+                f"Spark can't run the query of {flow.name!r}: {describe(error).partition(': ')[2]}",
+                where=where,
+                remedy=hint_for(str(error)) or "Correct the query and run `python -m headwater validate`.",
+            ) from error
+        if live and isinstance(error, PySparkException):
+            raise UpdateFailed(
+                f"The query of {flow.name!r} could not be made: {describe(error)}", where=where
+            ) from error
+        raise SourceFileFailed(
+            f"The function of {flow.name!r} raised {describe(error)}",
+            where=where,
+            remedy="Correct it and run again.",
+        ) from error

@@ -1,0 +1,1 @@
+"""What Spark's plans and schemas say about a query."""

@@ -1,0 +1,78 @@
+"""By which columns of its result a running aggregation can be merged into a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from headwater_spark.plans.plan_walk import class_name, items
+
+# Spark marks the struct of a time window with this.
+_WINDOW_MARK = "spark.timeWindow"
+
+
+def aggregation_keys(frame: DataFrame) -> tuple[str, ...]:
+    """The result's columns that hold the grouping keys; empty where the result can't be merged by them.
+
+    That is so where there are no keys, where one is missing from the result, and where something above the aggregation
+    takes rows away or depends on more than the row (a filter would leave rows in the table that no longer pass).
+    A time window is known by itself, its start or its end.
+    """
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
+    columns = items(plan.output())
+    projections: list[list[Any]] = []
+    while (kind := _simple(plan)) in ("Project", "SubqueryAlias"):
+        if kind == "Project":
+            projections.append(items(plan.projectList()))
+        plan = plan.child()
+    if _simple(plan) != "Aggregate" or not items(plan.groupingExpressions()):
+        return ()
+    outputs = items(plan.aggregateExpressions())
+    carried = [_carriers(key, outputs) for key in items(plan.groupingExpressions())]
+    for expressions in reversed(projections):
+        carried = [_passed_on(ids, expressions) for ids in carried]
+    names = {_id(column): str(column.name()) for column in columns}
+    order = list(names)
+    found = [sorted(order.index(i) for i in ids if i in names) for ids in carried]
+    if not all(found):
+        return ()
+    return tuple(dict.fromkeys(names[order[positions[0]]] for positions in found))
+
+
+def _carriers(key: Any, outputs: list[Any]) -> set[int]:
+    """The ids of the aggregation's output columns that are the key."""
+    found = set()
+    for output in outputs:
+        inner = output.child() if _simple(output) == "Alias" else output
+        if inner.semanticEquals(key) or (_is_bound_of_window(inner) and inner.child().semanticEquals(key)):
+            found.add(_id(output))
+    return found
+
+
+def _passed_on(ids: set[int], expressions: list[Any]) -> set[int]:
+    """The ids under which a projection hands columns on."""
+    found = set()
+    for expression in expressions:
+        inner = expression.child() if _simple(expression) == "Alias" else expression
+        if _is_bound_of_window(inner):
+            inner = inner.child()
+        if _simple(inner) == "AttributeReference" and _id(inner) in ids:
+            found.add(_id(expression))
+    return found
+
+
+def _is_bound_of_window(expression: Any) -> bool:
+    if _simple(expression) != "GetStructField" or _simple(expression.child()) != "AttributeReference":
+        return False
+    return bool(expression.child().metadata().contains(_WINDOW_MARK)) and str(
+        expression.extractFieldName()
+    ) in ("start", "end")
+
+
+def _id(expression: Any) -> int:
+    return int(expression.exprId().id())
+
+
+def _simple(node: Any) -> str:
+    return class_name(node).rpartition(".")[2]

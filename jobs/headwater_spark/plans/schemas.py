@@ -1,0 +1,144 @@
+"""Schemas of datasets: what flows give, what the user gave, and what the two must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import DuplicateColumn, QueryFailed, UnsupportedArgument
+from headwater_spark.plans.schema_text import GENERATED, parse_schema
+
+# Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
+_WATERMARK = "spark.watermarkDelayMs"
+_MARKS = {_WATERMARK, GENERATED}
+
+
+def plain_schema(schema: Any, where: SourceLocation | None) -> StructType | None:
+    """A user's schema (StructType or DDL text) as a StructType; None stays None.
+
+    Raises UnsupportedArgument where it is neither, or can't be honoured.
+    """
+    if schema is None or isinstance(schema, StructType):
+        return schema
+    spark = SparkSession.getActiveSession()
+    if isinstance(schema, str) and spark is not None:
+        return parse_schema(spark, schema, where)
+    raise UnsupportedArgument(
+        "schema takes a StructType or a DDL string.", where=where, remedy='Write it as "id INT, name STRING".'
+    )
+
+
+def stored_schema(schema: StructType) -> StructType:
+    """The schema as readers of a table see it: every column nullable, no marks in its metadata."""
+    return StructType(
+        [
+            StructField(
+                f.name, f.dataType, True, {k: v for k, v in (f.metadata or {}).items() if k not in _MARKS}
+            )
+            for f in schema.fields
+        ]
+    )
+
+
+def merged_schema(
+    dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType | None
+) -> StructType:
+    """The columns of a dataset: the given schema, or those of all its flows; raises QueryFailed where they disagree."""
+    fields = {f.name.lower(): f for f in stored_schema(given).fields} if given else {}
+    for flow, schema in flows:
+        if dataset.stored:
+            _check_names(flow, schema)
+        for field in stored_schema(schema).fields:
+            known = fields.get(field.name.lower())
+            if known is None and given:
+                raise QueryFailed(
+                    f"{flow.name!r} returns the column {field.name!r}, which the schema of {dataset.name!r} does not have.",
+                    where=flow.location,
+                    remedy="Add it to the schema, or leave it out of the query.",
+                )
+            if known is None:
+                fields[field.name.lower()] = field
+            elif not _alike(known, field):
+                raise QueryFailed(
+                    f"The column {field.name!r} of {dataset.name!r} is {known.dataType.simpleString()}, and "
+                    f"{flow.name!r} returns {field.dataType.simpleString()}.",
+                    where=flow.location,
+                    remedy=f'Cast it in the query: F.col("{field.name}").cast("{known.dataType.simpleString()}").',
+                )
+            elif not given and known.dataType != field.dataType:
+                fields[field.name.lower()] = _nullable(known)
+    if given:
+        _check_required(dataset, flows, given)
+    _check_partitions(dataset, fields)
+    return StructType(list(fields.values()))
+
+
+def _alike(known: StructField, field: StructField) -> bool:
+    """Whether two columns are of one type. What may be NULL inside it is for the rows to say, and for Delta to check."""
+    return _nullable(known).dataType == _nullable(field).dataType
+
+
+def _nullable(field: StructField) -> StructField:
+    """A column in which everything may be NULL."""
+    return StructType([field]).toNullable().fields[0]
+
+
+def _check_partitions(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
+    partitions = [name.lower() for name in dataset.partition_columns]
+    if partitions and set(partitions) == set(fields):
+        raise UnsupportedArgument(
+            f"{dataset.name!r} is to be partitioned by all of its columns: no column would be left in its files.",
+            where=dataset.location,
+            remedy="Leave one of them out of partition_cols, or use cluster_by.",
+        )
+
+
+def _check_names(flow: Flow, schema: StructType) -> None:
+    names = [field.name.lower() for field in schema.fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DuplicateColumn(
+            f"{flow.name!r} returns more than one column named {', '.join(map(repr, twice))}.",
+            where=flow.location,
+            remedy=f'Choose one of them after the join: .select("e.*", "i.other") or .drop(right["{twice[0]}"]), or '
+            "rename it.",
+        )
+
+
+# What Delta can't put into the names of its files' columns as they are.
+_SPECIAL = set(" ,;{}()\n\t=")
+
+
+def needs_column_mapping(schema: StructType) -> bool:
+    """Whether a column's name (``sum(amount)``) needs Delta's column mapping to be stored."""
+    return any(_SPECIAL & set(field.name) for field in schema.fields)
+
+
+def _check_required(dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType) -> None:
+    for flow, schema in flows:
+        returned = {name.lower() for name in schema.names}
+        for field in given.fields:
+            if not field.nullable and GENERATED not in field.metadata and field.name.lower() not in returned:
+                raise QueryFailed(
+                    f"{flow.name!r} does not return the column {field.name!r}, which is NOT NULL in {dataset.name!r}.",
+                    where=flow.location,
+                    remedy="Return it, or leave NOT NULL out of the schema.",
+                )
+
+
+def with_change_columns(schema: StructType) -> StructType:
+    """The schema of a table's change feed."""
+    return StructType(
+        [
+            *schema.fields,
+            StructField("_change_type", StringType()),
+            StructField("_commit_version", LongType()),
+            StructField("_commit_timestamp", TimestampType()),
+        ]
+    )

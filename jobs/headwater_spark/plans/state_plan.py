@@ -1,0 +1,60 @@
+"""The operators of a query that keep state, in words that stay the same from run to run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes
+
+# Ids of columns, and addresses of objects, differ from run to run.
+_PASSING = re.compile(r"#\d+L?|@[0-9a-f]{4,}|-T\d+ms")
+_KEYS = {"Deduplicate": "keys", "DeduplicateWithinWatermark": "keys", "Aggregate": "groupingExpressions"}
+_WHOLE = {
+    "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState", "TransformWithState", "TransformWithStateInPySpark",
+    "GlobalLimit", "Distinct",
+}  # fmt: skip
+
+
+def state_plan(frame: DataFrame) -> tuple[str, ...]:
+    """One text for each operator that keeps state: its kind, its keys with their types, what it sums up.
+
+    Spark finds a change of these by itself only where a type or the number of operators changes; grouping by another
+    column of the same type goes unnoticed, and mixes two meanings in one state.
+    """
+    if not frame.isStreaming:
+        return ()
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public face in Python
+    return tuple(text for node in plan_nodes(plan) if node.isStreaming() and (text := _operator(node)))
+
+
+def _operator(node: Any) -> str | None:
+    kind = class_name(node).rpartition(".")[2]
+    if kind in _KEYS:
+        keys = [_typed(key) for key in items(getattr(node, _KEYS[kind])().toSeq())]
+        return f"{kind}({', '.join(keys)})" + (_functions(node) if kind == "Aggregate" else "")
+    if kind in _WHOLE:
+        return kind
+    if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
+        return f"Join({node.joinType().toString()}, {_spelled(node.condition())})"
+    return None
+
+
+def _functions(node: Any) -> str:
+    found = [
+        _spelled(part.aggregateFunction())
+        for expression in items(node.aggregateExpressions().toSeq())
+        for part in expression_nodes(expression)
+        if class_name(part).endswith(".AggregateExpression")
+    ]
+    return f" {', '.join(found)}" if found else ""
+
+
+def _typed(expression: Any) -> str:
+    return f"{_spelled(expression)}: {expression.dataType().simpleString()}"
+
+
+def _spelled(value: Any) -> str:
+    return _PASSING.sub("", str(value.toString()))

@@ -1,0 +1,1 @@
+"""Quarantined rows and files, run through their flow once more."""

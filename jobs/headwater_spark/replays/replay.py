@@ -1,0 +1,366 @@
+"""Putting quarantined rows through their flow's current code and rules, once: docs/expectations.md, "Replay"."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch
+from headwater.contract.known_values import check_row_filter
+from headwater.contract.quarantine_arguments import ReplayArguments
+from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
+from headwater.definitions.expectation import ViolationAction
+from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import table_exists
+from headwater.errors import UnknownQuarantinedRow, UsageError
+from headwater.event_log.details import user_action
+from headwater.event_log.writer import EventLogWriter
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.quarantine import columns as c
+from headwater.quarantine.columns import RowStatus
+from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, apart
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.sink_commits import latest_version
+from headwater_spark.execution.failures import cause_messages, flow_error
+from headwater_spark.execution.progress import ProgressListener
+from headwater_spark.execution.stream_start import batch_target
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_records import user_name
+from headwater_spark.plans.output_mode import OutputMode
+from headwater_spark.quarantine.quarantine_table import QuarantineTable
+from headwater_spark.replays.file_replay import readable_again
+from headwater_spark.replays.replay_marks import IS_FILE, ReplayMarks, settle
+from headwater_spark.replays.replayed_query import HELD_ID, query_over
+from headwater_spark.resolution.graph_resolution import resolved_pipeline
+from headwater_spark.rules.expectations import any_broken
+from headwater_spark.rules.judgement import is_kept, judged_batch, mark_rows, own_rows
+from headwater_spark.rules.source_records import JSON_BACK, with_source
+from headwater_spark.session import start_session
+
+
+@dataclass(frozen=True)
+class FlowReplay:
+    """What came of a flow's rows: ``replayed`` are in the table now, ``held`` break a quarantine rule still.
+
+    ``dropped`` break a rule that drops, ``left_out`` the flow's query does not give any more; both are discarded.
+    ``method``: ``source``, ``row`` or ``file``; of the last, ``files`` were read now, ``damaged_files`` still can't be.
+    """
+
+    flow: str
+    method: str
+    replayed: int = 0
+    held: int = 0
+    dropped: int = 0
+    left_out: int = 0
+    files: int = 0
+    damaged_files: int = 0
+
+    def __str__(self) -> str:
+        told = (
+            f"{self.flow} (from its {self.method}): {self.replayed} rows replayed, {self.held} still held, "
+        )
+        told += f"{self.dropped} dropped, {self.left_out} left out by the query."
+        if self.method == "file":
+            told += f" {self.files} files were read; {self.damaged_files} still can't be."
+        return told
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """A replay, flow by flow."""
+
+    replay_id: str
+    table: str
+    flows: tuple[FlowReplay, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """The report as JSON values."""
+        return {"state": "COMPLETED", **asdict(self)}
+
+    def __str__(self) -> str:
+        lines = [str(flow) for flow in self.flows]
+        return "\n".join(lines) or f"No held row of {self.table}: nothing to replay."
+
+
+def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport:
+    """Replay the held rows of a table that the arguments choose.
+
+    A row is marked before its flow's rows are written, and after: a replay that was killed between the two is settled by
+    the table's own transactions when the next begins.
+
+    Raises:
+        UsageError: the table, a column or the method is not as the arguments say; nothing was written.
+        UpdateInProgress: an update is running.
+        TableOwned: another pipeline fills the table.
+        ExpectationViolated: a row breaks a rule of kind fail; nothing of its flow was written.
+    """
+    replay_id = str(uuid.uuid4())
+    with _context(project, replay_id) as context:
+        dataset = _dataset(context, arguments.table)
+        refuse_foreign_tables(project, context.pipeline.manifest, [dataset.name])
+        location = dataset.table_location(project.pipeline_id)
+        path = project.warehouse / quarantine_folder(str(location))
+        if not table_exists(path):
+            raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
+        filled_by = [flow.name for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
+        check_row_filter(arguments.chosen, path, filled_by, [rule.name for rule in dataset.expectations])
+        settle(
+            context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
+        )
+        # As it is now: marks made below would change what a frame over the newest version gives.
+        version = str(latest_version(path))
+        held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
+        held = held.where(replace(arguments.chosen, status=RowStatus.HELD).where)
+        flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
+        reports = [_replay_flow(context, dataset, path, name, held, arguments) for name in flows]
+        return ReplayReport(replay_id, dataset.name, tuple(part for found in reports for part in found))
+
+
+@contextmanager
+def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext]:
+    spark = start_session(project.pipeline_id, project.spec.spark)
+    nothing: Future[dict[tuple[str, int], int]] = Future()
+    nothing.set_result({})
+    with ExitStack() as stack:
+        pipeline = stack.enter_context(resolved_pipeline(project, spark))
+        stack.enter_context(project.lease(replay_id))
+        events = stack.enter_context(
+            EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, replay_id)
+        )
+        pipeline.evaluation.live = True
+        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, nothing)
+
+
+def _dataset(context: UpdateContext, name: str) -> Dataset:
+    datasets = [d for d in context.pipeline.registry.datasets() if d.stored]
+    found = next((d for d in datasets if d.name.lower() == name.lower()), None)
+    if found is None:
+        raise UsageError(
+            f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(d.name for d in datasets)}."
+        )
+    if context.pipeline.evaluation.kind_of(found) is DatasetKind.MATERIALIZED_VIEW:
+        raise UsageError(
+            f"{name!r} is a materialized view: it is recomputed whole, and its quarantine with it.",
+            where=found.location,
+            remedy="Correct the source, the query or the rule, and run an update.",
+        )
+    return found
+
+
+def _replay_flow(
+    context: UpdateContext,
+    dataset: Dataset,
+    path: Path,
+    name: str,
+    held: DataFrame,
+    arguments: ReplayArguments,
+) -> list[FlowReplay]:
+    flow = next(
+        (flow for flow in context.pipeline.registry.flows() if _held_as(context, dataset, flow) == name), None
+    )
+    if flow is None:
+        raise UsageError(
+            f"The flow {name!r}, whose rows are held, is not in the pipeline any more.",
+            remedy="Put it back, or discard its rows: `headwater quarantine discard ... --flow "
+            + name
+            + "`.",
+        )
+    mine = held.where(F.col(c.FLOW) == name).persist()
+    try:
+        with context.pipeline.evaluation.settings(flow):
+            _check_done(context, dataset, flow, mine)
+            files = [] if arguments.of_rows else mine.where(IS_FILE).collect()
+            rows = mine.where(f"NOT {IS_FILE}")
+            reports = []
+            if not (files and rows.isEmpty()):
+                reports.append(_judge_again(context, dataset, path, flow, rows, arguments))
+            if files:
+                reports.append(_read_again(context, dataset, path, flow, files))
+            for report in reports:
+                _tell(context, dataset, report)
+            return reports
+    except UsageError:
+        raise
+    except Exception as error:
+        raise flow_error(flow, error, context.pipeline.evaluation.labels) from None
+    finally:
+        mine.unpersist()
+
+
+def _judge_again(
+    context: UpdateContext,
+    dataset: Dataset,
+    path: Path,
+    flow: Flow,
+    mine: DataFrame,
+    arguments: ReplayArguments,
+) -> FlowReplay:
+    rows, method = _rows_again(context, flow, mine, arguments)
+    rules, marks = dataset.expectations, _marks_of(context, dataset, path, flow)
+    chosen = mine.count()
+    with judged_batch(apart(mark_rows(rows, rules)), rules, context.table_path(dataset)) as (judged, quality):
+        if quality.kept:
+            kept = judged.where(is_kept(rules))
+            marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
+            _write(context, dataset, flow, own_rows(kept), marks)
+            marks.finish()
+        dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
+        if quality.dropped:
+            reason = "dropped by a rule when it was replayed"
+            marks.mark(judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
+        if chosen > quality.rows:
+            gone = mine.select(F.col(c.ID).alias(HELD_ID)).join(judged.select(HELD_ID), HELD_ID, "left_anti")
+            marks.mark(gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
+    return FlowReplay(
+        flow.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
+    )
+
+
+def _read_again(
+    context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, files: Sequence[Row]
+) -> FlowReplay:
+    """Rows that are held of a file stand as pending until the table has the others."""
+    rules, marks = dataset.expectations, _marks_of(context, dataset, path, flow, files=True)
+    context.pipeline.evaluation.cloud.again[flow.name] = frozenset(
+        json.loads(entry[c.ROW])["path"] for entry in files
+    )
+    frame = context.pipeline.evaluation.evaluate(flow)
+    readable, rows = readable_again(frame, flow, files, cause_messages)
+    damaged = len(files) - len(readable)
+    if rows is None:
+        return FlowReplay(flow.name, "file", damaged_files=damaged)
+    marked = apart(mark_rows(with_source(rows), rules))
+    with judged_batch(marked, rules, context.table_path(dataset)) as (judged, quality):
+        ids = [(entry[c.ID],) for entry in readable]
+        marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
+        if quality.quarantined:
+            table = QuarantineTable(path, marks.flow, _epoch(context, dataset, flow), context.update_id)
+            table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
+        if quality.kept:
+            _write(context, dataset, flow, own_rows(judged.where(is_kept(rules))), marks)
+        marks.finish()
+    return FlowReplay(
+        flow.name, "file", quality.kept, quality.quarantined, quality.dropped, 0, len(readable), damaged
+    )
+
+
+def _tell(context: UpdateContext, dataset: Dataset, report: FlowReplay) -> None:
+    files = f" and {report.files} files" if report.files else ""
+    gone = report.dropped + report.left_out
+    discarded = f", {gone} were discarded" if gone else ""
+    context.events.emit(
+        "user_action",
+        f"{report.replayed} quarantined rows{files} of {dataset.name} were replayed, {report.held} are held still{discarded}.",
+        flow=report.flow,
+        dataset=dataset.name,
+        details=user_action("REPLAY_QUARANTINE", user_name(), replay_id=context.update_id, **asdict(report)),
+    )
+
+
+def _check_done(context: UpdateContext, dataset: Dataset, flow: Flow, mine: DataFrame) -> None:
+    """A batch that a killed driver left half done comes again, and its rows with it: they are not to come in twice."""
+    checkpoint = context.checkpoint(dataset.name, flow.name)
+    state = checkpoint.read_state()
+    if state is None or flow.once:
+        return
+    folder = checkpoint.epoch_folder(state.epoch)
+    planned = last_planned_batch(folder)
+    if planned is None or planned == last_committed_batch(folder):
+        return
+    application = context.identity(dataset.name, flow.name).application(state.epoch)
+    if _target(context, dataset, flow).has(BatchTransaction(application, planned, "{}")):
+        return
+    if not mine.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
+        raise UsageError(
+            f"Rows of batch {planned} of {flow.name!r} are held, and the batch is not done: its driver was stopped.",
+            where=flow.location,
+            remedy="Run an update first; it judges these rows anew. Then replay.",
+        )
+
+
+def _rows_again(
+    context: UpdateContext, flow: Flow, mine: DataFrame, arguments: ReplayArguments
+) -> tuple[DataFrame, str]:
+    context.pipeline.evaluation.cloud.again[flow.name] = frozenset()
+    frame = context.pipeline.evaluation.evaluate(flow)
+    by_source = arguments.method == "source" or (arguments.method == "auto" and not arguments.corrections)
+    if by_source and arguments.corrections:
+        raise UsageError("--set corrects kept rows.", remedy="Leave --from source out.")
+    if by_source and mine.where(F.col(c.SOURCE_RECORD).isNull()).isEmpty():
+        rows = query_over(frame, mine)
+        if rows is not None:
+            return rows, "source"
+    if arguments.method == "source":
+        raise UsageError(
+            f"The rows of {flow.name!r} can't be made again from records of its source: not each row comes of one record.",
+            where=flow.location,
+            remedy="Use --from row: the kept rows are judged again.",
+        )
+    row = F.from_json(F.col(c.ROW), frame.schema, JSON_BACK)
+    rows = mine.select(row.alias("row"), F.col(c.ID).alias(HELD_ID)).select("row.*", HELD_ID)
+    for column, expression in arguments.corrections.items():
+        field = next((f for f in frame.schema.fields if f.name.lower() == column.lower()), None)
+        if field is None:
+            raise UsageError(
+                f"--set {column}: {flow.name!r} returns no such column.",
+                remedy=f"It returns: {', '.join(frame.columns)}.",
+            )
+        rows = rows.withColumn(field.name, F.expr(expression).cast(field.dataType))
+    return rows, "row"
+
+
+def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame, marks: ReplayMarks) -> None:
+    _target(context, dataset, flow).write(rows, _transaction(context, dataset, flow, marks))
+
+
+def _target(context: UpdateContext, dataset: Dataset, flow: Flow) -> BatchTarget:
+    mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+    target = batch_target(context, dataset, flow, mode)
+    return target or DeltaAppend(context.table_path(dataset), dataset.partition_columns)
+
+
+def _transaction(
+    context: UpdateContext, dataset: Dataset, flow: Flow, marks: ReplayMarks
+) -> BatchTransaction:
+    metadata = {
+        "pipeline": marks.pipeline,
+        "flow": marks.flow,
+        "epoch": _epoch(context, dataset, flow),
+        "replay": context.update_id,
+    }
+    return BatchTransaction(marks.application, 0, json.dumps(metadata))
+
+
+def _epoch(context: UpdateContext, dataset: Dataset, flow: Flow) -> int:
+    state = context.checkpoint(dataset.name, flow.name).read_state()
+    return state.epoch if state else 0
+
+
+def _written_as(context: UpdateContext, dataset: Dataset, held_as: str) -> FlowIdentity:
+    """The names of the flow whose rows are held under a name."""
+    own = FlowIdentity(context.pipeline.project.pipeline_id, held_as)
+    found = (context.identity(flow.target, flow.name) for flow in context.pipeline.registry.flows()
+             if flow.target == dataset.name)  # fmt: skip
+    return next((identity for identity in found if identity.flow == held_as), own)
+
+
+def _held_as(context: UpdateContext, dataset: Dataset, flow: Flow) -> str | None:
+    """The name under which a flow's rows are held; None where it fills another table."""
+    return context.identity(dataset.name, flow.name).flow if flow.target == dataset.name else None
+
+
+def _marks_of(
+    context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, *, files: bool = False
+) -> ReplayMarks:
+    identity = context.identity(dataset.name, flow.name)
+    return ReplayMarks(context.spark, path, *identity.names, context.update_id, files)

@@ -1,0 +1,82 @@
+"""A flow's query with quarantined records in the place of its source, as a batch: its current code over what it once read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headwater.quarantine import columns as c
+from headwater_spark.plans.plan_walk import class_name, items
+from headwater_spark.rules.source_records import JSON_BACK, LEAVES, PASSING, frame_of
+
+# Of each row: the id of the quarantined row that it was made of.
+HELD_ID = "__headwater_id"
+_PLANS = "org.apache.spark.sql.catalyst"
+# What they would do was done when the record was read: it was in time, and the first of its key.
+_LEFT_OUT = {"Deduplicate", "DeduplicateWithinWatermark", "EventTimeWatermark", "CollectMetrics"}
+
+
+def query_over(frame: DataFrame, held: DataFrame) -> DataFrame | None:
+    """The rows that a stream's query gives for quarantined records, with the column ``HELD_ID``.
+
+    Args:
+        frame: the flow's query, over its source.
+        held: rows of the quarantine table.
+
+    Returns:
+        None where a row may come of several records, a record give several rows, or the source is read in another way now.
+
+    """
+    plan = _replaced(frame._jdf.queryExecution().analyzed(), held)  # noqa: SLF001 - no public face
+    return None if plan is None else frame_of(plan, held.sparkSession)
+
+
+def _replaced(node: Any, held: DataFrame) -> Any:
+    kind = class_name(node).rpartition(".")[2]
+    if kind in LEAVES:
+        return _records(node, held)
+    if kind != "Project" and kind not in PASSING:
+        return None
+    child = _replaced(node.child(), held)
+    if child is None or kind in _LEFT_OUT:
+        return child
+    if kind == "Project":
+        return node.copy(node.projectList().appended(child.output().last()), child)
+    return node.withNewChildren(node.children().updated(0, child))
+
+
+def _records(leaf: Any, held: DataFrame) -> Any:
+    """The records as a relation with the very columns of the leaf, by which the operators above know them."""
+    schema = StructType.fromJson(json.loads(leaf.schema().json()))
+    keys = F.map_keys(F.from_json(F.col(c.SOURCE_RECORD), "map<string,string>"))
+    names = [name for name in schema.names if name != "_metadata"]
+    if not held.where(~F.arrays_overlap(keys, F.array(*[F.lit(name) for name in names]))).isEmpty():
+        return None
+    record = F.from_json(F.col(c.SOURCE_RECORD), schema, JSON_BACK)
+    return named_columns(
+        held.select(record.alias("record"), F.col(c.ID).alias(HELD_ID)).select("record.*", HELD_ID), leaf
+    )
+
+
+def named_columns(rows: DataFrame, leaf: Any) -> Any:
+    """The plan of rows whose first columns are those of a leaf, under the identities that operators above know them by."""
+    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
+    columns = plan.output()
+    for index, attribute in enumerate(items(leaf.output())):
+        columns = columns.updated(index, _named(rows.sparkSession, columns.apply(index), attribute))
+    project = getattr(rows.sparkSession._jvm, f"{_PLANS}.plans.logical.Project")  # noqa: SLF001
+    return project(columns, plan)
+
+
+def _named(spark: SparkSession, column: Any, attribute: Any) -> Any:
+    """``column`` under the name and the identity of another."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    alias = getattr(jvm, f"{_PLANS}.expressions.Alias")
+    nothing = attribute.qualifier().take(0)
+    return alias(
+        column, attribute.name(), attribute.exprId(), attribute.qualifier(), jvm.scala.Option.empty(), nothing
+    )

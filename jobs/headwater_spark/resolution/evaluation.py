@@ -1,0 +1,387 @@
+"""Evaluating dataset functions: over empty stand-ins to learn schemas and edges, then over the real tables.
+
+Asked for a dataset that is not known yet, the resolution evaluates it first (a stack of names finds circles) and
+hands out a stand-in with its schema, so one pass resolves a graph in any order of declaration.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructType
+
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.errors import (
+    DatasetCycle,
+    FlowWithoutTarget,
+    InvalidSourceOption,
+    NotADataFrame,
+    StreamingReadOfMaterializedView,
+    UnknownDataset,
+)
+from headwater.graph.registry import Registry, registering
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.facade.action_guard import no_actions
+from headwater_spark.facade.event_log_text import EventLogText
+from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
+from headwater_spark.facade.sql_text import SqlText
+from headwater_spark.messages.user_errors import user_errors
+from headwater_spark.plans.output_mode import OutputMode
+from headwater_spark.plans.schemas import merged_schema, plain_schema, with_change_columns
+from headwater_spark.plans.stream_operations import check_stream
+from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
+from headwater_spark.resolution.flow_columns import analysed
+from headwater_spark.resolution.judged_flows import check_judged
+from headwater_spark.resolution.known_names import KnownNames, read_at_import
+from headwater_spark.resolution.output_mode import check_alone, output_mode
+from headwater_spark.resolution.replaced_slice import in_slice
+from headwater_spark.resolution.sinks import check_sink_rows
+from headwater_spark.rules.expectations import apply_expectations, check_expectations, view_observation
+from headwater_spark.rules.quarantine_schema import empty_quarantine
+from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
+from headwater_spark.sources.plan_sources import DELTA_OPTIONS
+from headwater_spark.sources.rescued_columns import ALLOWING, OPTION, with_rescued_column
+from headwater_spark.sources.source_schemas import streaming_leaves
+
+
+class Evaluation:
+    """The resolution behind a facade, for one pipeline. ``live``: read real tables rather than stand-ins."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        session: PipelineSession,
+        warehouse: Path,
+        configuration: Mapping[str, str],
+        stubs: Path,
+        state_folder: Path,
+    ) -> None:
+        self.live = False
+        self.labels: frozenset[str] = frozenset()
+        self._registry = registry
+        self.session = session
+        self._warehouse = warehouse
+        self.stubs = stubs
+        self.pipeline_id = state_folder.name
+        self._lock = threading.RLock()
+        self._stack: list[str] = []
+        self._reads: list[list[str]] = []
+        self.names = KnownNames(registry, warehouse)
+        self._flows: list[Flow] = []
+        self.state_folder = state_folder
+        self.cloud = CloudFiles(session, state_folder)
+        self._schemas: dict[str, StructType] = {}
+        self._kinds: dict[str, DatasetKind] = {}
+        self.reads_of: dict[str, list[str]] = {}
+        self.frames: dict[str, DataFrame] = {}
+        self.output_modes: dict[str, OutputMode] = {}
+        self.changes: dict[str, ChangeColumns] = {}
+        self._sql = SqlText(session, configuration, EventLogText(session, state_folder, self.names.dataset))
+        session.resolution = self
+        registry.reader = self
+
+    # -- what the facade asks ------------------------------------------------------------------------------------
+
+    def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
+        """The rows of ``name`` as they stand."""
+        dataset = self.names.dataset(name)
+        if dataset is None:
+            if (empty := self._not_kept_yet(name)) is not None:
+                return empty
+            return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
+        refuse_sink(dataset)
+        self._record(dataset, name)
+        if dataset.kind is DatasetKind.TEMPORARY_VIEW:
+            frame = self.view_frame(dataset)
+            if frame.isStreaming:
+                raise NotADataFrame(
+                    f"The view {dataset.name!r} is a stream and is read as a batch.",
+                    remedy=f'Read it with dp.read_stream("{dataset.name}") or spark.readStream.table.',
+                )
+            return frame
+        if self.live:
+            return reader.frame_at(str(self.table_path(dataset)))
+        schema = self.schema_of(dataset)
+        if reader.options_given.get("readchangefeed") == "true":
+            schema = with_change_columns(schema)
+        return (
+            DataFrameReader(self.session).schema(schema).format("parquet").load(self._stub("batch", dataset))
+        )
+
+    def stream(self, name: str, reader: PipelineStreamReader) -> DataFrame:
+        """The rows of ``name`` as they come."""
+        dataset = self.names.dataset(name)
+        if dataset is None:
+            if self._not_kept_yet(name) is not None:
+                raise UnknownDataset(
+                    f"{name!r} is not there yet: no row has been kept out.",
+                    remedy=f'Read it as a batch, dp.read("{name}"): it is empty until then. A stream can begin once it is there.',
+                )
+            return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
+        refuse_sink(dataset)
+        self._record(dataset, name)
+        if dataset.kind is DatasetKind.TEMPORARY_VIEW:
+            frame = self.view_frame(dataset)
+            if not frame.isStreaming:
+                raise NotADataFrame(
+                    f"The view {dataset.name!r} is a batch and is read as a stream.",
+                    remedy=f'Read it with dp.read("{dataset.name}"), or let the view read streams.',
+                )
+            return frame
+        if OPTION in reader.options_given:
+            raise InvalidSourceOption(
+                f"rescuedDataColumn: {dataset.name!r} is a table of this pipeline, whose columns change with your code alone.",
+                remedy="Leave the option out; it is for tables that others write.",
+            )
+        schema = self.schema_of(dataset)
+        changes = reader.options_given.get("readchangefeed") == "true"
+        if self.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW and not changes:
+            raise StreamingReadOfMaterializedView(
+                f"{dataset.name!r} is a materialized view: each refresh replaces its rows, which a stream can't follow.",
+                remedy=f'Read it as a batch, dp.read("{dataset.name}"), or follow its changes: '
+                'spark.readStream.option("readChangeFeed", "true").table(...).',
+            )
+        if self.live:
+            return reader.frame_at(str(self.table_path(dataset)))
+        schema = with_change_columns(schema) if changes else schema
+        return (
+            DataStreamReader(self.session)
+            .schema(schema)
+            .format("parquet")
+            # Parquet knows none of these; the manifest takes them from the plan.
+            .options(**{k: v for k, v in reader.options_spelled.items() if k.lower() in DELTA_OPTIONS})
+            .load(self._stub("stream", dataset))
+        )
+
+    def cloud_files(
+        self, path: str, schema: Any, options: dict[str, str], *, streaming: bool = True
+    ) -> DataFrame:
+        """The stream of a ``cloudFiles`` read; its schema is kept under the flow whose function has the read."""
+        flow = ReadingFlow.of(self._flows, self.state_folder)
+        return self.cloud.frame(path, schema, options, flow, live=self.live, streaming=streaming)
+
+    def rescued(self, frame: DataFrame, column: str) -> DataFrame:
+        """The rows of a Delta stream in the columns that the flow first read from it, the rest as JSON in ``column``."""
+        flow = ReadingFlow.of(self._flows, self.state_folder)
+        state = flow.checkpoint.read_state()
+        known = state.source_schemas if state is not None else {}
+        # Delta asks the session of the read, while the query runs: in force for this pipeline from here on.
+        self.session.conf.set(ALLOWING, "true")
+        before = next((known[path] for path, *_ in streaming_leaves(frame) if path in known), None)
+        return with_rescued_column(frame, before, column)
+
+    def sql_text(self, text: str) -> str:
+        """``text`` with configuration values put in and names of datasets replaced by views of their frames."""
+        return self._sql.rewrite(text, self._knows)
+
+    def read_dataset(self, name: str) -> DataFrame:
+        """``dp.read``."""
+        return self.session.read.table(name)
+
+    def read_dataset_stream(self, name: str) -> DataFrame:
+        """``dp.read_stream``."""
+        return self.session.readStream.table(name)
+
+    # -- evaluation ----------------------------------------------------------------------------------------------
+
+    def flows_of(self, dataset: Dataset) -> list[Flow]:
+        """The flows into a dataset."""
+        return [flow for flow in self._registry.flows() if flow.target == dataset.name]
+
+    def evaluate(self, flow: Flow, *, whole: bool = False) -> DataFrame:
+        """Call a flow's function and check that it gave a DataFrame.
+
+        ``whole``: all that the query gives, also where the flow recomputes a part of its table alone.
+
+        Raises:
+            NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
+                user's line.
+        """
+        with self.calling(flow):
+            frame = flow.function()
+            if not isinstance(frame, DataFrame):
+                raise NotADataFrame(
+                    f"The function of {flow.name!r} returned {type(frame).__name__}, not a DataFrame.",
+                    where=flow.location,
+                    remedy="End it with `return` and a DataFrame.",
+                )
+            return frame if flow.replace_where is None or whole else in_slice(frame, flow)
+
+    @contextmanager
+    def calling(self, flow: Flow, *, actions: bool = False) -> Iterator[None]:
+        """Record inside the block what a flow's function reads, and name what it raises. ``actions``: it may run queries."""
+        with (
+            self._lock,
+            nullcontext() if actions else no_actions(flow.target),
+            registering(self._registry),
+            user_errors(flow, self.labels, live=self.live),
+        ):
+            self._reads.append([])
+            self._flows.append(flow)
+            try:
+                yield
+            finally:
+                self._flows.pop()
+                self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
+
+    @contextmanager
+    def settings(self, flow: Flow, kept: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Have the flow's own Spark settings in force inside the block, and no other flow evaluated meanwhile.
+
+        ``kept``: settings that stand whatever the flow's own say; for a stream, which takes the settings that it finds
+        when it starts, at least an empty dict.
+        """
+        wanted = {**flow.spark_conf, **(kept or {})}
+        if not wanted and kept is None:
+            yield
+            return
+        with self._lock:
+            before: dict[str, str | None] = {}
+            for key in wanted:
+                before[key] = self.session.conf.get(key, None)
+            try:
+                for key, value in wanted.items():
+                    self.session.conf.set(key, value)
+                yield
+            finally:
+                for key, old in before.items():
+                    self.session.conf.unset(key) if old is None else self.session.conf.set(key, old)
+
+    def schema_of(self, dataset: Dataset) -> StructType:
+        """The columns of a dataset, evaluating its flows where that was not done yet."""
+        known = self._schemas.get(dataset.name)
+        if known is not None:
+            return known
+        with self._entered(dataset):
+            frames = [(flow, analysed(self, flow, dataset)) for flow in self.flows_of(dataset)]
+            self._kinds[dataset.name] = resolved_kind(dataset, frames)
+            for flow, frame in frames:
+                if frame.isStreaming:
+                    check_stream(frame, flow)
+                check_expectations(frame, dataset.expectations, dataset.name)
+                if frame.isStreaming and dataset.written:
+                    mode = self.output_modes[flow.name] = output_mode(frame, flow, dataset)
+                    check_alone(flow, mode, dataset, len(frames))
+                check_judged(dataset, self._kinds[dataset.name], flow, self.output_modes.get(flow.name))
+                if dataset.sink is not None:
+                    check_sink_rows(frame, flow, dataset.sink)
+                self.frames[flow.name] = frame
+            given = plain_schema(dataset.schema, dataset.location)
+            written = [(flow, self._written(flow, frame)) for flow, frame in frames]
+            self._schemas[dataset.name] = merged_schema(dataset, written, given)
+        return self._schemas[dataset.name]
+
+    def _written(self, flow: Flow, frame: DataFrame) -> StructType:
+        """The columns that a flow gives to its target."""
+        changes = self.changes.get(flow.name)
+        return frame.schema if changes is None else changes.target_schema
+
+    def table_schema(self, dataset: Dataset) -> StructType:
+        """The columns as the table is made with them: of a given schema with NOT NULL, comments and computed columns."""
+        given = plain_schema(dataset.schema, dataset.location)
+        return self.schema_of(dataset) if given is None else given
+
+    def kind_of(self, dataset: Dataset) -> DatasetKind:
+        """What the dataset turned out to be; known after ``schema_of``."""
+        return self._kinds.get(dataset.name, dataset.kind)
+
+    def view_frame(self, dataset: Dataset) -> DataFrame:
+        """A temporary view's frame, with its expectations, as part of the query that reads it."""
+        flow = self.flows_of(dataset)[0]
+        with self._entered(dataset):
+            frame = self.evaluate(flow)
+        if dataset.name not in self._schemas:
+            check_expectations(frame, dataset.expectations, dataset.name)
+        return apply_expectations(frame, dataset.expectations, view_observation(dataset.name))
+
+    def table_path(self, dataset: Dataset) -> Path:
+        """The folder of a dataset's Delta table; raises KeyError where it has none (a view, a sink of another kind)."""
+        location = dataset.table_location(self.pipeline_id)
+        if location is None:
+            raise KeyError(dataset.name)
+        return self._warehouse / location
+
+    def find_table(self, name: str) -> Path | None:
+        """The folder of a table by its name: of the pipeline's datasets, or else of the warehouse; None for any other."""
+        dataset = self.names.dataset(name)
+        if dataset is not None and dataset.table_location(self.pipeline_id) is not None:
+            return self.table_path(dataset)
+        return self.names.in_warehouse(name)
+
+    def forget(self) -> None:
+        """Forget what was learned: the registry has changed."""
+        for known in (
+            self._schemas,
+            self._kinds,
+            self.reads_of,
+            self.frames,
+            self.output_modes,
+            self.changes,
+        ):
+            known.clear()
+
+    # -- names ---------------------------------------------------------------------------------------------------
+    def _knows(self, parts: list[str]) -> bool:
+        name = ".".join(parts)
+        given = self.session.given
+        if given is not None and given.has_table(name):
+            return True
+        names = self.names
+        return any(
+            found(name) is not None for found in (names.dataset, names.kept_out_of, names.in_warehouse)
+        )
+
+    def _not_kept_yet(self, name: str) -> DataFrame | None:
+        """An empty quarantine where there is no table yet; who reads one comes after the table whose rows it keeps."""
+        dataset = self.names.kept_out_of(name)
+        if dataset is None or not self._reads or dataset.name in self._stack:
+            return None
+        self._record(dataset, name)
+        if self.names.in_warehouse(name) is not None:
+            return None
+        empty = empty_quarantine(self.session, self.schema_of(dataset))
+        if self.live:
+            return empty
+        # Its table stands for it among the reader's sources: a view is recomputed when that moves.
+        reader = DataFrameReader(self.session).schema(empty.schema)
+        return reader.format("parquet").load(self._stub("batch", dataset))
+
+    def _record(self, dataset: Dataset, name: str) -> None:
+        if not self._reads:
+            raise read_at_import(name, None)
+        self._reads[-1].append(dataset.name)
+
+    def _stub(self, kind: str, dataset: Dataset) -> str:
+        folder = self.stubs / kind / dataset.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
+    # -- order and errors ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _entered(self, dataset: Dataset) -> Iterator[None]:
+        if dataset.name in self._stack:
+            circle = [*self._stack[self._stack.index(dataset.name) :], dataset.name]
+            raise DatasetCycle(
+                f"Datasets read each other in a circle: {' -> '.join(circle)}.",
+                where=dataset.location,
+                remedy="Break the circle: let one of them read a source instead.",
+            )
+        if not self.flows_of(dataset):
+            raise FlowWithoutTarget(
+                f"Nothing fills {dataset.name!r}.",
+                where=dataset.location,
+                remedy=f'Add @dp.append_flow(target="{dataset.name}") over a function, or drop the table.',
+            )
+        self._stack.append(dataset.name)
+        try:
+            yield
+        finally:
+            self._stack.pop()

@@ -1,0 +1,81 @@
+"""The columns of a flow as its dataset is analysed; several change flows into one target must agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from headwater.definitions.change_conditions import InvalidChangeFlow
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
+from headwater_spark.resolution.snapshot_calls import first_snapshot
+
+if TYPE_CHECKING:
+    from headwater_spark.resolution.evaluation import Evaluation
+
+
+def analysed(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> DataFrame:
+    """A flow's frame; what it asks of AUTO CDC, if anything, is checked and noted.
+
+    Raises:
+        InvalidChangeFlow: the arguments do not fit the columns, or another flow of the target asks for something else.
+        Whatever evaluating the flow raises.
+    """
+    asked = flow.changes
+    if flow.snapshots is not None:
+        frame, asked = first_snapshot(evaluation, flow, dataset)
+    else:
+        frame = evaluation.evaluate(flow)
+    if asked is None:
+        return frame
+    if asked.hydrates and frame.isStreaming:
+        raise InvalidChangeFlow(
+            f"AUTO CDC: {flow.target!r} takes changes, so its own query fills it once, from a batch, and this one is a stream.",
+            where=flow.location,
+            remedy="Read with spark.read or dp.read; or give the query to a view, and that to dp.create_auto_cdc_flow under "
+            "a name of its own.",
+        )
+    columns = change_columns(asked, frame, flow.location)
+    for other in evaluation.flows_of(dataset):
+        if other.name in evaluation.changes:
+            _check_alike(flow, columns, other, evaluation.changes[other.name])
+    evaluation.changes[flow.name] = columns
+    return frame
+
+
+def _check_alike(flow: Flow, columns: ChangeColumns, other: Flow, others: ChangeColumns) -> None:
+    for what, mine, theirs in zip(_PARTS, _parts(columns), _parts(others), strict=True):
+        if mine != theirs:
+            raise InvalidChangeFlow(
+                f"AUTO CDC: {flow.name!r} and {other.name!r} write to {flow.target!r}, and differ in {what}: {mine} and {theirs}.",
+                where=flow.location,
+                remedy="Give them the same; a column that one of them does not have can be selected as NULL.",
+            )
+
+
+_PARTS = (
+    "keys",
+    "columns",
+    "the type of sequence_by",
+    "stored_as_scd_type",
+    "tracked columns",
+    "ignored nulls",
+    "columns_to_update (given or not)",
+)
+
+
+def _parts(columns: ChangeColumns) -> tuple[object, ...]:
+    def names(given: tuple[str, ...] | list[str]) -> list[str]:
+        return sorted(name.lower() for name in given)
+
+    return (
+        names(columns.keys),
+        names(columns.names),
+        columns.sequence_type.simpleString(),
+        2 if columns.history else 1,
+        names(columns.tracked),
+        names(columns.ignored),
+        columns.selected is not None,
+    )

@@ -1,0 +1,230 @@
+"""From a pipeline on disk to its resolved graph: sources loaded, functions evaluated once over stand-ins."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headwater import __version__
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import DuplicateDataset, FlowWithoutTarget
+from headwater.graph.change_targets import check_no_rules, check_only_changes, check_retention
+from headwater.graph.history_views import declare_history_views, declare_targets
+from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.registry import Registry
+from headwater_spark.facade.action_guard import install_action_guard
+from headwater_spark.facade.pipeline_session import PipelineSession
+from headwater_spark.loader.loader import loaded_sources
+from headwater_spark.plans.output_mode import OutputMode
+from headwater_spark.plans.plan_walk import reads_the_clock
+from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.sinks import public_options
+from headwater_spark.sources.plan_sources import TableNames, plan_sources
+
+
+@dataclass(frozen=True)
+class ResolvedPipeline:
+    """A pipeline that can be executed: what it declares, what it turned out to be, and how to evaluate it again."""
+
+    project: PipelineProject
+    registry: Registry
+    session: PipelineSession
+    evaluation: Evaluation
+    manifest: Manifest
+
+    def dataset(self, name: str) -> Dataset:
+        """The declaration of a dataset."""
+        return next(dataset for dataset in self.registry.datasets() if dataset.name == name)
+
+    def flow(self, name: str) -> Flow:
+        """The declaration of a flow."""
+        return next(flow for flow in self.registry.flows() if flow.name == name)
+
+
+@contextmanager
+def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator[ResolvedPipeline]:
+    """Load and resolve a pipeline; inside the block its functions can be evaluated.
+
+    Raises:
+        InvalidPipeline: any of its kinds, with the user's line; nothing was written.
+    """
+    install_action_guard()
+    session = PipelineSession.over(spark)
+    for key, value in project.configuration.items():
+        session.conf.set(key, value)
+    registry = Registry(catalog=project.spec.catalog, schema=project.spec.schema)
+    with session_of_sources(session), tempfile.TemporaryDirectory(prefix="headwater-") as folder:
+        stubs = Path(folder).resolve()
+        evaluation = Evaluation(
+            registry, session, project.warehouse, project.configuration, stubs, project.state_folder
+        )
+        with loaded_sources(project, registry, session) as loaded:
+            evaluation.labels = loaded.labels
+            declare_targets(registry)
+            views = declare_history_views(registry)
+            if session.given is not None:
+                session.given.narrow(registry, evaluation)
+            manifest = _resolve(project, registry, evaluation, stubs, views)
+            yield ResolvedPipeline(project, registry, session, evaluation, manifest)
+
+
+@contextmanager
+def session_of_sources(session: PipelineSession) -> Iterator[None]:
+    """Let ``SparkSession.builder.getOrCreate()`` and ``getActiveSession()`` in a source give the facade."""
+    instantiated, active = SparkSession._instantiatedSession, SparkSession.__dict__["getActiveSession"]  # noqa: SLF001
+    SparkSession._instantiatedSession = session  # noqa: SLF001
+    SparkSession.getActiveSession = staticmethod(lambda: session)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        SparkSession._instantiatedSession = instantiated  # noqa: SLF001
+        SparkSession.getActiveSession = active  # type: ignore[method-assign]
+
+
+def _resolve(
+    project: PipelineProject, registry: Registry, evaluation: Evaluation, stubs: Path, views: frozenset[str]
+) -> Manifest:
+    _check_targets(registry)
+    evaluation.names.check_reads_at_import()
+    datasets = registry.datasets()
+    for dataset in datasets:
+        evaluation.schema_of(dataset)
+    # Views that nobody asked for and nobody reads are no part of the graph.
+    read = {name for names in evaluation.reads_of.values() for name in names}
+    datasets = [dataset for dataset in datasets if dataset.name not in views - read]
+    locations = _locations(project, datasets)
+    names = TableNames(stubs, project.warehouse, locations)
+    return Manifest(
+        headwater_version=__version__,
+        pipeline_id=project.pipeline_id,
+        pipeline_name=project.spec.name,
+        catalog=project.spec.catalog,
+        schema_name=project.spec.schema,
+        source_hash=project.source_hash(),
+        datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
+        flows=tuple(
+            _flow_entry(flow, registry, evaluation, names, project.folder)
+            for flow in registry.flows()
+            if flow.target not in views - read
+        ),
+    )
+
+
+def _locations(project: PipelineProject, datasets: list[Dataset]) -> dict[str, str]:
+    """The tables by their folders; raises DuplicateDataset where two would write to one."""
+    found: dict[str, Dataset] = {}
+    for dataset in datasets:
+        location = dataset.table_location(project.pipeline_id)
+        if location is None:
+            continue
+        taken = found.setdefault(str(project.warehouse / location), dataset)
+        if taken is not dataset:
+            raise DuplicateDataset(
+                f"{dataset.name!r} and {taken.name!r} write to the same folder.",
+                where=f"{dataset.location}, and before at {taken.location}",
+                remedy="Give one of them another path or name; several flows may write to one table or sink.",
+            )
+    for dataset in datasets:
+        kept_out = dataset.quarantine_location(project.pipeline_id)
+        taken_by = found.get(str(project.warehouse / kept_out)) if kept_out else None
+        if taken_by is not None:
+            raise DuplicateDataset(
+                f"{taken_by.name!r} would lie where the rows lie that the rules of {dataset.name!r} keep out.",
+                where=f"{taken_by.location}, and the rules at {dataset.location}",
+                remedy="Give it another name or path: <table>_quarantine is taken.",
+            )
+    return {
+        str(dataset.table_location(project.pipeline_id)): dataset.name
+        for dataset in found.values()
+        if dataset.stored
+    }
+
+
+def _check_targets(registry: Registry) -> None:
+    registry.check_expectations()
+    datasets = {dataset.name: dataset for dataset in registry.datasets()}
+    kinds = {name: dataset.kind for name, dataset in datasets.items()}
+    for flow in registry.flows():
+        check_only_changes(flow, registry.flows())
+        if flow.target in datasets:
+            check_no_rules(flow, datasets[flow.target])
+            check_retention(flow, datasets[flow.target])
+        if flow.target not in kinds:
+            raise FlowWithoutTarget(
+                f"The flow {flow.name!r} writes to {flow.target!r}, which nothing declares.",
+                where=flow.location,
+                remedy=f'Add dp.create_streaming_table("{flow.target}"), or dp.create_sink.',
+            )
+        if (
+            kinds[flow.target] in (DatasetKind.TEMPORARY_VIEW, DatasetKind.MATERIALIZED_VIEW)
+            and flow.name != flow.target
+        ):
+            raise FlowWithoutTarget(
+                f"The flow {flow.name!r} can't append to the {kinds[flow.target].value.replace('_', ' ')} {flow.target!r}.",
+                where=flow.location,
+                remedy="Declare the target with dp.create_streaming_table.",
+            )
+
+
+def _dataset_entry(dataset: Dataset, evaluation: Evaluation, folder: Path) -> DatasetEntry:
+    schema = evaluation.schema_of(dataset)
+    return DatasetEntry(
+        name=dataset.name,
+        kind=evaluation.kind_of(dataset),
+        location=dataset.table_location(evaluation.pipeline_id),
+        quarantine=dataset.quarantine_location(evaluation.pipeline_id),
+        comment=dataset.comment,
+        columns=tuple(
+            ColumnEntry(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable)
+            for f in schema.fields
+        ),
+        expectations=tuple(
+            ExpectationEntry(name=rule.name, constraint=rule.constraint, action=rule.action)
+            for rule in dataset.expectations
+        ),
+        table_properties=dict(dataset.table_properties),
+        partition_columns=dataset.partition_columns,
+        cluster_columns=dataset.cluster_columns,
+        private=dataset.private,
+        sink_format=dataset.sink.format if dataset.sink else None,
+        sink_options=public_options(dataset.sink) if dataset.sink else {},
+        defined_at=_relative(dataset.location, folder),
+    )
+
+
+def _flow_entry(
+    flow: Flow, registry: Registry, evaluation: Evaluation, names: TableNames, folder: Path
+) -> FlowEntry:
+    frame = evaluation.frames[flow.name]
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
+    order = [dataset.name for dataset in registry.datasets()]
+    mode = evaluation.output_modes.get(flow.name, OutputMode())
+    return FlowEntry(
+        name=flow.name,
+        target=flow.target,
+        streaming=frame.isStreaming,
+        once=flow.once,
+        inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
+        sources=plan_sources(frame, names),
+        output_mode="snapshot" if flow.snapshots is not None else mode.name,
+        merge_keys=evaluation.changes[flow.name].keys if flow.snapshots is not None else mode.keys,
+        # Only the function knows whether there is another snapshot.
+        time_dependent=_asks(flow) or (not frame.isStreaming and reads_the_clock(plan)),
+        defined_at=_relative(flow.location, folder),
+    )
+
+
+def _asks(flow: Flow) -> bool:
+    return flow.snapshots is not None and flow.snapshots.following is not None
+
+
+def _relative(location: SourceLocation | None, folder: Path) -> str | None:
+    return str(location.relative_to(folder)) if location is not None else None

@@ -1,0 +1,101 @@
+"""What a name in a source stands for: a dataset of the pipeline, a table of the warehouse, or one of Spark's catalog."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+
+from headwater.definitions.dataset import QUARANTINE_SUFFIX, Dataset
+from headwater.definitions.expectation import quarantines
+from headwater.definitions.source_location import SourceLocation
+from headwater.delta_log.table_history import table_exists
+from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
+from headwater.graph.registry import Registry
+from headwater_spark.messages.source_errors import line_being_run
+
+
+class KnownNames:
+    """The names of one pipeline. ``warehouse``: the folder with the tables."""
+
+    def __init__(self, registry: Registry, warehouse: Path) -> None:
+        self._registry = registry
+        self._warehouse = warehouse
+        self._read_at_import: list[tuple[str, SourceLocation | None]] = []
+
+    def dataset(self, name: str) -> Dataset | None:
+        """The pipeline's dataset of that name, in any letter case."""
+        try:
+            canonical = self._registry.canonical(name)
+        except InvalidName:
+            return None
+        return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
+
+    def kept_out_of(self, name: str) -> Dataset | None:
+        """The dataset whose quarantine has this name, None where it is no quarantine's."""
+        short = name[: -len(QUARANTINE_SUFFIX)] if name.lower().endswith(QUARANTINE_SUFFIX) else ""
+        found = self.dataset(short) if short else None
+        return found if found is not None and found.stored and quarantines(found.expectations) else None
+
+    def in_warehouse(self, name: str) -> Path | None:
+        """The folder of a table of the warehouse, None where there is none of that name."""
+        with suppress(InvalidName):
+            path = self._warehouse / self._registry.dataset_name(name).location
+            return path if table_exists(path) else None
+        return None
+
+    def external(
+        self,
+        name: str,
+        at_path: Callable[[str], DataFrame],
+        in_catalog: Callable[[str], DataFrame],
+        *,
+        at_import: bool,
+    ) -> DataFrame:
+        """The rows of what is no dataset; raises UnknownDataset where nothing has that name.
+
+        ``at_import``: it is read at the top of a source, where it may yet turn out to be a dataset.
+        """
+        if at_import:
+            self._read_at_import.append((name, line_being_run()))
+        path = self.in_warehouse(name)
+        if path is not None:
+            return at_path(str(path))
+        try:
+            return in_catalog(name)
+        except AnalysisException as error:
+            if error.getCondition() not in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
+                raise
+            raise self._unknown(name, at_import=at_import) from None
+
+    def check_reads_at_import(self) -> None:
+        """Raise DatasetReadAtImport where a table that was read at a source's top turned out to be a dataset."""
+        for name, where in self._read_at_import:
+            if self.dataset(name) is not None:
+                raise read_at_import(name, where)
+
+    def _unknown(self, name: str, *, at_import: bool) -> UnknownDataset:
+        known = [dataset.name for dataset in self._registry.datasets()]
+        short = name.removeprefix("LIVE.").removeprefix("live.")
+        near = difflib.get_close_matches(short, known, n=1, cutoff=0.5)
+        remedy = (
+            f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known) or 'none yet'}."
+        )
+        if at_import:
+            remedy += " Datasets of the pipeline are read inside functions, where it is known what they are."
+        return UnknownDataset(
+            f"{name!r} is neither a dataset of this pipeline nor an existing table.", remedy=remedy
+        )
+
+
+def read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImport:
+    """The error of a dataset that is read outside a function."""
+    return DatasetReadAtImport(
+        f"{name!r} is a dataset of this pipeline, and is read at the top of a source, outside a function.",
+        where=where,
+        remedy=f'Read it inside the function that needs it: dp.read("{name}") or dp.read_stream("{name}").',
+    )

@@ -1,0 +1,74 @@
+"""What can be known of a sink before a row is sent."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType
+
+from headwater.definitions.flow import Flow
+from headwater.definitions.sink import Sink, SinkKind
+from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater_spark.messages.source_errors import describe
+
+_TEXT = (StringType, BinaryType)
+_KAFKA_COLUMNS: dict[str, tuple[type[DataType], ...]] = {
+    "key": _TEXT, "value": _TEXT, "topic": (StringType,), "partition": (IntegerType,), "headers": (ArrayType,),
+}  # fmt: skip
+_PUBLIC = ("kafka.bootstrap.servers", "topic", "path", "tableName")
+
+
+def public_options(sink: Sink) -> dict[str, str]:
+    """The options that say where rows go; never a secret."""
+    return {name: value for name in _PUBLIC if (value := sink.option(name)) is not None}
+
+
+def check_sink_rows(frame: DataFrame, flow: Flow, sink: Sink) -> None:
+    """Raise where the rows of a flow are none that its sink can take.
+
+    Raises:
+        QueryFailed: for columns that Kafka has no use for, or lacks.
+        UnsupportedArgument: for a format that Spark does not know.
+    """
+    if sink.kind is SinkKind.KAFKA:
+        _check_kafka(frame, flow, sink)
+    elif sink.kind is SinkKind.OTHER:
+        _check_format(frame, flow, sink)
+
+
+def _check_kafka(frame: DataFrame, flow: Flow, sink: Sink) -> None:
+    remedy = 'Select them as F.to_json(F.struct("*")).alias("value"), with key, topic, headers and partition as needed.'
+    given = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    if "value" not in given:
+        raise QueryFailed(
+            f"{flow.name!r} sends rows to Kafka without a column named value.",
+            where=flow.location,
+            remedy=remedy,
+        )
+    if "topic" not in given and not sink.option("topic"):
+        raise QueryFailed(
+            f"{flow.name!r} sends rows to Kafka, and neither the sink nor the rows name a topic.",
+            where=flow.location,
+            remedy='Give the sink the option "topic".',
+        )
+    for name, kind in given.items():
+        allowed = _KAFKA_COLUMNS.get(name)
+        if allowed is None or not isinstance(kind, allowed):
+            raise QueryFailed(
+                f"{flow.name!r} sends the column {name!r} ({kind.simpleString()}) to Kafka, which has no place for it.",
+                where=flow.location,
+                remedy=remedy,
+            )
+
+
+def _check_format(frame: DataFrame, flow: Flow, sink: Sink) -> None:
+    session = frame.sparkSession
+    source = getattr(session._jvm, "org.apache.spark.sql.execution.datasources.DataSource")  # noqa: SLF001
+    try:
+        source.lookupDataSourceV2(sink.format, session._jsparkSession.sessionState().conf())  # noqa: SLF001
+    except PySparkException as error:
+        raise UnsupportedArgument(
+            f"The sink {flow.target!r} has the format {sink.format!r}: {describe(error).partition(': ')[2]}",
+            where=flow.location,
+            remedy='Use "delta" or "kafka", or register a Python data source in the pipeline: spark.dataSource.register.',
+        ) from None

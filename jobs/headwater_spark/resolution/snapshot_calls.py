@@ -1,0 +1,193 @@
+"""Asking for snapshots: a user's function is called with the latest version, and what it gives is checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from headwater.checkpoints.layout import change_memory
+from headwater.checkpoints.snapshot_versions import SnapshotPosition, SnapshotVersions
+from headwater.definitions.change_conditions import InvalidChangeFlow, SnapshotOutOfOrder
+from headwater.definitions.change_flow import ChangeFlow
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import table_exists
+from headwater.errors import NotADataFrame
+from headwater_spark.auto_cdc.change_columns import END_AT, START_AT
+from headwater_spark.plans.schemas import plain_schema
+
+if TYPE_CHECKING:
+    from headwater_spark.resolution.evaluation import Evaluation
+
+# A datetime is a date, too: it comes first.
+_TYPES: tuple[tuple[type, DataType], ...] = (
+    (datetime, TimestampType()), (date, DateType()), (int, LongType()), (float, DoubleType()), (str, StringType()),
+    (Decimal, DecimalType(38, 18)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A state of the source and its version."""
+
+    frame: DataFrame
+    version: Any
+
+    @property
+    def kind(self) -> DataType:
+        """The type of the version, as the target has it."""
+        return next(kind for python, kind in _TYPES if isinstance(self.version, python))
+
+    @property
+    def literal(self) -> Column:
+        """The version as a column."""
+        return F.lit(self.version).cast(self.kind)
+
+
+def snapshots_file(evaluation: Evaluation, flow: Flow, application: str) -> SnapshotVersions:
+    """Where the versions that a flow has applied are written down."""
+    return SnapshotVersions(
+        change_memory(evaluation.state_folder, flow.target) / "snapshots.json", application
+    )
+
+
+def next_snapshot(evaluation: Evaluation, flow: Flow, position: SnapshotPosition) -> Snapshot | None:
+    """The snapshot after a position, None where there is none yet.
+
+    Raises:
+        SnapshotOutOfOrder: its version is not above the last one.
+        InvalidChangeFlow: it is no (DataFrame, version) or None.
+        Whatever the user's function raises, named as that of any flow.
+    """
+    assert flow.snapshots is not None
+    latest = position.version
+    if flow.snapshots.source is not None:
+        now = datetime.now(UTC)
+        # A clock that was set back must not turn the order round.
+        after = latest is not None and latest >= now
+        return Snapshot(evaluation.evaluate(flow), _next_moment(latest) if after else now)
+    if flow.snapshots.given is not None:
+        if flow.snapshots.given[1] == latest:
+            return None
+        snapshot = _snapshot(flow, flow.snapshots.given)
+    else:
+        snapshot = asked(evaluation, flow, latest)
+    if snapshot is not None and latest is not None:
+        _check_order(flow, snapshot, latest)
+    return snapshot
+
+
+def asked(evaluation: Evaluation, flow: Flow, latest: Any) -> Snapshot | None:
+    """What the flow's function answers to ``latest``. It may look at data to find out what is next."""
+    assert flow.snapshots is not None
+    assert flow.snapshots.following is not None
+    with evaluation.calling(flow, actions=True):
+        found = flow.snapshots.following(latest)
+    return _snapshot(flow, found)
+
+
+def first_snapshot(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> tuple[DataFrame, ChangeFlow]:
+    """A frame with the columns of a flow's snapshots, and what the flow asks for, its version among it.
+
+    Where a function has no snapshot to give now, the columns are those of the table, or of the declaration.
+
+    Raises:
+        InvalidChangeFlow: neither is there, so the columns can't be known.
+    """
+    snapshots = flow.snapshots
+    assert snapshots is not None
+    if snapshots.source is not None:
+        return evaluation.evaluate(flow), replace(snapshots.changes, sequence_by=_nothing(TimestampType()))
+    if snapshots.given is not None:
+        snapshot = _snapshot(flow, (evaluation.evaluate(flow), snapshots.given[1]))
+    else:
+        snapshot = asked(evaluation, flow, _latest(evaluation, flow))
+    if snapshot is not None:
+        return snapshot.frame, replace(snapshots.changes, sequence_by=_nothing(snapshot.kind))
+    schema = plain_schema(dataset.schema, dataset.location) or _stored(evaluation, dataset)
+    if schema is None:
+        raise InvalidChangeFlow(
+            f"AUTO CDC: {flow.name!r} has no snapshot yet, and the columns of {dataset.name!r} can't be known without one.",
+            where=flow.location,
+            remedy=f'Give them: dp.create_streaming_table("{dataset.name}", schema="id INT, ...").',
+        )
+    ends = {field.name: field.dataType for field in schema.fields if field.name in (START_AT, END_AT)}
+    fields = [field for field in schema.fields if field.name not in ends]
+    frame = evaluation.session.createDataFrame([], StructType(fields))
+    return frame, replace(snapshots.changes, sequence_by=_nothing(ends.get(START_AT, LongType())))
+
+
+def _latest(evaluation: Evaluation, flow: Flow) -> Any:
+    """The last version on record, whichever epoch it is of: enough to learn columns from."""
+    position = snapshots_file(evaluation, flow, "").read()
+    return position.version if position is not None else None
+
+
+def _stored(evaluation: Evaluation, dataset: Dataset) -> StructType | None:
+    path = evaluation.table_path(dataset)
+    return evaluation.session.read.load(str(path), format="delta").schema if table_exists(path) else None
+
+
+def _snapshot(flow: Flow, found: Any) -> Snapshot | None:
+    if found is None or (isinstance(found, tuple) and found == (None, None)):
+        return None
+    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[0], DataFrame):
+        raise NotADataFrame(
+            f"The snapshot of {flow.name!r} is {type(found).__name__}, not (DataFrame, version) or None.",
+            where=flow.location,
+            remedy="Return (df, version), or None where there is no snapshot after the latest version.",
+        )
+    frame, version = found
+    if frame.isStreaming:
+        raise NotADataFrame(
+            f"The snapshot of {flow.name!r} is a stream; a snapshot is a state as a whole.",
+            where=flow.location,
+            remedy="Read it with spark.read or dp.read.",
+        )
+    if isinstance(version, bool) or not isinstance(version, tuple(python for python, _ in _TYPES)):
+        raise InvalidChangeFlow(
+            f"AUTO CDC: the version of a snapshot of {flow.name!r} is {type(version).__name__}.",
+            where=flow.location,
+            remedy="Give a number, a text, a date or a time; later snapshots have greater ones.",
+        )
+    if isinstance(version, datetime) and version.tzinfo is None:
+        version = version.astimezone(UTC)
+    return Snapshot(frame, version)
+
+
+def _check_order(flow: Flow, snapshot: Snapshot, latest: Any) -> None:
+    version = snapshot.version
+    try:
+        ascends = version > latest and snapshot.kind == Snapshot(snapshot.frame, latest).kind
+    except TypeError:
+        ascends = False
+    if not ascends:
+        raise SnapshotOutOfOrder(
+            f"{flow.name!r} got a snapshot of version {version!r} after {latest!r}; nothing of it was written.",
+            where=flow.location,
+            remedy="Return the snapshots in the order of their versions, all of one type, each greater than the latest "
+            f"version that the function is given. To begin anew: headwater run PIPELINE_DIR --full-refresh {flow.target}",
+        )
+
+
+def _next_moment(latest: datetime) -> datetime:
+    return latest + timedelta(microseconds=1)
+
+
+def _nothing(kind: DataType) -> Column:
+    return F.lit(None).cast(kind)

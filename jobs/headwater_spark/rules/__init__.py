@@ -1,0 +1,1 @@
+"""What a row is held to, and what becomes of it."""

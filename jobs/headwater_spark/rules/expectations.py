@@ -1,0 +1,333 @@
+"""Expectations on a frame: the fail filter, one observation of all rules, the drop filter, in this order.
+
+Any other order lets the optimiser skip a check without a word: a filter below the fail filter is merged into it and
+pushed to the scan, and an unused column that would raise is pruned. The observation is a barrier to both.
+A rule is broken where it is false; NULL passes, as in a SQL CHECK.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DataType, MapType, VariantType
+
+from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.errors import InvalidExpectation
+from headwater_spark.messages.source_errors import describe
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
+from headwater_spark.rules.source_records import SOURCE, without_source
+
+MARK = "__headwater_"
+# Masks of conditions that a row breaks, a bit for each: so many to a column.
+_FAILS, _MARKS, _BITS = f"{MARK}fails_", f"{MARK}breaks_", 62
+_VIOLATION = "HEADWATER_EXPECTATION_VIOLATION"
+_REACHING_OUT = {
+    "reflect", "java_method", "try_reflect", "input_file_name", "input_file_block_start", "input_file_block_length",
+    "monotonically_increasing_id", "spark_partition_id", "read_files", "http_request",
+}  # fmt: skip
+_PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF"}
+
+
+@dataclass(frozen=True)
+class RuleCounts:
+    """What one rule saw."""
+
+    name: str
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What the rules of a dataset saw in one batch: ``rows`` came in, ``dropped`` and ``quarantined`` were kept out.
+
+    ``files``: how many files that can't be read were quarantined; their rows are in no count.
+    """
+
+    rows: int
+    dropped: int
+    rules: tuple[RuleCounts, ...]
+    quarantined: int = 0
+    files: int = 0
+
+    @property
+    def kept(self) -> int:
+        """How many rows are to be written."""
+        return self.rows - self.dropped - self.quarantined
+
+
+def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: str) -> None:
+    """Raise InvalidExpectation for the first rule that is not a plain SQL boolean over the frame's columns."""
+    for rule in rules:
+        if rule.unique is not None:
+            _check_key(frame, rule, dataset)
+            continue
+        try:
+            parser = frame.sparkSession._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+            expression = parser.parseExpression(rule.constraint)
+            _check_reach(expression, rule)
+            result = frame.select(F.expr(rule.constraint).alias("rule"))
+        except ParseException as error:
+            raise _invalid(rule, dataset, "does not parse", error) from None
+        except AnalysisException as error:
+            raise _invalid(rule, dataset, "does not fit the rows", error) from None
+        _check_functions(result, rule)
+        if not isinstance(result.schema[0].dataType, BooleanType):
+            kind = result.schema[0].dataType.simpleString()
+            raise InvalidExpectation(
+                f"The expectation {rule.name!r} on {dataset!r} is a {kind}, not a boolean: {rule.constraint}",
+                where=rule.location,
+                remedy='Write a condition, as "amount > 0".',
+            )
+        try:
+            frame.where(F.expr(rule.constraint))
+        except AnalysisException as error:  # an aggregate, a window or a generator: nothing of one row
+            raise _invalid(rule, dataset, "looks beyond the row", error) from None
+
+
+def _check_reach(expression: Any, rule: Expectation) -> None:
+    for part in expression_nodes(expression):
+        name = class_name(part).rpartition(".")[2]
+        called = (
+            str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
+            if name == "UnresolvedFunction"
+            else ""
+        )
+        if (
+            name.endswith("Subquery")
+            or name in ("Exists", "ListQuery", "InSubquery")
+            or called in _REACHING_OUT
+        ):
+            raise InvalidExpectation(
+                f"The expectation {rule.name!r} reaches outside the row: {rule.constraint}",
+                where=rule.location,
+                remedy="Join in the query what the rule needs, and write the rule over the joined columns.",
+            )
+
+
+def _check_functions(result: DataFrame, rule: Expectation) -> None:
+    """A function in Python is a process beside the engine: it reaches outside the row, and hangs under an observation."""
+    plan = result._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
+    parts = [part for root in items(plan.expressions().toSeq()) for part in expression_nodes(root)]
+    if any(class_name(part).rpartition(".")[2] in _PYTHON for part in parts):
+        raise InvalidExpectation(
+            f"The expectation {rule.name!r} calls a Python function: {rule.constraint}",
+            where=rule.location,
+            remedy="Call it in the query, and write the rule over the column that it gives.",
+        )
+
+
+def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
+    assert rule.unique is not None
+    types = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    for column in rule.unique.columns:
+        found = types.get(column.lower())
+        if found is None or not comparable(found):
+            how = (
+                "does not have"
+                if found is None
+                else f"has as {found.simpleString()}, which can't be compared"
+            )
+            raise InvalidExpectation(
+                f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {how}.",
+                where=rule.location,
+                remedy=f"It returns: {', '.join(frame.columns)}.",
+            )
+
+
+def comparable(kind: DataType) -> bool:
+    """Whether values of a type can be grouped and ordered."""
+    inner = getattr(kind, "elementType", None)
+    fields = [inner] if inner is not None else [f.dataType for f in getattr(kind, "fields", ())]
+    return not isinstance(kind, MapType | VariantType) and all(comparable(part) for part in fields)
+
+
+def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> InvalidExpectation:
+    reason = describe(error).partition(": ")[2]
+    return InvalidExpectation(
+        f"The expectation {rule.name!r} on {dataset!r} {how}: {rule.constraint}\n    {reason}",
+        where=rule.location,
+        remedy="Write a SQL condition over the columns that the function returns.",
+    )
+
+
+def apply_expectations(
+    frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
+) -> DataFrame:
+    """The frame with its rules applied. Rows that a quarantine takes are left out with those that are dropped.
+
+    Args:
+        frame: may carry the source's records (``with_source``), for the message of a rule that fails; they end here.
+        observation: where the counts are kept (a name, for a stream).
+        count: count a stream's rows though it has no rules.
+    """
+    if not rules and isinstance(observation, str) and not count:
+        return frame
+    marked = mark_conditions(frame, rules)
+    dropped = any_broken(rules, ViolationAction.DROP, ViolationAction.QUARANTINE)
+    counts = [F.count(F.lit(1)).alias("rows"), F.count_if(dropped).alias("dropped")]
+    counts += [F.count_if(broken(rules, index)).alias(f"rule_{index}") for index in range(len(rules))]
+    counted = without_source(marked.observe(observation, *counts))
+    return counted.where(~dropped).drop(*_masks(rules))
+
+
+def view_observation(view: str) -> str:
+    """The name under which a view's rules are counted in the queries that read it."""
+    return f"view_{view}"
+
+
+def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
+
+    A condition need not give the same twice (``rand()``): it is evaluated here, once, for whoever asks. A column for each
+    would have Spark's optimiser compare each with each.
+    """
+    masks = _masks(rules)
+    failing = {name: indices for name, indices in masks.items() if name.startswith(_FAILS)}
+    marked = frame.withColumns({name: _mask(rules, indices) for name, indices in failing.items()})
+    if failing:
+        marked = marked.where(_or_raise(rules, failing, frame.columns))
+    others = {name: _mask(rules, indices) for name, indices in masks.items() if name not in failing}
+    return marked.withColumns(others) if others else marked
+
+
+def unique_mark(index: int) -> str:
+    """The column that says whether a row has a key that came before; of the rule of this number."""
+    return f"{MARK}rule_{index}"
+
+
+def broken(rules: Sequence[Expectation], index: int) -> Column:
+    """Whether a marked row breaks the rule of this number."""
+    return _any_of(rules, [index])
+
+
+def any_broken(rules: Sequence[Expectation], *actions: ViolationAction) -> Column:
+    """Whether a marked row breaks a rule of these kinds."""
+    return _any_of(rules, [index for index, rule in enumerate(rules) if rule.action in actions])
+
+
+def _masks(rules: Sequence[Expectation]) -> dict[str, list[int]]:
+    """The conditions of each mask, by number, in the order of their bits. Those that fail are looked at first, apart."""
+    conditions = [index for index, rule in enumerate(rules) if rule.unique is None]
+    groups = {
+        _FAILS: [index for index in conditions if rules[index].action is ViolationAction.FAIL],
+        _MARKS: [index for index in conditions if rules[index].action is not ViolationAction.FAIL],
+    }
+    return {
+        f"{name}{start // _BITS}": group[start : start + _BITS]
+        for name, group in groups.items()
+        for start in range(0, len(group), _BITS)
+    }
+
+
+def _mask(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
+    bits = [
+        F.when(F.coalesce(F.expr(rules[index].constraint), F.lit(True)), _bits(0)).otherwise(
+            _bits(1 << place)
+        )
+        for place, index in enumerate(indices)
+    ]
+    while len(bits) > 1:  # as a tree: a chain of many is deep
+        pairs = zip(bits[::2], [*bits[1::2], None], strict=False)
+        bits = [one if other is None else one.bitwiseOR(other) for one, other in pairs]
+    return bits[0]
+
+
+def _any_of(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
+    wanted = set(indices)
+    found = [F.col(unique_mark(index)) for index in indices if rules[index].unique is not None]
+    for name, group in _masks(rules).items():
+        mask = sum(1 << place for place, index in enumerate(group) if index in wanted)
+        found += [F.col(name).bitwiseAND(_bits(mask)) != _bits(0)] if mask else []
+    return reduce(or_, found) if found else F.lit(False)
+
+
+def _bits(value: int) -> Column:
+    return F.lit(value).cast("bigint")
+
+
+def _or_raise(
+    rules: Sequence[Expectation], masks: Mapping[str, Sequence[int]], columns: Sequence[str]
+) -> Column:
+    # The filter goes below the masks, with their texts in the place of their names: each is named twice, no more.
+    names = [
+        F.filter(F.array(*[F.lit(rules[index].name) for index in indices]), _is_set(F.col(name)))
+        for name, indices in masks.items()
+    ]
+    raised = F.raise_error(violation_text(F.concat(*names), columns)).cast("boolean")
+    whole = reduce(and_, [F.col(name) == _bits(0) for name in masks])
+    return F.when(whole, F.lit(True)).otherwise(raised)
+
+
+def _is_set(mask: Column) -> Callable[[Column, Column], Column]:
+    return lambda _, place: F.bit_get(mask, place) == F.lit(1)
+
+
+def violation_text(broken: Column, columns: Sequence[str]) -> Column:
+    """What ``find_violation`` reads: the names of the broken rules, the row, and its record at the source where known."""
+    record = F.struct(*[F.col(_quoted(name)) for name in columns if name != SOURCE])
+    parts = [broken.alias("rules"), record.alias("record")]
+    parts += [F.col(SOURCE).alias("input")] if SOURCE in columns else []
+    return F.concat(F.lit(_VIOLATION), F.to_json(F.struct(*parts), {"ignoreNullFields": "false"}))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Quality:
+    """The observed metrics of one batch as counts."""
+    rows = int(metrics["rows"] or 0)
+    failed = [int(metrics[f"rule_{index}"] or 0) for index in range(len(rules))]
+    counts = tuple(
+        RuleCounts(rule.name, rows - broken, broken) for rule, broken in zip(rules, failed, strict=True)
+    )
+    return Quality(rows, int(metrics["dropped"] or 0), counts)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What an ``expect_or_fail`` reported: the rules that the row broke, the row, and what it was made of.
+
+    ``input``: the record at the source, None where it is not known.
+    """
+
+    rules: tuple[str, ...]
+    record: str
+    input: str | None = None
+
+
+def find_violation(message: str) -> Violation | None:
+    """Read the violation out of Spark's error text, or None where it speaks of something else."""
+    match = re.search(_VIOLATION + r"(\{.*\})", message, re.DOTALL)
+    if match is None:
+        return None
+    data, _ = json.JSONDecoder().raw_decode(match[1])
+    source = data.get("input")
+    return Violation(
+        tuple(data["rules"]),
+        json.dumps(data.get("record", {}), ensure_ascii=False),
+        None if source is None else json.dumps(_readable(source), ensure_ascii=False),
+    )
+
+
+def _readable(source: dict[str, Any]) -> dict[str, Any]:
+    """A source's record with what a message says as text: Kafka's keys and values are bytes, which JSON spells in base64."""
+    told = source["record"]
+    record = dict(json.loads(told)) if isinstance(told, str) else {**told}
+    if source.get("topic") is not None:
+        for name in ("key", "value"):
+            text = record.get(name)
+            record[name] = None if text is None else base64.b64decode(text).decode("utf-8", "replace")
+        record.pop("headers", None)
+    return {**record, **({"file": source["file"]} if source.get("file") else {})}

@@ -1,0 +1,175 @@
+"""Judging a batch that may go to two tables, or whose rows are compared with each other.
+
+Where it can't be judged while it is written (``one_pass``), it is kept: the filter that fails, then marks for the rules, kept in memory; one aggregation over these
+columns counts all rules and every row's fate, and both tables are written from what is kept. What is kept is a barrier
+to the optimiser as the observation of the plain path is: no later filter reaches the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from headwater.definitions.expectation import (
+    Expectation,
+    UniqueWithin,
+    ViolationAction,
+)
+from headwater.delta_log.table_history import table_exists
+from headwater_spark.rules.expectations import (
+    MARK,
+    Quality,
+    RuleCounts,
+    any_broken,
+    broken,
+    comparable,
+    mark_conditions,
+    unique_mark,
+    violation_text,
+)
+from headwater_spark.rules.source_records import SOURCE
+
+_PRESENT = f"{MARK}present"
+
+
+def is_kept(rules: Sequence[Expectation]) -> Column:
+    """Whether a judged row goes to the table."""
+    return ~any_broken(rules, ViolationAction.QUARANTINE) & ~any_broken(rules, ViolationAction.DROP)
+
+
+def broken_names(rules: Sequence[Expectation]) -> Column:
+    """The names of the rules that a judged row breaks, of whatever kind."""
+    names = [F.when(broken(rules, index), F.lit(rule.name)) for index, rule in enumerate(rules)]
+    return F.array_compact(F.array(*names))
+
+
+def kept_rows(judged: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """What the table gets of judged rows."""
+    return own_rows(judged.where(is_kept(rules)))
+
+
+def own_rows(judged: DataFrame) -> DataFrame:
+    """Judged rows without what was marked on them."""
+    return judged.select(*[_column(name) for name in own_columns(judged)])
+
+
+def own_columns(judged: DataFrame) -> list[str]:
+    """The columns of the row itself."""
+    return [name for name in judged.columns if not name.startswith(MARK)]
+
+
+def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """The frame with marks that say which conditions a row breaks; a row that breaks a fail rule raises.
+
+    Nothing may filter it before it is kept or written: see the module. Records of the source stay with those rows alone
+    that may need them.
+    """
+    frame = mark_conditions(frame, rules)
+    if SOURCE in frame.columns and all(rule.unique is None for rule in rules):
+        held = any_broken(rules, ViolationAction.QUARANTINE)
+        frame = frame.withColumn(SOURCE, F.when(held, F.col(SOURCE)))
+    return frame
+
+
+def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None) -> DataFrame:
+    """The marked rows of a batch with a column for each key that is to be there once.
+
+    Args:
+        table: where keys that are to be unique within the table are looked up.
+    """
+    for index, rule in enumerate(rules):
+        if rule.unique is not None:
+            marked = _mark_repeated(marked, unique_mark(index), rule, table)
+    return marked
+
+
+@contextmanager
+def judged_batch(
+    marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None
+) -> Iterator[tuple[DataFrame, Quality]]:
+    """A batch of marked rows, judged, counted, and kept in memory for as long as the block runs.
+
+    Raises:
+        What Spark throws where a row breaks a rule of kind fail; ``find_violation`` reads it.
+    """
+    judged = compare_rows(marked, rules, table).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        quality = _count(judged, rules)
+        _check_unique_fail(judged, rules, quality)
+        yield judged, quality
+    finally:
+        judged.unpersist()
+
+
+def fate_counts(rules: Sequence[Expectation]) -> list[Column]:
+    """Counts of judged rows: all, by their fate, and by the rules that they break."""
+    quarantined = any_broken(rules, ViolationAction.QUARANTINE)
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(~quarantined & any_broken(rules, ViolationAction.DROP)).alias("dropped"),
+        F.count_if(quarantined).alias("quarantined"),
+        *[F.count_if(broken(rules, index)).alias(f"rule_{index}") for index in range(len(rules))],
+    ]
+
+
+def read_fates(counts: Any, rules: Sequence[Expectation]) -> Quality:
+    """The counts as they came; ``counts`` has them by name."""
+    rows, dropped, held = (int(counts.get(name) or 0) for name in ("rows", "dropped", "quarantined"))
+    failed = [int(counts.get(f"rule_{index}") or 0) for index in range(len(rules))]
+    named = tuple(RuleCounts(rule.name, rows - bad, bad) for rule, bad in zip(rules, failed, strict=True))
+    return Quality(rows, dropped, named, held)
+
+
+def _count(judged: DataFrame, rules: Sequence[Expectation]) -> Quality:
+    return read_fates(judged.agg(*fate_counts(rules)).collect()[0].asDict(), rules)
+
+
+def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality: Quality) -> None:
+    failing = [
+        index
+        for index, rule in enumerate(rules)
+        if rule.unique is not None and rule.action is ViolationAction.FAIL and quality.rules[index].failed
+    ]
+    if failing:
+        names = F.array_compact(F.array(*[F.when(broken(rules, i), F.lit(rules[i].name)) for i in failing]))
+        columns = [*own_columns(judged), *([SOURCE] if SOURCE in judged.columns else [])]
+        bad = judged.where(reduce(or_, [broken(rules, i) for i in failing])).limit(1)
+        bad.select(F.raise_error(violation_text(names, columns))).collect()
+
+
+def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | None) -> DataFrame:
+    """Mark each row whose key came before it. First is the first in its source, else the least row: replays agree."""
+    assert rule.unique is not None
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    by_name = {name.lower(): name for name in types}
+    keys = [_column(by_name[key.lower()]) for key in rule.unique.columns]
+    order = (
+        [F.col(f"{SOURCE}.{part}") for part in ("topic", "partition", "offset")] if SOURCE in types else []
+    )
+    order += [_column(name) for name in own_columns(rows) if comparable(types[name])]
+    whole = reduce(lambda one, key: one & key.isNotNull(), keys, F.lit(True))
+    before = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1
+    if rule.unique.within is not UniqueWithin.TABLE or table is None or not table_exists(table):
+        return rows.withColumn(mark, whole & before)
+    names = [f"{MARK}key_{number}" for number in range(len(keys))]
+    stored = rows.sparkSession.read.format("delta").load(str(table)).select(
+        *[_column(key).alias(name) for key, name in zip(rule.unique.columns, names, strict=True)]
+    )  # fmt: skip
+    stored = stored.distinct().withColumn(_PRESENT, F.lit(True))
+    same = reduce(
+        lambda one, pair: one & (pair[0] == F.col(pair[1])), zip(keys, names, strict=True), F.lit(True)
+    )
+    found = rows.withColumn(mark, before).join(stored, same, "left")
+    return found.withColumn(mark, whole & (F.col(mark) | F.col(_PRESENT).isNotNull())).drop(_PRESENT, *names)
+
+
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")

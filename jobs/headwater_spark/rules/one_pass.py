@@ -1,0 +1,123 @@
+"""Judging a batch in the one pass that writes it: what a quarantine takes comes back with the counts.
+
+An observation counts every row and its fate, as where rules are only counted, and keeps the rows to be quarantined
+besides: so many as the driver has room for. Each row is evaluated once, so a query that is not repeatable gives it to one
+of the two tables all the same. Where they are more, or larger, it says so, and the batch is judged from what is kept of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater_spark.rules.expectations import MARK, Quality, any_broken
+from headwater_spark.rules.judgement import fate_counts, read_fates
+
+_SIZE = f"{MARK}size"
+# Rows up to so many characters as JSON, and the part of the driver's memory that they may fill while they are collected.
+_ROOM = ((1_000, 8), (8_000, 16), (64_000, 16))
+_MOST = 100_000  # what min_by takes
+_ROWS_OF_A_TASK = 5_000
+_PLAIN = (NumericType, StringType, BinaryType, BooleanType)
+_TIMES = (DateType, TimestampType, TimestampNTZType)
+# Times go through Java's old calendar on their way, which lacks ten days of 1582.
+_OLD = "1900-01-01"
+
+
+def can_collect(schema: StructType, rules: Sequence[Expectation]) -> bool:
+    """Whether rows with these columns come back as they were, and can be judged one by one."""
+    return all(rule.unique is None for rule in rules) and _comes_back(schema, outside=True)
+
+
+def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
+    """The marked rows, observed; nothing but the filter of the rows that are kept may follow."""
+    held = any_broken(rules, ViolationAction.QUARANTINE)
+    columns = [F.col(_quoted(name)) for name in marked.columns]
+    size = F.when(held & ~_old(marked.schema), F.length(F.to_json(F.struct(*columns))))
+    session = marked.sparkSession
+    smallest = 0
+    collected: list[Column] = []
+    for number, (largest, most) in enumerate(_room(session)):
+        mine = F.when((F.col(_SIZE) > smallest) & (F.col(_SIZE) <= largest), F.lit(1))
+        # Of equal ones min_by takes the first that come: so many and no more.
+        collected.append(F.min_by(F.struct(*columns), mine, most).alias(f"held_{number}"))
+        smallest = largest
+    return marked.withColumn(_SIZE, size).observe(observation, *fate_counts(rules), *collected).drop(_SIZE)
+
+
+def read_observed(
+    marked: DataFrame, rules: Sequence[Expectation], observation: Observation
+) -> tuple[Quality, DataFrame | None]:
+    """What the pass came to, and the rows that the quarantine takes; None where not all of them were collected.
+
+    Args:
+        marked: what was observed; its pass is done.
+    """
+    session = marked.sparkSession
+    jvm: Any = session._jvm  # noqa: SLF001 - rows are not to come to Python and back
+    observed = observation._jo.getAsJava()  # type: ignore[union-attr]  # noqa: SLF001
+    rows = jvm.java.util.ArrayList()
+    for number in range(len(_ROOM)):
+        found = observed.get(f"held_{number}")
+        if found is not None:
+            rows.addAll(jvm.scala.jdk.javaapi.CollectionConverters.asJava(found))
+    quality = read_fates(observed, rules)
+    if rows.size() != quality.quarantined:
+        return quality, None
+    # A local relation would be evaluated by the optimiser, row by row and on one thread, as often as the write is planned.
+    slices = max(1, min(session.sparkContext.defaultParallelism, rows.size() // _ROWS_OF_A_TASK))
+    context = session.sparkContext._jsc  # noqa: SLF001
+    frame = session._jsparkSession.createDataFrame(context.parallelize(rows, slices), marked._jdf.schema())  # noqa: SLF001
+    return quality, DataFrame(frame, session)
+
+
+def _room(session: SparkSession) -> list[tuple[int, int]]:
+    """For each size of rows how many of them are collected at most."""
+    jvm: Any = session._jvm  # noqa: SLF001
+    memory = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+    tasks = max(1, session.sparkContext.defaultParallelism)
+    return [(size, max(1, min(_MOST, memory // part // tasks // size))) for size, part in _ROOM]
+
+
+def _comes_back(kind: DataType, *, outside: bool) -> bool:
+    """``outside``: of arrays and maps, in which no time is looked at."""
+    if isinstance(kind, StructType):
+        return all(_comes_back(field.dataType, outside=outside) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _comes_back(kind.elementType, outside=False)
+    if isinstance(kind, MapType):
+        return _comes_back(kind.keyType, outside=False) and _comes_back(kind.valueType, outside=False)
+    return isinstance(kind, _PLAIN) or (outside and isinstance(kind, _TIMES))
+
+
+def _old(schema: StructType, within: Column | None = None) -> Column:
+    """Whether a row has a time of long ago."""
+    old = F.lit(False)
+    for field in schema.fields:
+        value = F.col(_quoted(field.name)) if within is None else within.getField(field.name)
+        if isinstance(field.dataType, StructType):
+            old = old | _old(field.dataType, value)
+        elif isinstance(field.dataType, _TIMES):
+            old = old | F.coalesce(value < F.lit(_OLD).cast(field.dataType), F.lit(False))
+    return old
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

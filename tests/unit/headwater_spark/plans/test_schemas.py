@@ -1,0 +1,93 @@
+"""Schemas of datasets: several flows and the user's own must agree; what is stored has no marks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.dataset_name import DatasetName
+from headwater.definitions.flow import Flow
+from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater_spark.plans.schemas import merged_schema, plain_schema, stored_schema, with_change_columns
+
+ORDERS = Dataset("orders", DatasetName(None, "shop", "orders"), DatasetKind.STREAMING_TABLE)
+INT, TEXT = IntegerType(), StringType()
+
+
+def flow(name: str, /, **columns: object) -> tuple[Flow, StructType]:
+    """A flow that gives these columns."""
+    fields = [StructField(column, kind) for column, kind in columns.items()]  # type: ignore[arg-type]
+    return Flow(name, "orders", lambda: None), StructType(fields)
+
+
+def test_columns_of_all_flows():
+    """A table has the columns of all its flows, in the order in which they first appear; case makes no difference."""
+    merged = merged_schema(ORDERS, [flow("a", id=INT, x=TEXT), flow("b", ID=INT, y=INT)], None)
+    assert merged.simpleString() == "struct<id:int,x:string,y:int>"
+
+
+def test_flows_that_disagree():
+    """One column of two types is refused with a cast that would help."""
+    with pytest.raises(QueryFailed, match="'b' returns string") as caught:
+        merged_schema(ORDERS, [flow("a", id=INT), flow("b", id=TEXT)], None)
+    assert '.cast("int")' in caught.value.remedy
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_given_schema():
+    """The user's schema decides: columns it lacks and other types are refused, columns that no flow gives stay."""
+    given = plain_schema("id INT NOT NULL, more STRING", None)
+    assert merged_schema(ORDERS, [flow("a", id=INT)], given).simpleString() == "struct<id:int,more:string>"
+    with pytest.raises(QueryFailed, match="'x'"):
+        merged_schema(ORDERS, [flow("a", id=INT, x=TEXT)], given)
+    with pytest.raises(QueryFailed, match="string"):
+        merged_schema(ORDERS, [flow("a", id=TEXT)], given)
+
+
+def test_fields_that_may_be_null():
+    """Whether something inside a column may be NULL is no difference: a given schema decides, else it may where one flow says so."""
+    whole, loose = (StructType([StructField("a", INT, nullable=nullable)]) for nullable in (False, True))
+    given = StructType([StructField("s", whole)])
+    assert merged_schema(ORDERS, [flow("a", s=loose)], given) == given
+    for kinds in ((whole, loose), (loose, whole)):
+        merged = merged_schema(
+            ORDERS, [flow(name, s=kind) for name, kind in zip("ab", kinds, strict=True)], None
+        )
+        assert merged == StructType([StructField("s", loose)])
+    assert merged_schema(ORDERS, [flow("a", s=whole)], None) == given
+
+
+def test_partitions_leave_a_column():
+    """A table can't be partitioned by all of its columns, whatever the case of their letters."""
+    with pytest.raises(UnsupportedArgument, match="all of its columns"):
+        merged_schema(replace(ORDERS, partition_columns=("ID", "x")), [flow("a", id=INT, x=TEXT)], None)
+    assert merged_schema(replace(ORDERS, partition_columns=("x",)), [flow("a", id=INT, x=TEXT)], None)
+
+
+def test_what_is_stored():
+    """Columns are stored nullable, without the mark of a watermark and with their other metadata."""
+    marks = {"spark.watermarkDelayMs": 1000, "comment": "c"}
+    (field,) = stored_schema(StructType([StructField("at", INT, nullable=False, metadata=marks)])).fields
+    assert field.nullable
+    assert field.metadata == {"comment": "c"}
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_schema_as_text_or_type():
+    """Both spellings of a schema mean the same, none stays none."""
+    assert plain_schema("id INT, name STRING", None) == flow("a", id=INT, name=TEXT)[1]
+    assert plain_schema(flow("a", id=INT)[1], None) == flow("a", id=INT)[1]
+    assert plain_schema(None, None) is None
+
+
+def test_the_change_feed_has_three_more():
+    """A read of changes has Delta's three columns after the table's own."""
+    assert with_change_columns(flow("a", id=INT)[1]).names == [
+        "id",
+        "_change_type",
+        "_commit_version",
+        "_commit_timestamp",
+    ]
