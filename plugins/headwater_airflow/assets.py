@@ -9,8 +9,8 @@ from airflow.sdk import Asset, BaseOperator
 from headwater.event_log.quality import fold_quality
 from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow.dataset_verdict import Ending, Verdict
 from headwater_airflow.entities import DatasetTask, read_pipeline
+from headwater_airflow.following.dataset_verdict import Ending, Verdict
 from headwater_airflow.roots import pipeline_project
 
 

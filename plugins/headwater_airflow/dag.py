@@ -12,7 +12,6 @@ from typing import Any
 from airflow.sdk import DAG, BaseNotifier, CronDataIntervalTimetable
 
 from headwater.errors import UsageError
-from headwater_airflow.backfill_form import backfill_params
 from headwater_airflow.documentation import (
     backfill_doc,
     check_doc,
@@ -22,6 +21,9 @@ from headwater_airflow.documentation import (
     repair_doc,
 )
 from headwater_airflow.entities import PipelineTask, read_pipeline
+from headwater_airflow.forms.backfill_form import backfill_params
+from headwater_airflow.forms.repair_form import repair_params
+from headwater_airflow.forms.selection import maintenance_params, selection_params
 from headwater_airflow.rendering import (
     render,
     render_backfill,
@@ -29,9 +31,7 @@ from headwater_airflow.rendering import (
     render_maintenance,
     render_repair,
 )
-from headwater_airflow.repair_form import repair_params
 from headwater_airflow.roots import pipeline_project
-from headwater_airflow.selection import maintenance_params, selection_params
 
 # Fixed: a date that moves would make a new version of every DAG each time it is parsed.
 _START = datetime(2025, 1, 1, tzinfo=UTC)

@@ -45,8 +45,8 @@ class SparkUiLink(BaseOperatorLink):  # type: ignore[misc]
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
         """Return what the driver has told, if it was this run's."""
         from headwater.event_log.live_driver import live_driver
+        from headwater_airflow.following.request import request_id
         from headwater_airflow.page.projects import project_of
-        from headwater_airflow.request import request_id
 
         found = project_of(ti_key.dag_id)
         driver = live_driver(found.project.state_folder) if found and found.project else None

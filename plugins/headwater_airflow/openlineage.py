@@ -13,8 +13,8 @@ from headwater.event_log.flow_result import FlowResult
 from headwater.graph.lineage import LineageNode, lineage_edges
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater_airflow.following.update_watch import request_results
 from headwater_airflow.roots import pipeline_project
-from headwater_airflow.update_watch import request_results
 
 
 def operator_lineage(

@@ -72,10 +72,10 @@ def driver(roots, monkeypatch):
     fake = FakeDriver(roots)
     monkeypatch.setenv("FAKE_DRIVER", str(fake.file))
     monkeypatch.setenv("PYTHONPATH", str(airflow_home.CHECKOUT))
-    monkeypatch.setattr("headwater_airflow.submission.spark_submit", lambda: str(program))
-    monkeypatch.setattr("headwater_airflow.submission.java_environment", dict)
+    monkeypatch.setattr("headwater_airflow.driver.submission.spark_submit", lambda: str(program))
+    monkeypatch.setattr("headwater_airflow.driver.submission.java_environment", dict)
     monkeypatch.setattr(
-        "headwater_airflow.submission.submit_conf",
+        "headwater_airflow.driver.submission.submit_conf",
         lambda conf, local: {"spark.test.local": str(local), **conf},
     )
     return fake

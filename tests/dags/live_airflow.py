@@ -37,7 +37,7 @@ from datetime import datetime, timedelta
 
 from airflow.sdk import DAG
 
-from headwater_airflow import submission
+from headwater_airflow.driver import submission
 from headwater_airflow.changes import DeltaTableAsset, changes
 from headwater_airflow.dag import PipelineBackfillDag, PipelineCheckDag, PipelineDag, PipelineRepairDag
 from headwater_airflow.notifications.webhook import WebhookNotifier

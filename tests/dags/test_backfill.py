@@ -13,9 +13,9 @@ from tests.dags.airflow_home import CHECKOUT
 
 from headwater.contract.backfill_arguments import parse_backfill_arguments
 from headwater.errors import UsageError
-from headwater_airflow.backfill_form import read_backfill
 from headwater_airflow.dag import PipelineBackfillDag
-from headwater_airflow.request import request_id
+from headwater_airflow.following.request import request_id
+from headwater_airflow.forms.backfill_form import read_backfill
 
 RANGE = {"from": "2026-01-01", "to": "2026-02-01", "column": "at"}
 DAY = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC))

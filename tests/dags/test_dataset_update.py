@@ -20,10 +20,10 @@ from tests.dags.pipeline_folder import UpdateLog
 
 from headwater.errors import ExpectationViolated, FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState
-from headwater_airflow import update_watch
 from headwater_airflow.dag import PipelineDag
-from headwater_airflow.dataset_verdict import UpdateOutcome
-from headwater_airflow.request import request_id
+from headwater_airflow.following import update_watch
+from headwater_airflow.following.dataset_verdict import UpdateOutcome
+from headwater_airflow.following.request import request_id
 from headwater_airflow.roots import pipeline_project
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger
 

@@ -30,7 +30,7 @@ def backlogs(medallion, monkeypatch):
             raise found[flow.name]
         return FlowLag(flow.name, flow.target, flow.streaming, found[flow.name], ())
 
-    monkeypatch.setattr("headwater_airflow.lag_reading.flow_lag", measured)
+    monkeypatch.setattr("headwater_airflow.conditions.lag_reading.flow_lag", measured)
     return found
 
 
@@ -186,7 +186,7 @@ def test_the_trigger_measures_off_the_event_loop(backlogs, monkeypatch):
     threads = []
     real = backlogs["bronze"]
     monkeypatch.setattr(
-        "headwater_airflow.lag_reading.flow_lag",
+        "headwater_airflow.conditions.lag_reading.flow_lag",
         lambda project, flow: (
             threads.append(threading.current_thread()) or FlowLag(flow.name, flow.target, True, real, ())
         ),

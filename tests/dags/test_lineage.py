@@ -23,7 +23,7 @@ pytestmark = [
 ]
 DAG = """
 import os
-from headwater_airflow import submission
+from headwater_airflow.driver import submission
 from headwater_airflow.dag import PipelineDag
 
 submission.spark_submit = lambda: os.environ["FAKE_SUBMIT"]

@@ -14,7 +14,7 @@ from tests.dags.observed_pipeline import write_observed_pipeline
 
 from headwater.leases.lease import update_lease
 from headwater_airflow.dag import PipelineMaintenanceDag
-from headwater_airflow.selection import maintenance_params
+from headwater_airflow.forms.selection import maintenance_params
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.dags.airflow_home import CHECKOUT
 from headwater.event_log.reader import events, flow_results, updates
 from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
-from headwater_airflow.request import request_id
+from headwater_airflow.following.request import request_id
 from headwater_demo.kafka_broker import KafkaBroker
 from headwater_demo.sample_data import SampleData
 from headwater_demo.sample_delivery import TOPIC, Destination

@@ -14,7 +14,7 @@ from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
 from headwater.updates.news import NewsVerdict
 from headwater_airflow.dag import PipelineDag
-from headwater_airflow.request import request_id
+from headwater_airflow.following.request import request_id
 
 RUN = "scheduled__1"
 ROWS = {"flow": "gold", "state": "COMPLETED", "input_rows": 3, "output_rows": 3}
@@ -127,7 +127,7 @@ def test_a_killed_driver_leaves_an_end_in_the_event_log(run, driver, medallion):
 
 def test_a_driver_that_is_gone_before_its_first_word_is_recorded_too(run, driver, medallion, monkeypatch):
     """Without any event of the request, the end is recorded under a new update."""
-    monkeypatch.setattr("headwater_airflow.submission.spark_submit", lambda: "/bin/false")
+    monkeypatch.setattr("headwater_airflow.driver.submission.spark_submit", lambda: "/bin/false")
     failed(run)
     (update,) = updates(medallion)
     assert (update.request_id, update.state) == (REQUEST, "FAILED")

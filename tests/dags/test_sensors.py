@@ -18,7 +18,7 @@ from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, InvalidName, SourceUnreachable
-from headwater_airflow.lag_reading import LagLimits, read_lag
+from headwater_airflow.conditions.lag_reading import LagLimits, read_lag
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.checkpoint_health import CheckpointHealthSensor
 from headwater_airflow.sensors.freshness import FreshnessSensor

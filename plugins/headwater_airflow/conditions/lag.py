@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headwater_airflow.conditions.condition import Condition, Sighting
-from headwater_airflow.lag_reading import LagLimits, read_lag
+from headwater_airflow.conditions.lag_reading import LagLimits, read_lag
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from headwater.contract.backfill_report import lines_of
 from headwater.errors import HeadwaterError
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow import submission
-from headwater_airflow.backfill_form import BackfillRequest, read_backfill
+from headwater_airflow.driver import submission
+from headwater_airflow.following.request import request_id
+from headwater_airflow.forms.backfill_form import BackfillRequest, read_backfill
 from headwater_airflow.operators.run_update import RunUpdateOperator
-from headwater_airflow.request import request_id
 from headwater_airflow.roots import pipeline_project
 
 

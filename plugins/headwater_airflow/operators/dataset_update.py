@@ -13,10 +13,10 @@ from airflow.triggers.base import StartTriggerArgs
 
 from headwater.errors import HeadwaterError
 from headwater_airflow.assets import announce, update_quality
-from headwater_airflow.dataset_progress import DatasetProgress
-from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict
+from headwater_airflow.following.dataset_progress import DatasetProgress
+from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict
+from headwater_airflow.following.request import request_id
 from headwater_airflow.openlineage import task_lineage
-from headwater_airflow.request import request_id
 from headwater_airflow.roots import pipeline_project
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger, update_outcome
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from headwater.alerts.incidents import Breach
-from headwater_airflow.lag_reading import LagLimits, read_lag
+from headwater_airflow.conditions.lag_reading import LagLimits, read_lag
 from headwater_airflow.operators.pipeline_check import Measurement, PipelineCheckOperator
 
 

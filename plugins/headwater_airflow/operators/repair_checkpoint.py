@@ -12,7 +12,7 @@ from headwater.doctor.flow_cases import named_case
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
 from headwater.errors import HeadwaterError
-from headwater_airflow.repair_form import read_repair
+from headwater_airflow.forms.repair_form import read_repair
 from headwater_airflow.roots import pipeline_project
 
 

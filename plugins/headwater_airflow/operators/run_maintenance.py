@@ -18,12 +18,12 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import MaintenanceOptions
 from headwater.maintenance.maintain import Outcome, check_outcomes, maintain
 from headwater.maintenance.maintenance_plan import MaintenancePlan, chores, look
-from headwater_airflow import submission
-from headwater_airflow.driver_process import Driver
-from headwater_airflow.driver_verdict import judge
+from headwater_airflow.driver import submission
+from headwater_airflow.driver.process import Driver
+from headwater_airflow.driver.verdict import judge
+from headwater_airflow.forms.selection import read_selection
 from headwater_airflow.operators.run_update import RunUpdateOperator
 from headwater_airflow.roots import home_folder, pipeline_project
-from headwater_airflow.selection import read_selection
 
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 # An update that is about to end, and the gap between two runs of a long stream.

@@ -18,18 +18,18 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow import submission
 from headwater_airflow.assets import announce, silence, update_quality
-from headwater_airflow.dataset_verdict import UpdateOutcome, WatchedDataset, decide
-from headwater_airflow.driver_process import Driver
-from headwater_airflow.driver_verdict import Failure, judge
-from headwater_airflow.no_news import report_without_news
+from headwater_airflow.driver import submission
+from headwater_airflow.driver.no_news import report_without_news
+from headwater_airflow.driver.process import Driver
+from headwater_airflow.driver.verdict import Failure, judge
+from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
+from headwater_airflow.following.request import request_id
+from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
+from headwater_airflow.following.update_watch import request_results
+from headwater_airflow.forms.selection import Selection, read_selection
 from headwater_airflow.openlineage import task_lineage
-from headwater_airflow.request import request_id
 from headwater_airflow.roots import home_folder, pipeline_project
-from headwater_airflow.selection import Selection, read_selection
-from headwater_airflow.update_record import failed_flows, newest_update, record_silent_end
-from headwater_airflow.update_watch import request_results
 
 
 class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]

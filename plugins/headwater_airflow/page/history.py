@@ -14,7 +14,7 @@ from headwater.event_log.details import FlowStatus, batch_millis
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
 from headwater.event_log.reader import events
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
-from headwater_airflow.update_watch import log_version
+from headwater_airflow.following.update_watch import log_version
 
 # So many records are looked at: weeks of a small pipeline, the last hours of a busy one.
 _RECORDS = 2000

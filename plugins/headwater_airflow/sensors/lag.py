@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwater_airflow.conditions.lag import LagCondition
-from headwater_airflow.lag_reading import LagLimits
+from headwater_airflow.conditions.lag_reading import LagLimits
 from headwater_airflow.sensors.waiting import WaitingSensor
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
-from headwater_airflow.dataset_progress import DatasetProgress
-from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict
 from headwater_airflow.entities import UPDATE_TASK_ID
+from headwater_airflow.following.dataset_progress import DatasetProgress
+from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict
 
 _LOOKS_PER_TASK_CHECK = 5
 

@@ -8,7 +8,7 @@ import pytest
 from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.event_log.flow_result import FlowResult
-from headwater_airflow.dataset_verdict import Ending, UpdateOutcome, Verdict, WatchedDataset, decide
+from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict, WatchedDataset, decide
 
 OPEN, DONE, BROKEN = UpdateOutcome.UNFINISHED, UpdateOutcome.SUCCEEDED, UpdateOutcome.FAILED
 SILVER = WatchedDataset("silver", ("silver",), recomputed=False, ancestors=frozenset({"bronze"}))

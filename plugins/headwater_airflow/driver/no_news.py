@@ -9,7 +9,7 @@ from headwater.contract.arguments import RunArguments
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.updates.news import news_for
 from headwater.updates.quiet_update import record_quiet_update
-from headwater_airflow.selection import Selection
+from headwater_airflow.forms.selection import Selection
 
 
 def report_without_news(

@@ -14,7 +14,7 @@ from headwater.backfills.backfill_range import BackfillMode, BackfillRange, Rang
 from headwater.backfills.conditions import InvalidRange
 from headwater.definitions.dataset_name import NAME_PATTERN, check_name
 from headwater.errors import UsageError
-from headwater_airflow.selection import QUALIFIED
+from headwater_airflow.forms.selection import QUALIFIED
 
 # The mode that fits the table and the range.
 _AUTO = "auto"

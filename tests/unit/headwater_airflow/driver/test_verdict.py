@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater_airflow.driver_verdict import judge
+from headwater_airflow.driver.verdict import judge
 
 
 def told(transient, condition="X"):

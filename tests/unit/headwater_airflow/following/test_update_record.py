@@ -8,7 +8,7 @@ from tests.unit.headwater.metrics.conftest import pipeline
 from headwater.event_log import details, reader
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.writer import EventLogWriter
-from headwater_airflow.update_record import newest_update, record_silent_end
+from headwater_airflow.following.update_record import newest_update, record_silent_end
 
 __all__ = ["pipeline"]
 

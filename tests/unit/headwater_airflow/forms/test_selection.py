@@ -7,7 +7,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from headwater.errors import InvalidName
-from headwater_airflow.selection import Selection, read_selection, selection_params
+from headwater_airflow.forms.selection import Selection, read_selection, selection_params
 
 HOSTILE = [
     "a,b",

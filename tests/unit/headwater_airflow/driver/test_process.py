@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from tests.dags.airflow_home import CHECKOUT
 
-from headwater_airflow.driver_process import Driver
+from headwater_airflow.driver.process import Driver
 
 # As under spark-submit: the parent stands for the JVM, and would die of the signal at once.
 PARENT = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', sys.argv[1]]))"
@@ -100,7 +100,7 @@ def test_a_driver_is_asked_and_ends_in_its_own_time(submit):
 
 def test_a_driver_that_does_not_listen_is_killed_with_its_children(submit, monkeypatch):
     """After the grace time, nothing of the session is left: the pipe is closed by the last one that holds it."""
-    monkeypatch.setattr("headwater_airflow.driver_process._GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("headwater_airflow.driver.process._GRACE_SECONDS", 0.3)
     hook, driver, thread = submit(DEAF)
     thread.start()
     assert hook.ready.wait(10)
@@ -135,8 +135,8 @@ def test_a_driver_ends_with_the_process_that_started_it(tmp_path):
     worker = """
 import sys
 from pathlib import Path
-from headwater_airflow.driver_process import Driver
-from tests.unit.headwater_airflow.test_driver_process import Hook
+from headwater_airflow.driver.process import Driver
+from tests.unit.headwater_airflow.driver.test_process import Hook
 hook = Hook("import time; print('ready', flush=True); time.sleep(60)")
 driver = Driver(hook, Path(sys.argv[1]))
 hook._log = hook._process_spark_submit_log

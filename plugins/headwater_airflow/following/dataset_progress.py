@@ -11,11 +11,11 @@ from headwater.event_log.details import FlowStatus
 from headwater.event_log.flow_result import FlowResult
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow.dataset_verdict import UpdateOutcome, Verdict, WatchedDataset, decide
-from headwater_airflow.request import request_id
+from headwater_airflow.following.dataset_verdict import UpdateOutcome, Verdict, WatchedDataset, decide
+from headwater_airflow.following.request import request_id
+from headwater_airflow.following.update_record import request_updates
+from headwater_airflow.following.update_watch import request_results
 from headwater_airflow.roots import pipeline_project
-from headwater_airflow.update_record import request_updates
-from headwater_airflow.update_watch import request_results
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""A driver: how it is submitted, watched, and what its end means."""

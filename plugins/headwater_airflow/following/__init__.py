@@ -1,0 +1,1 @@
+"""What a task knows of an update that another process runs."""

@@ -1,0 +1,1 @@
+"""What people fill in before a run: selection, backfill, repair."""
