@@ -1,4 +1,4 @@
-"""Columns of a Delta source that others change: each change under each policy (issue point 6, decision 26)."""
+"""Columns of a Delta source that others change: each change under each policy."""
 
 from __future__ import annotations
 
