@@ -8,9 +8,10 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 
+from headwater.checkpoints.lease import BesideUpdates
 from headwater.checkpoints.table_move import refuse_old_names, refuse_unfinished
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.backfill_report import BackfillReport, TableBackfill
@@ -60,7 +61,10 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
 def backfill_context(
     project: PipelineProject, backfill_id: str, arguments: BackfillArguments
 ) -> Iterator[UpdateContext]:
-    """The resolved pipeline over its real tables, and the event log, for as long as the block runs."""
+    """The resolved pipeline over its real tables, and the event log, for as long as the block runs.
+
+    It holds no lease: who takes one puts it into the context.
+    """
     spark = start_session(project.pipeline_id, project.spec.spark)
     nothing: Future[dict[tuple[str, int], int]] = Future()
     nothing.set_result({})
@@ -76,7 +80,9 @@ def backfill_context(
             )
         )
         pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), backfill_id, nothing)
+        yield UpdateContext(
+            pipeline, spark, events, ProgressListener(), backfill_id, nothing, BesideUpdates()
+        )
 
 
 def known_dataset(context: UpdateContext, name: str) -> Dataset:
@@ -105,7 +111,7 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
             if plan.waits:
                 wait = _PATIENCE if arguments.request_id is not None else timedelta(0)
                 lease = context.pipeline.project.lease(f"backfill-{context.update_id}", wait=wait)
-                stack.enter_context(lease)
+                context = replace(context, lease=stack.enter_context(lease))
         try:
             done = fill_table(context, plan, arguments)
         except Exception as error:

@@ -57,6 +57,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
     if has_transaction(table, transaction.application, 0):
         commit = SinkCommits(table, transaction.application).find(0)
         if not arguments.dry_run:
+            context.check_lease()
             finish_replacements(
                 context.spark, context.pipeline.project.state_folder, plan.dataset.name, table
             )
@@ -91,6 +92,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
             fewer = kept < replaced and not arguments.allow_fewer_rows
             return replace(report, note=_FEWER if fewer else "")
         for part in parts:
+            context.check_lease()
             hold_rows(context, plan, part, transaction)
         known = {
             name: p.position.table_version for p in parts if p.position for name in p.position.applications
@@ -150,6 +152,7 @@ def _write(
     known: Mapping[str, int],
 ) -> None:
     """Commit the rows; where Delta says that another writer came between, the same rows are tried again."""
+    context.check_lease()
     if plan.mode is BackfillMode.REPLACE_WHERE:
         _replace(context, plan, parts, transaction, known)
         return

@@ -31,6 +31,7 @@ LAST_PROGRESS = timedelta(seconds=10)
 class UpdateContext:
     """What the parts of one update share.
 
+    ``lease``: the right to write, to be checked before each write (``check_lease``).
     ``more_rounds``: a flow that is done waits for the next look at its sources. ``ends``: when the time is up
     (of ``time.monotonic``), None for never; a flow then stops after the batch in flight, and is done.
     ``flow_retries``: how often a flow is tried again where no setting says so.
@@ -42,11 +43,11 @@ class UpdateContext:
     listener: ProgressListener
     update_id: str
     recorded_batches: Future[dict[tuple[str, int], int]]
+    lease: Lease
     attempts_left: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
     more_rounds: bool = False
     ends: float | None = None
-    lease: Lease | None = None
     flow_retries: int = 0
 
     @property
@@ -55,9 +56,8 @@ class UpdateContext:
         return self.ends is not None and time.monotonic() >= self.ends
 
     def check_lease(self) -> None:
-        """Raise LeaseLost where this update may no longer write."""
-        if self.lease is not None:
-            self.lease.check()
+        """Raise LeaseLost where what runs here may no longer write."""
+        self.lease.check()
 
     def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
         """The checkpoint folder of a flow."""

@@ -114,6 +114,7 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
         filled_by = [flow.name for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
         check_row_filter(arguments.chosen, path, filled_by, [rule.name for rule in dataset.expectations])
+        context.check_lease()
         settle(
             context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
         )
@@ -133,12 +134,12 @@ def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext
     nothing.set_result({})
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        stack.enter_context(project.lease(replay_id))
+        lease = stack.enter_context(project.lease(replay_id))
         events = stack.enter_context(
             EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, replay_id)
         )
         pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, nothing)
+        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, nothing, lease)
 
 
 def _dataset(context: UpdateContext, name: str) -> Dataset:
@@ -211,15 +212,19 @@ def _judge_again(
     with judged_batch(apart(mark_rows(rows, rules)), rules, context.table_path(dataset)) as (judged, quality):
         if quality.kept:
             kept = judged.where(is_kept(rules))
+            context.check_lease()
             marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
             _write(context, dataset, flow, own_rows(kept), marks)
+            context.check_lease()
             marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
         if quality.dropped:
             reason = "dropped by a rule when it was replayed"
+            context.check_lease()
             marks.mark(judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
         if chosen > quality.rows:
             gone = mine.select(F.col(c.ID).alias(HELD_ID)).join(judged.select(HELD_ID), HELD_ID, "left_anti")
+            context.check_lease()
             marks.mark(gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
     return FlowReplay(
         flow.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
@@ -242,12 +247,15 @@ def _read_again(
     marked = apart(mark_rows(with_source(rows), rules))
     with judged_batch(marked, rules, context.table_path(dataset)) as (judged, quality):
         ids = [(entry[c.ID],) for entry in readable]
+        context.check_lease()
         marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
         if quality.quarantined:
+            context.check_lease()
             table = QuarantineTable(path, marks.flow, _epoch(context, dataset, flow), context.update_id)
             table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
         if quality.kept:
             _write(context, dataset, flow, own_rows(judged.where(is_kept(rules))), marks)
+        context.check_lease()
         marks.finish()
     return FlowReplay(
         flow.name, "file", quality.kept, quality.quarantined, quality.dropped, 0, len(readable), damaged
@@ -320,6 +328,7 @@ def _rows_again(
 
 
 def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame, marks: ReplayMarks) -> None:
+    context.check_lease()
     _target(context, dataset, flow).write(rows, _transaction(context, dataset, flow, marks))
 
 
