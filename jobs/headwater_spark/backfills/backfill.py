@@ -18,6 +18,7 @@ from headwater.commands.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
 from headwater.errors import HeadwaterError, UnknownDataset
 from headwater.event_log.details import operation_progress, user_action
+from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
@@ -66,8 +67,8 @@ def backfill_context(
     It holds no lease: who takes one puts it into the context.
     """
     spark = start_session(project.pipeline_id, project.spec.spark)
-    nothing: Future[dict[tuple[str, int], int]] = Future()
-    nothing.set_result({})
+    recorded: Future[dict[tuple[str, int], int]] = Future()
+    recorded.set_result(last_batches(project.state_folder))
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
         events = stack.enter_context(
@@ -81,7 +82,7 @@ def backfill_context(
         )
         pipeline.evaluation.live = True
         yield UpdateContext(
-            pipeline, spark, events, ProgressListener(), backfill_id, nothing, BesideUpdates()
+            pipeline, spark, events, ProgressListener(), backfill_id, recorded, BesideUpdates()
         )
 
 

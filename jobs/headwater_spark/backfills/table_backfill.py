@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from headwater.backfills.backfill_range import BackfillMode
 from headwater.backfills.conditions import FewerRows, RangeAlreadyWritten
 from headwater.checkpoints.pending_replacement import PendingReplacement
+from headwater.checkpoints.table_history import head_version
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.commands.backfill_report import TableBackfill
 from headwater.definitions.change_conditions import DuplicateKey
@@ -26,7 +27,7 @@ from headwater_spark.backfills.late_rows import finish_replacements, put_back_la
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
 from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction
-from headwater_spark.execution.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.execution.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.stream_start import change_target
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.targets.delta_merge import DeltaMerge
@@ -64,7 +65,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
         told = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
         return TableBackfill(
             plan.dataset.name, names, str(plan.mode), "DONE_BEFORE",
-            version=latest_version(table), note=told + "Nothing was written; --again does it once more.",
+            version=head_version(table), note=told + "Nothing was written; --again does it once more.",
         )  # fmt: skip
     with ExitStack() as stack:
         parts = [stack.enter_context(range_rows(context, plan, flow)) for flow in flows]
@@ -99,7 +100,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
         }
         _write(context, plan, parts, transaction, known)
     return TableBackfill(
-        **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": latest_version(table)}
+        **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": head_version(table)}
     )
 
 

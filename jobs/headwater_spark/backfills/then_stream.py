@@ -35,7 +35,7 @@ from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.foreach_batch import BatchTransaction
-from headwater_spark.execution.sink_commits import as_metadata, latest_version
+from headwater_spark.execution.sink_commits import as_metadata
 from headwater_spark.execution.stream_start import change_target, quarantine_table
 from headwater_spark.execution.tables import create_table
 from headwater_spark.execution.targets.delta_append import DeltaAppend
@@ -250,7 +250,7 @@ def _announce(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
 def _record(context: UpdateContext, dataset: Dataset, flow: Flow, quality: Quality) -> None:
     told = as_metadata(quality)
     context.say(
-        f"WRITTEN    {flow.name}: {quality.kept} rows of history, version {latest_version(context.table_path(dataset))}"
+        f"WRITTEN    {flow.name}: {quality.kept} rows of history, version {head_version(context.table_path(dataset))}"
     )
     context.events.emit(
         "operation_progress",

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Observation
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.preflight import CHECKS_OF_ONCE_FLOWS
-from headwater.checkpoints.table_history import epochs_written
+from headwater.checkpoints.table_history import epochs_written, head_version
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
@@ -21,7 +21,6 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.sink_commits import (
     SinkCommits,
     has_transaction,
-    latest_version,
     quality_details,
 )
 from headwater_spark.execution.start_checks import check_flow
@@ -93,7 +92,7 @@ def _append(
         output_rows=written,
         dropped_rows=quality.dropped,
         quarantined_rows=quality.quarantined,
-        version=latest_version(table) if table is not None else None,
+        version=head_version(table) if table is not None else None,
     )
     context.flow_event(
         outcome,

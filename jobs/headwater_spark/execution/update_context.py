@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.lease import Lease
-from headwater.checkpoints.table_history import epochs_written
+from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.definitions.dataset import Dataset
 from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -84,19 +84,15 @@ class UpdateContext:
 
     def unused_epoch(self, dataset: str, flow: str) -> int:
         """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""
-        checkpoint = self.checkpoint(dataset, flow)
-        state = checkpoint.read_state()
         target = self.pipeline.dataset(dataset)
-        pipeline_id = self.pipeline.project.pipeline_id
-        # A sink without a table keeps no record of who wrote to it.
-        known = target.table_location(pipeline_id) is not None
-        used = [
-            *checkpoint.epochs(),
-            *([state.epoch] if state else []),
-            *(epochs_written(self.table_path(target), *self.identity(dataset, flow).names) if known else ()),
-            *(epoch for name, epoch in self.recorded_batches.result() if name == flow),
-        ]
-        return max(used, default=-1) + 1
+        has_table = target.table_location(self.pipeline.project.pipeline_id) is not None
+        return unused_epoch(
+            self.checkpoint(dataset, flow),
+            flow,
+            self.identity(dataset, flow),
+            self.table_path(target) if has_table else None,
+            self.recorded_batches.result(),
+        )
 
     def query_name(self, flow: str) -> str:
         """The name of a flow's streaming query, unique in the session."""

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch
-from headwater.checkpoints.table_history import table_exists
+from headwater.checkpoints.table_history import head_version, table_exists
 from headwater.commands.known_values import check_row_filter
 from headwater.commands.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
@@ -23,6 +23,7 @@ from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.flow import Flow
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
+from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
@@ -31,7 +32,6 @@ from headwater.quarantine.columns import RowStatus
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.foreach_batch import BatchTarget, BatchTransaction, apart
 from headwater_spark.execution.progress import ProgressListener
-from headwater_spark.execution.sink_commits import latest_version
 from headwater_spark.execution.stream_start import batch_target
 from headwater_spark.execution.targets.delta_append import DeltaAppend
 from headwater_spark.execution.update_context import UpdateContext
@@ -119,7 +119,7 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
             context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
         )
         # As it is now: marks made below would change what a frame over the newest version gives.
-        version = str(latest_version(path))
+        version = str(head_version(path))
         held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
         held = held.where(replace(arguments.chosen, status=RowStatus.HELD).where)
         flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
@@ -130,8 +130,8 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
 @contextmanager
 def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext]:
     spark = start_session(project.pipeline_id, project.spec.spark)
-    nothing: Future[dict[tuple[str, int], int]] = Future()
-    nothing.set_result({})
+    recorded: Future[dict[tuple[str, int], int]] = Future()
+    recorded.set_result(last_batches(project.state_folder))
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
         lease = stack.enter_context(project.lease(replay_id))
@@ -139,7 +139,7 @@ def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext
             EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, replay_id)
         )
         pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, nothing, lease)
+        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, recorded, lease)
 
 
 def _dataset(context: UpdateContext, name: str) -> Dataset:
