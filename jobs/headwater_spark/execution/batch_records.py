@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class BatchRecords:
     @property
     def unrecorded(self) -> list[int]:
         """The batches that are marked as done and have no record: their driver died before it wrote one."""
-        return list(self._untold(self._first - 1))
+        return self._untold(self._first - 1)
 
     def started(self, stream: StartedStream, recounts: Mapping[int, Recount]) -> None:
         """The id of the query's commits is known: they can be found, first those of batches whose driver died before
@@ -161,9 +162,11 @@ class BatchRecords:
                 maturity="EVOLVING",
             )
 
-    def _untold(self, last: int) -> range:
+    def _untold(self, last: int) -> list[int]:
         first = self._known + 1 if self._known is not None else self._first_of_epoch
-        return range(max(first, self._first - 100), last + 1)
+        # Earlier rounds and tries of this update have told of their own.
+        told = partial(self._context.events.has_batch, self._flow.name, self._epoch)
+        return [batch for batch in range(max(first, self._first - 100), last + 1) if not told(batch)]
 
     def _record_untold(self, last: int) -> None:
         for batch_id in self._untold(last):
