@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from headwater.definitions.change_flow import ChangeFlow
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.snapshot_flow import SnapshotFlow
 from headwater.definitions.source_location import SourceLocation
 
@@ -53,3 +54,12 @@ class Flow:
     changes: ChangeFlow | None = None
     snapshots: SnapshotFlow | None = None
     replace_where: Any = None
+
+    @property
+    def declared_output(self) -> OutputKind:
+        """What the declaration says of its rows; APPEND where the query decides."""
+        if self.snapshots is not None:
+            return OutputKind.SNAPSHOT
+        if self.changes is not None:
+            return OutputKind.CHANGES
+        return OutputKind.APPEND if self.replacement is None else OutputKind.REPLACE

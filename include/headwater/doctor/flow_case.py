@@ -22,7 +22,6 @@ from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart, Positions
 
 # After these the table holds one row a key, whichever batch comes again.
-_BY_KEY = ("update", "complete", "replace", "changes")
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class FlowCase:
     @property
     def by_key(self) -> bool:
         """Whether rows that come again replace those that are there."""
-        return self.flow.output_mode in _BY_KEY
+        return not self.flow.output_mode.only_adds_rows
 
     @property
     def stateful(self) -> bool:

@@ -25,7 +25,7 @@ def flow_type(flow: FlowEntry, target: DatasetEntry, kind: str = "default") -> s
         return "VIEW"
     if target.kind is DatasetKind.MATERIALIZED_VIEW:
         return "MATERIALIZED_VIEW"
-    return {"append": "APPEND", "complete": "COMPLETE"}.get(flow.output_mode, "CHANGE")
+    return flow.output_mode.event_log_type
 
 
 def flow_definition(

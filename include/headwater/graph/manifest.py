@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import ViolationAction
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.errors import InvalidSpec
 
@@ -84,10 +85,7 @@ class FlowEntry(_Entry):
     ``sources`` are what it reads in the end, views looked through: the streaming ones first, in the order of the
     lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
-    ``output_mode``: ``append``; ``update`` (changed rows, merged by ``merge_keys`` into a table); ``complete`` (the table
-    is replaced by each batch); ``replace`` (rows give way to those of the same ``merge_keys``); ``changes`` and ``snapshot``
-    (events, or whole states of a source, merged by ``merge_keys``: AUTO CDC). After all but ``append``
-    the table holds changes, not only new rows.
+    ``output_mode``: what its rows do to those that the table has; ``merge_keys``: by which columns they find them.
     """
 
     name: str
@@ -97,7 +95,7 @@ class FlowEntry(_Entry):
     inputs: tuple[str, ...] = ()
     sources: tuple[SourceEntry, ...] = ()
     time_dependent: bool = False
-    output_mode: str = "append"
+    output_mode: OutputKind = OutputKind.APPEND
     merge_keys: tuple[str, ...] = ()
     defined_at: str | None = None
 
@@ -118,6 +116,10 @@ class Manifest(_Entry):
     def dataset(self, name: str) -> DatasetEntry:
         """The dataset of this name; raises KeyError where there is none."""
         return next(entry for entry in self.datasets if entry.name == name)
+
+    def flow(self, name: str) -> FlowEntry:
+        """The flow of this name, which there is."""
+        return next(entry for entry in self.flows if entry.name == name)
 
     def flows_into(self, dataset: str) -> list[FlowEntry]:
         """The flows that fill a dataset."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.output_kind import OutputKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 
@@ -104,7 +105,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
             tuple(
                 f.name
                 for f in manifest.flows_into(name)
-                if f.streaming or f.once or f.output_mode == "snapshot"
+                if f.streaming or f.once or f.output_mode is OutputKind.SNAPSHOT
             ),
             # What has left the pipeline stays where it is: its readers get the rows again.
             tables[name].kind is not DatasetKind.SINK,

@@ -91,7 +91,7 @@ def _limits(
     context: UpdateContext, plan: TablePlan, flow: Flow
 ) -> tuple[tuple[Limit, ...], LivePosition | None]:
     manifest = context.pipeline.manifest
-    entry = next(item for item in manifest.flows if item.name == flow.name)
+    entry = manifest.flow(flow.name)
     start = flow_start(context.pipeline.project, manifest, entry)
     if not entry.streaming or flow.once:
         if not table_exists(context.table_path(plan.dataset)):

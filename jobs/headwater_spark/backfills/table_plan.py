@@ -11,6 +11,7 @@ from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import UniqueWithin, quarantines
 from headwater.definitions.flow import Flow
+from headwater.definitions.output_kind import OutputKind
 from headwater.errors import UsageError
 from headwater_spark.backfills.event_slice import slice_condition
 from headwater_spark.execution.update_context import UpdateContext
@@ -41,12 +42,12 @@ class TablePlan:
         has read them, and leaves out that they went.
         """
         replaced = self.skipped and self.mode is BackfillMode.REPLACE_WHERE
-        return replaced or any(flow.changes is not None for flow in self.flows)
+        return replaced or any(flow.declared_output is OutputKind.CHANGES for flow in self.flows)
 
     @property
     def by_sequence(self) -> bool:
         """Whether the flows themselves say which row of a key stays: what comes twice changes nothing."""
-        return any(flow.changes is not None or flow.replacement is not None for flow in self.flows)
+        return any(flow.declared_output.keeps_newest for flow in self.flows)
 
 
 def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArguments) -> TablePlan:
@@ -86,8 +87,7 @@ def check_definition(context: UpdateContext, dataset: Dataset, flow: Flow) -> No
             remedy="Let the function give the snapshots again, or fill the table anew: " + refresh,
         )
     frame = evaluation.frames[name]
-    mode = evaluation.output_modes.get(name)
-    if is_stateful(frame) or (mode is not None and mode.name in ("update", "complete")):
+    if is_stateful(frame) or evaluation.output_mode_of(flow).kind.is_aggregation:
         raise BackfillNotPossible(
             f"{name!r} keeps state (a window, an aggregation, a deduplication or a join of streams). Its live state would not know "
             "of what a backfill writes, and would write other rows of the same range later.",
@@ -109,7 +109,7 @@ def _mode(
                 remedy="Give a range by event time: its rows are recomputed in place (replace-where). Or run an update.",
             )
         return BackfillMode.REPLACE_WHERE
-    if any(flow.changes is not None or flow.replacement is not None for flow in flows):
+    if any(flow.declared_output.keeps_newest for flow in flows):
         if arguments.mode not in (None, BackfillMode.MERGE) or arguments.keys:
             raise BackfillNotPossible(
                 f"{dataset.name!r} merges rows by its own keys and sequence: they can't be appended, replaced, or merged by others.",
@@ -127,7 +127,7 @@ def _keys(
     mode: BackfillMode,
     columns: list[str],
 ) -> tuple[str, ...]:
-    own = any(flow.changes is not None or flow.replacement is not None for flow in flows)
+    own = any(flow.declared_output.keeps_newest for flow in flows)
     if mode is not BackfillMode.MERGE or own:
         return ()
     known = {name.lower(): name for name in columns}

@@ -125,9 +125,7 @@ def _check_begun(context: UpdateContext, dataset: Dataset) -> None:
 
 def _case(context: UpdateContext, flow: Flow) -> FlowCase:
     manifest = context.pipeline.manifest
-    return FlowCase(
-        context.pipeline.project, manifest, next(f for f in manifest.flows if f.name == flow.name)
-    )
+    return FlowCase(context.pipeline.project, manifest, manifest.flow(flow.name))
 
 
 def _load(context: UpdateContext, dataset: Dataset, flow: Flow, *, dry_run: bool) -> dict[str, Any]:

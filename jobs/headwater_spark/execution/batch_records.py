@@ -30,7 +30,6 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.recounting import OBSERVATION
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.rules.expectations import Quality, read_quality, view_observation
 
 
@@ -58,9 +57,9 @@ class BatchRecords:
         self._stream: StartedStream | None = None
         self._unaccounted: list[str] = []
         self._recounts: Mapping[int, Recount] = {}
-        mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+        mode = context.pipeline.evaluation.output_mode_of(flow)
         # Of a merge or an aggregation that is written whole, rows of the batch and rows of the table are two things.
-        self._appends = mode.name == "append" and dataset.sink is None
+        self._appends = mode.kind.only_adds_rows and dataset.sink is None
 
     @property
     def unrecorded(self) -> list[int]:

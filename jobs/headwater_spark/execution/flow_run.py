@@ -92,4 +92,4 @@ def _backlog(backlog: Backlog) -> dict[str, Any]:
 
 
 def _entry(context: UpdateContext, flow: str) -> FlowEntry:
-    return next(item for item in context.pipeline.manifest.flows if item.name == flow)
+    return context.pipeline.manifest.flow(flow)

@@ -25,7 +25,6 @@ from headwater_spark.execution.batch_counts import Recount
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.rules.expectations import read_quality
 
 # The name of the observation in a flow's query.
@@ -111,9 +110,9 @@ def _laid_out(checkpoint: Path, batch_id: int, copy: Path) -> Iterator[Path]:
 
 
 def _start(context: UpdateContext, flow: Flow, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
-    mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+    mode = context.pipeline.evaluation.output_mode_of(flow)
     return (
-        frame.writeStream.outputMode(mode.query_mode)
+        frame.writeStream.outputMode(mode.kind.query_mode)
         .queryName(f"{context.query_name(flow.name)}.recount")
         .option("checkpointLocation", str(checkpoint))
         # The one trigger that runs a planned batch and begins no other.

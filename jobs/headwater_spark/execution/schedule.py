@@ -147,8 +147,8 @@ def _run(
 
 def _merges(context: UpdateContext, stage: RefreshStage) -> bool:
     """Whether rows are merged into the table, which must be there for it."""
-    modes = context.pipeline.evaluation.output_modes
-    return any(modes[flow].name in ("update", "replace", "changes") for flow in stage.flows if flow in modes)
+    flows = map(context.pipeline.flow, stage.flows)
+    return any(context.pipeline.evaluation.output_mode_of(flow).kind.merges_by_key for flow in flows)
 
 
 def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:

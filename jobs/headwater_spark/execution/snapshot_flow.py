@@ -46,7 +46,7 @@ def run_snapshots(context: UpdateContext, dataset: Dataset, flow: Flow, outcome:
     # Where its state is lost, the table's log knows under which epoch its rows are there.
     written = epochs_written(table, *context.identity(dataset.name, flow.name).names)
     state = known or checkpoint.update_state(epoch=max(written, default=0))
-    entry = next(item for item in context.pipeline.manifest.flows if item.name == flow.name)
+    entry = context.pipeline.manifest.flow(flow.name)
     # Taken before the read: what arrives meanwhile is compared by the next update, never missed.
     now = fingerprints(context, entry)
     definition = context.pipeline.manifest.source_hash

@@ -35,7 +35,7 @@ def check_flow(
         RefusedForSafety: the first finding that stands in the way; nothing was read.
     """
     manifest = context.pipeline.manifest
-    entry = next(item for item in manifest.flows if item.name == flow.name)
+    entry = manifest.flow(flow.name)
     table = delta_table(context, dataset)
     start = flow_start(context.pipeline.project, manifest, entry)
     start = replace(

@@ -18,6 +18,7 @@ from headwater.checkpoints.offsets import last_committed_batch, last_planned_bat
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.sink import SinkKind
 from headwater.delta_log.table_history import table_exists
 from headwater.quarantine.table import is_quarantine
@@ -60,7 +61,7 @@ def start_stream(
     unreadable: Sequence[UnreadableFile] = (),
 ) -> StartedStream:
     """Start the query of a flow over ``frame``. ``unreadable``: files that it leaves out, for the quarantine."""
-    mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+    mode = context.pipeline.evaluation.output_mode_of(flow)
     folder = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
     identity = context.identity(dataset.name, flow.name)
     metadata: dict[str, Any] = {
@@ -69,7 +70,7 @@ def start_stream(
         "epoch": state.epoch,
     }
     stream = (
-        frame.writeStream.outputMode(mode.query_mode)
+        frame.writeStream.outputMode(mode.kind.query_mode)
         .queryName(context.query_name(flow.name))
         .option("checkpointLocation", str(folder))
         .trigger(availableNow=True)
@@ -146,7 +147,7 @@ def batch_target(
         return change_target(context, dataset, flow)
     if flow.replacement is not None:
         return DeltaReplace(context.table_path(dataset), flow.replacement)
-    return DeltaMerge(context.table_path(dataset), mode.keys) if mode.name == "update" else None
+    return DeltaMerge(context.table_path(dataset), mode.keys) if mode.kind is OutputKind.UPDATE else None
 
 
 def change_target(context: UpdateContext, dataset: Dataset, flow: Flow) -> AutoCdc:

@@ -34,7 +34,7 @@ def refresh_view(
     Args:
         force: recompute it whether or not anything moved, and all of it (a full refresh).
     """
-    entry = next(item for item in context.pipeline.manifest.flows if item.name == flow.name)
+    entry = context.pipeline.manifest.flow(flow.name)
     checkpoint = context.checkpoint(dataset.name, flow.name)
     # Taken before the read: what arrives meanwhile is read again by the next update, never missed.
     now = fingerprints(context, entry)

@@ -60,16 +60,15 @@ def frozen_settings(case: FlowCase) -> Iterator[Finding]:
 
 def streams_of_changing_tables(case: FlowCase) -> Iterator[Finding]:
     """HW201 and HW202."""
-    entry = next(f for f in case.pipeline.manifest.flows if f.name == case.flow.name)
+    entry = case.pipeline.manifest.flow(case.flow.name)
     for source in entry.sources:
         if not source.streaming or source.kind not in (SourceKind.DATASET, SourceKind.DELTA):
             continue
         if _tolerates(case, source):
             continue
-        modes = case.pipeline.evaluation.output_modes
+        mode_of = case.pipeline.evaluation.output_mode_of
         if source.kind is SourceKind.DATASET and any(
-            flow.snapshots is not None or flow.changes is not None
-            or (flow.name in modes and modes[flow.name].name != "append")
+            not mode_of(flow).kind.only_adds_rows
             for flow in case.pipeline.registry.flows() if flow.target == source.name
         ):  # fmt: skip
             yield case.find(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headwater.definitions.output_kind import OutputKind
+
 
 @dataclass(frozen=True)
 class OutputMode:
-    """``name``: append, update, complete, replace or changes; ``keys``: the columns by which rows find those they replace."""
+    """``kind``: what the rows do to the table's; ``keys``: the columns by which rows find those they replace."""
 
-    name: str = "append"
+    kind: OutputKind = OutputKind.APPEND
     keys: tuple[str, ...] = ()
-
-    @property
-    def query_mode(self) -> str:
-        """Spark's output mode of the query."""
-        return "append" if self.name in ("replace", "changes") else self.name

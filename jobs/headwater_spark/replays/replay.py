@@ -36,7 +36,6 @@ from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.stream_start import batch_target
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
-from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.replays.file_replay import readable_again
 from headwater_spark.replays.replay_marks import IS_FILE, ReplayMarks, settle
@@ -333,7 +332,7 @@ def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame
 
 
 def _target(context: UpdateContext, dataset: Dataset, flow: Flow) -> BatchTarget:
-    mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+    mode = context.pipeline.evaluation.output_mode_of(flow)
     target = batch_target(context, dataset, flow, mode)
     return target or DeltaAppend(context.table_path(dataset), dataset.partition_columns)
 

@@ -269,7 +269,7 @@ class Evaluation:
                 if frame.isStreaming and dataset.written:
                     mode = self.output_modes[flow.name] = output_mode(frame, flow, dataset)
                     check_alone(flow, mode, dataset, len(frames))
-                check_judged(dataset, self._kinds[dataset.name], flow, self.output_modes.get(flow.name))
+                check_judged(dataset, self._kinds[dataset.name], flow, self.output_mode_of(flow))
                 if dataset.sink is not None:
                     check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
@@ -277,6 +277,10 @@ class Evaluation:
             written = [(flow, self._written(flow, frame)) for flow, frame in frames]
             self._schemas[dataset.name] = merged_schema(dataset, written, given)
         return self._schemas[dataset.name]
+
+    def output_mode_of(self, flow: Flow) -> OutputMode:
+        """How a flow's rows reach its target: of a stream as its plan decides, else as declared."""
+        return self.output_modes.get(flow.name, OutputMode(flow.declared_output))
 
     def _written(self, flow: Flow, frame: DataFrame) -> StructType:
         """The columns that a flow gives to its target."""

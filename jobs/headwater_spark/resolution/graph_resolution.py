@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from headwater import __version__
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, FlowWithoutTarget
 from headwater.graph.change_targets import check_no_rules, check_only_changes, check_retention
@@ -207,6 +208,8 @@ def _flow_entry(
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     order = [dataset.name for dataset in registry.datasets()]
     mode = evaluation.output_modes.get(flow.name, OutputMode())
+    if flow.snapshots is not None:
+        mode = OutputMode(OutputKind.SNAPSHOT, evaluation.changes[flow.name].keys)
     return FlowEntry(
         name=flow.name,
         target=flow.target,
@@ -214,8 +217,8 @@ def _flow_entry(
         once=flow.once,
         inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
         sources=plan_sources(frame, names),
-        output_mode="snapshot" if flow.snapshots is not None else mode.name,
-        merge_keys=evaluation.changes[flow.name].keys if flow.snapshots is not None else mode.keys,
+        output_mode=mode.kind,
+        merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.
         time_dependent=_asks(flow) or (not frame.isStreaming and reads_the_clock(plan)),
         defined_at=_relative(flow.location, folder),

@@ -10,12 +10,12 @@ from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater_spark.plans.output_mode import OutputMode
 
 
-def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMode | None) -> None:
+def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMode) -> None:
     """Raise InvalidExpectation where rows can't be quarantined or compared: in views, and in running aggregations.
 
     Args:
         kind: what the dataset turned out to be.
-        mode: how the flow's stream is written; None for a batch.
+        mode: how the flow is written.
     """
     rules = [rule for rule in dataset.expectations if needs_judgement([rule])]
     if not rules:
@@ -42,7 +42,7 @@ def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMo
             where=rules[0].location,
             remedy="Use expect_or_drop, or leave replace_where out.",
         )
-    if mode is not None and mode.name in ("update", "complete"):
+    if mode.kind.is_aggregation:
         raise InvalidExpectation(
             f"The expectation {rules[0].name!r} {what}, and {flow.name!r} is a running aggregation: the same row comes again, "
             "changed, with each batch.",

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow, FlowKind
+from headwater.definitions.output_kind import OutputKind, QueryMode
 from headwater.definitions.sink import SinkKind
 from headwater.errors import QueryFailed, UnsupportedArgument
 from headwater_spark.messages.source_errors import describe
@@ -32,7 +33,7 @@ def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
     """
     check_state(frame, flow)
     if flow.changes is not None:
-        return OutputMode("changes", tuple(str(key) for key in flow.changes.keys))
+        return OutputMode(OutputKind.CHANGES, tuple(str(key) for key in flow.changes.keys))
     if flow.replacement is not None:
         return _replace(frame, flow)
     # Asked one by one: each refusal is an exception of the JVM, and most streams need to ask once only.
@@ -51,9 +52,9 @@ def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
         )
     keys = aggregation_keys(frame) if reason("update") is None else ()
     if keys:
-        return OutputMode("update", keys)
+        return OutputMode(OutputKind.UPDATE, keys)
     if reason("complete") is None:
-        return OutputMode("complete")
+        return OutputMode(OutputKind.COMPLETE)
     raise QueryFailed(
         f"Spark can't run the query of {flow.name!r} as a stream: {reason('append')}",
         where=flow.location,
@@ -90,7 +91,7 @@ def _update_flow(flow: Flow, dataset: Dataset, reason: str | None) -> OutputMode
             where=flow.location,
             remedy="Use dp.append_flow.",
         )
-    return OutputMode("update")
+    return OutputMode(OutputKind.UPDATE)
 
 
 def _replace(frame: DataFrame, flow: Flow) -> OutputMode:
@@ -111,12 +112,12 @@ def _replace(frame: DataFrame, flow: Flow) -> OutputMode:
             where=flow.location,
             remedy="Leave the aggregation out, or leave replace_using out: an aggregation is merged by its own keys.",
         )
-    return OutputMode("replace", tuple(columns[key.lower()] for key in flow.replacement.keys))
+    return OutputMode(OutputKind.REPLACE, tuple(columns[key.lower()] for key in flow.replacement.keys))
 
 
 def check_alone(flow: Flow, mode: OutputMode, dataset: Dataset, flows: int) -> None:
     """Raise QueryFailed where a flow would overwrite what another flow of the same table wrote."""
-    if flows > 1 and mode.name in ("update", "complete"):
+    if flows > 1 and mode.kind.is_aggregation:
         raise QueryFailed(
             f"{flow.name!r} keeps {dataset.name!r} equal to an aggregation, and other flows write to that table too: "
             "they would overwrite each other's rows.",
@@ -125,7 +126,7 @@ def check_alone(flow: Flow, mode: OutputMode, dataset: Dataset, flows: int) -> N
         )
 
 
-def _objection(frame: DataFrame, mode: str) -> str | None:
+def _objection(frame: DataFrame, mode: QueryMode) -> str | None:
     jvm = frame.sparkSession._jvm  # noqa: SLF001 - Spark's own check has no public face in Python
     modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
     checker = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
