@@ -53,6 +53,13 @@ class PlanChanged(CheckpointMismatch):
     condition = "PLAN_CHANGED"
 
 
+class CheckFailed(RefusedForSafety):
+    """A check before a start could not be carried out, so what it looks for is not known."""
+
+    condition = "CHECK_FAILED"
+    transient = True
+
+
 class FlowStateDamaged(CheckpointUnreadable):
     """``flow.json``, which says which epoch is live, can't be read."""
 

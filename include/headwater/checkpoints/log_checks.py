@@ -25,6 +25,7 @@ from headwater.checkpoints.offsets import query_id
 from headwater.checkpoints.sink_checks import remedy, write_metadata
 from headwater.checkpoints.table_history import flow_commits
 from headwater.errors import CheckpointUnreadable
+from headwater.json_lines import lines_of
 
 _REPAIRS = (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH)
 
@@ -224,7 +225,7 @@ def _too_new(start: FlowStart, batch: int) -> Damage:
             where=file,
             remedy="Run the update with that version of Spark, or newer. Do not edit the file.",
         ),
-        (f"first line: {file.read_text(errors='replace').splitlines()[0][:20]}",),
+        (f"first line: {next(iter(lines_of(file.read_text(errors='replace'))), '')[:20]}",),
         (Repair.RESTORE, Repair.FULL_REFRESH),
     )
 

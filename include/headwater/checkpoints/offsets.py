@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.errors import CheckpointUnreadable
+from headwater.json_lines import lines_of
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
 
@@ -173,7 +174,7 @@ def _text(file: Path) -> str:
 
 
 def _lines(file: Path) -> list[str]:
-    lines = _text(file).splitlines()
+    lines = lines_of(_text(file))
     if not lines or lines[0] != "v1":
         shown = repr(lines[0][:20]) if lines else "nothing (the file is empty)"
         raise CheckpointUnreadable(f"Expected 'v1' at the start, found {shown}.", where=file, remedy=_REMEDY)

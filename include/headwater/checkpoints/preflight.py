@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from headwater.checkpoints.conditions import CheckFailed
 from headwater.checkpoints.damage import Damage
 from headwater.checkpoints.delta_source_checks import delta_sources, table_is_gone
 from headwater.checkpoints.file_source_checks import names_are_patterns, planned_files_are_gone
@@ -30,6 +31,7 @@ from headwater.checkpoints.sink_checks import (
 from headwater.checkpoints.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
 from headwater.checkpoints.state_checks import plan_was_changed, state_was_lost
 from headwater.checkpoints.state_schemas import schemas_lie_elsewhere
+from headwater.errors import HeadwaterError
 
 __all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examine"]
 
@@ -69,8 +71,29 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropp
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
-    """Run every check and give all that was found; changes nothing."""
-    return [damage for check in checks for damage in check(start)]
+    """Run every check and give all that was found; changes nothing.
+
+    A check that can't be carried out is a finding of its own, which blocks: what it would have seen is not known.
+    """
+    return [damage for check in checks for damage in _findings(check, start)]
+
+
+def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
+    name = check.__name__
+    try:
+        yield from check(start)
+    except HeadwaterError as error:
+        yield Damage(error, (f"the check {name} ended with it",))
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        yield Damage(
+            CheckFailed(
+                f"Whether {start.flow!r} may start is not known: the check {name} failed with {told}",
+                where=getattr(error, "filename", None) or start.folder,
+                remedy="Make what it names readable and run the update again. Nothing was changed.",
+            ),
+            (f"{name}: {told}",),
+        )
 
 
 def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tuple[Damage, str]]:

@@ -17,6 +17,7 @@ from headwater.checkpoints.conditions import PlanChanged, StateDamaged, StateLos
 from headwater.checkpoints.damage import Damage, Repair
 from headwater.checkpoints.flow_start import FlowStart
 from headwater.checkpoints.sink_checks import remedy
+from headwater.json_lines import lines_of
 
 _FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)$")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
@@ -176,7 +177,7 @@ def _parts(store: StateStore, version: int) -> list[Path]:
     file = store.folder / name
     try:
         with zipfile.ZipFile(file) as packed:
-            lines = packed.read("metadata").decode().splitlines() if "metadata" in packed.namelist() else []
+            lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
         data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
     except (OSError, ValueError, zipfile.BadZipFile):
         return [file.with_name(f"{file.name} (unreadable)")]

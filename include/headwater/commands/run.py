@@ -17,6 +17,7 @@ from headwater.commands.quiet_update import record_quiet_update
 from headwater.definitions.trigger import AvailableNow
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.json_lines import lines_of
 from headwater.metrics.news import NewsVerdict, has_news
 from headwater.runtime.java import java_environment
 
@@ -87,7 +88,7 @@ def report_of_program(name: str, argv: Sequence[str]) -> Mapping[str, Any]:
     command = [sys.executable, str(job_file(name)), *argv]
     done = subprocess.run(command, env=_job_environment(), stdout=subprocess.PIPE, text=True, check=False)
     try:
-        report = json.loads((done.stdout.splitlines() or [""])[-1])
+        report = json.loads((lines_of(done.stdout) or [""])[-1])
     except json.JSONDecodeError:
         report = None
     if isinstance(report, dict):
