@@ -41,7 +41,7 @@ def run(arguments: RunArguments) -> int:
         report = record_quiet_update(project, verdict.manifest, arguments, started)
         report.show(as_json=arguments.as_json)
         return report.exit_code
-    if verdict is not None and os.environ.get("HEADWATER_DEBUG"):
+    if verdict is not None and (verdict.unexpected or os.environ.get("HEADWATER_DEBUG")):
         print(f"Starting Spark: {'; '.join(verdict.reasons)}.", file=sys.stderr)
     become_job(arguments)
     return 1
