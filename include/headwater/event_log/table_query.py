@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
 def literal(value: str) -> str:
     """A text as SQL spells it."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def moment_literal(moment: datetime) -> str:
+    """A point in time as SQL compares it with the log's ``timestamp``; UTC where it has no zone."""
+    utc = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    return f"'{utc:%Y-%m-%dT%H:%M:%S.%fZ}'"
 
 
 def _in_todays_columns(source: Any, sql: str) -> str:
