@@ -42,10 +42,13 @@ def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, t
     Two at once do it once: each commit has an id of its own. What is not committed is left to its backfill.
     """
     for pending in pending_replacements(state_folder, dataset):
-        if has_transaction(table, pending.application, 0):
+        with pending.abandoned(state_folder) as abandoned:
+            # In this order: between a look at the table and the end of its backfill, the backfill may have committed.
+            committed = has_transaction(table, pending.application, 0)
+            if abandoned and not committed:
+                pending.cross_out(state_folder)
+        if committed:
             put_back_late_rows(spark, state_folder, table, pending)
-        elif pending.is_abandoned(state_folder):
-            pending.cross_out(state_folder)
 
 
 def put_back_late_rows(
