@@ -6,6 +6,7 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -179,7 +180,7 @@ def _parts(store: StateStore, version: int) -> list[Path]:
         with zipfile.ZipFile(file) as packed:
             lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
         data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return [file.with_name(f"{file.name} (unreadable)")]
     return [store.folder / "SSTs" / entry["dfsSstFileName"] for entry in data.get("sstFiles") or ()]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
-from headwater.errors import CheckpointUnreadable
+from headwater.errors import HeadwaterError
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.backlog import Backlog, total
@@ -95,7 +95,7 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
 def _of_once(checkpoint: FlowCheckpoint) -> Backlog:
     try:
         state = checkpoint.read_state()
-    except CheckpointUnreadable as error:
+    except HeadwaterError as error:
         return Backlog.because(f"{error.what} ({error.where})")
     return Backlog(0, 0, 0, 0, 0.0, moved=False) if state and state.completed else Backlog(moved=True)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.definitions.dataset import DatasetKind
-from headwater.errors import CheckpointUnreadable, HeadwaterError, SourceUnreachable
+from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.delta_log import table_head
@@ -84,7 +84,7 @@ def _state_reasons(
         yield f"the result of {flow.name} changes with time"
     try:
         state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
-    except CheckpointUnreadable as error:
+    except HeadwaterError as error:
         yield error.what  # the update refuses this flow, and the others go on
         return
     if state is None or not state.completed:
