@@ -68,7 +68,8 @@ def maintain_event_log(
         if latest is not None:
             limit = min(limit, latest.started)
         if _any_before(state_folder, limit):
-            told = table.delete(f'"timestamp" < {moment_literal(limit)}{_but(_last_records(state_folder))}')
+            moment = limit.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            told = table.delete(f"\"timestamp\" < '{moment}'{_but(_last_records(state_folder))}")
             deleted = int(told.get("num_deleted_rows") or 0)
     table.create_checkpoint()
     table.cleanup_metadata()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,11 @@ def literal(value: str) -> str:
 
 
 def moment_literal(moment: datetime) -> str:
-    """A point in time as SQL compares it with the log's ``timestamp``; UTC where it has no zone."""
-    utc = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    return f"'{utc:%Y-%m-%dT%H:%M:%S.%fZ}'"
+    """A point in time as ``query`` compares it with the log's ``timestamp``; UTC where it has no zone."""
+    utc = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # Not as text: that is compared in nanoseconds, which end in 2262.
+    micros = (utc - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def _in_todays_columns(source: Any, sql: str) -> str:
