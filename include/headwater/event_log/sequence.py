@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ class LogSequence:
             self._last = max(self._last + 1, event.sequence)
             numbered.append(replace(event, sequence=self._last))
         return numbered
+
+    def appended(self) -> None:
+        """The events that were numbered last are in the log: where nobody else wrote meanwhile, nothing has to be looked up."""
+        with suppress(OSError):  # then it is looked up
+            version = newest_version(self._table)
+            if version == (0 if self._known_version is None else self._known_version + 1):
+                self._known_version = version
 
     def _catch_up(self) -> None:
         """Look at the log where others may have written since the last look: at its files' statistics, not at rows."""

@@ -201,6 +201,7 @@ class EventLogWriter:
                 self._failure = error
                 return
             self._failure = None
+            self._sequence.appended()
             with self._lock:
                 del self._buffer[: len(events)]
             for listener in self._listeners:

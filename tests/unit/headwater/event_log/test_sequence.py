@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import FlowInterrupted
-from headwater.event_log import reader, writer
+from headwater.event_log import reader, sequence, writer
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, flow_progress, update_progress
 from headwater.event_log.event import event_table
 from headwater.event_log.sequence import greatest_sequence
@@ -132,3 +132,27 @@ def test_an_update_that_runs_is_of_this_run(tmp_path: Path, clock: Clock):
     cleared = datetime(2026, 3, 1, 12, tzinfo=UTC)
     progress = DatasetProgress(project, None, "r1", cleared)  # type: ignore[arg-type]
     assert progress._updates_before() == frozenset({"u1"})
+
+
+def test_who_writes_alone_looks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The log's greatest number is looked up at the first append, and again only after another writer's."""
+    looks: list[Path] = []
+
+    def look(table: Path) -> int:
+        looks.append(table)
+        return greatest_sequence(table)
+
+    with EventLogWriter(tmp_path, "p", "P", "u0") as log:
+        log.emit("user_action", "first")
+    monkeypatch.setattr(sequence, "greatest_sequence", look)
+    with EventLogWriter(tmp_path, "p", "P", "u1") as one, EventLogWriter(tmp_path, "p", "P", "u2") as other:
+        for number in range(5):
+            one.emit("user_action", f"{number}")
+            one.flush()
+        assert len(looks) == 1
+        other.emit("user_action", "between")
+        other.flush()
+        one.emit("user_action", "after")
+        one.flush()
+        assert len(looks) == 3
+    assert [record["message"] for record in reader.events(tmp_path)][-2:] == ["between", "after"]
