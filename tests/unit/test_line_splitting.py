@@ -58,14 +58,14 @@ def _opens(node: ast.expr) -> bool:
 
 def test_lines_are_cut_in_one_place():
     """No reader of a log, a checkpoint or a report cuts lines by itself; the exceptions are there, and needed."""
-    found = {
+    cuts = {
         str(file.relative_to(ROOT)): list(offences(file.read_text(encoding="utf-8")))
         for floor in ("include", "jobs", "plugins")
         for file in sorted((ROOT / floor).rglob("*.py"))
     }
-    guilty = {name: said for name, said in found.items() if said and name not in {*FOR_PEOPLE, CUTTER}}
+    guilty = {name: said for name, said in cuts.items() if said and name not in {*FOR_PEOPLE, CUTTER}}
     assert guilty == {}
-    assert all(found[name] for name in FOR_PEOPLE), "an exception that nothing needs"
+    assert all(cuts[name] for name in FOR_PEOPLE), "an exception that nothing needs"
 
 
 def test_the_guard_sees_what_it_forbids():

@@ -71,7 +71,7 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropp
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
-    """Run every check and give all that was found; changes nothing.
+    """Run every check and give all findings; changes nothing.
 
     A check that can't be carried out is a finding of its own, which blocks: what it would have seen is not known.
     """
@@ -85,14 +85,14 @@ def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
     except HeadwaterError as error:
         yield Damage(error, (f"the check {name} ended with it",))
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
+        cause = f"{type(error).__name__}: {error}"
         yield Damage(
             CheckFailed(
-                f"Whether {start.flow!r} may start is not known: the check {name} failed with {told}",
+                f"Whether {start.flow!r} may start is not known: the check {name} failed with {cause}",
                 where=getattr(error, "filename", None) or start.folder,
                 remedy="Make what it names readable and run the update again. Nothing was changed.",
             ),
-            (f"{name}: {told}",),
+            (f"{name}: {cause}",),
         )
 
 

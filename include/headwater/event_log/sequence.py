@@ -59,9 +59,9 @@ def greatest_sequence(table: Path) -> int:
     files = pa.table(opened.get_add_actions(flatten=True))
     if not files.num_rows:
         return 0
-    told: list[Any] = files[_GREATEST].to_pylist() if _GREATEST in files.column_names else [None]
-    if None not in told:
-        return int(max(told))
+    known: list[Any] = files[_GREATEST].to_pylist() if _GREATEST in files.column_names else [None]
+    if None not in known:
+        return int(max(known))
     # Other writers than ours may leave statistics out.
     query = "select max(\"sequence\"['data_plane_id']['seq_no']) as greatest from events"
     answer = QueryBuilder().register("events", opened).execute(query).read_all()

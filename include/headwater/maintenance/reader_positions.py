@@ -141,7 +141,7 @@ def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
             elif not begun and position and position["table_id"] == table_id:
                 yield ReaderPosition(name, int(position["version"]) + 1)
         except FileNotFoundError:
-            continue  # somebody lets it begin anew just now
+            continue  # its reader was reset just now
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             yield ReaderPosition(name, unknown=f"its position can't be read: {error}")
 

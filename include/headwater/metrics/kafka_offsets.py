@@ -119,7 +119,7 @@ class BrokerTopics:
         try:
             return question()
         except KafkaException as error:
-            raise not_asked(self._servers, error) from None
+            raise broker_failed(self._servers, error) from None
 
 
 def open_consumer(settings: Mapping[str, Any]) -> Any:
@@ -140,7 +140,7 @@ def open_consumer(settings: Mapping[str, Any]) -> Any:
         ) from None
 
 
-def not_asked(servers: str, error: Exception) -> SourceUnreachable:
+def broker_failed(servers: str, error: Exception) -> SourceUnreachable:
     """The error of a broker that did not answer as it should."""
     return SourceUnreachable(
         f"Kafka at {servers} could not be asked: {_said(error)}.",

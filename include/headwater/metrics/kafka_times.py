@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headwater.metrics.kafka_offsets import BrokerTopics, not_asked, open_consumer
+from headwater.metrics.kafka_offsets import BrokerTopics, broker_failed, open_consumer
 
 _TIMEOUT_SECONDS = 5.0
 
@@ -33,7 +33,7 @@ def offsets_at(
             [TopicPartition(*place, millis) for place in places], _TIMEOUT_SECONDS
         )
     except KafkaException as error:
-        raise not_asked(servers, error) from None
+        raise broker_failed(servers, error) from None
     finally:
         consumer.close()
     result: dict[str, dict[str, int]] = {}

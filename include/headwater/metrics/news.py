@@ -46,7 +46,7 @@ def has_news(project: PipelineProject, *, connect: Connect | None = None) -> New
     except HeadwaterError:
         raise
     except Exception as error:
-        reason = f"whether anything has moved can't be told: {type(error).__name__}: {error}"
+        reason = f"whether anything has moved is not known: {type(error).__name__}: {error}"
         return NewsVerdict(moved=True, reasons=(reason,), manifest=manifest, unexpected=True)
     return NewsVerdict(reason is not None, (reason,) if reason else (), manifest)
 

@@ -27,7 +27,7 @@ def source_backlog(
     *,
     connect: Connect = BrokerTopics,
 ) -> Backlog:
-    """What ``flow`` has not read of ``source`` yet; never raises, but says why it can't be told.
+    """What ``flow`` has not read of ``source`` yet; never raises, but says why it is not known.
 
     ``checkpoint``: the flow's folder in storage; ``connect``: opens a Kafka broker by its servers.
     """

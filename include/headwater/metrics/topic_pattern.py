@@ -30,7 +30,7 @@ def topic_pattern(pattern: str) -> re.Pattern[str]:
     """
     at = 0
     while at < len(pattern):
-        part = next((found for kind in _PARTS if (found := kind.match(pattern, at))), None)
+        part = next((match for kind in _PARTS if (match := kind.match(pattern, at))), None)
         if part is None:
             raise _not_known(pattern, f"{pattern[at : at + 10]!r} at position {at} is read by Java alone")
         at = part.end()
@@ -42,7 +42,7 @@ def topic_pattern(pattern: str) -> re.Pattern[str]:
 
 def _not_known(pattern: str, why: str) -> SourceUnreachable:
     return SourceUnreachable(
-        f"Which topics the pattern {pattern!r} means can't be told without Spark: {why}.",
+        f"Which topics the pattern {pattern!r} means is not known without Spark: {why}.",
         remedy="Spark reads it all the same; for lag and for updates that end at once where nothing is new, "
         "write it with classes such as [0-9], or name the topics with subscribe.",
     )

@@ -50,9 +50,11 @@ def write(file: Path, *lines: str, end: str = "") -> None:
 def test_a_commit_that_quotes_any_text(text: str, ascii_only: bool):
     """Actions, head, history, counts and needed files of a commit are what was written, whatever its statistics quote."""
     stats = line({"numRecords": 3, "maxValues": {"name": text}}, ascii_only=ascii_only)
-    told = json.dumps({"pipeline": "p", "flow": "f", "epoch": 0, "end_offsets": [text]}, ensure_ascii=False)
+    metadata = json.dumps(
+        {"pipeline": "p", "flow": "f", "epoch": 0, "end_offsets": [text]}, ensure_ascii=False
+    )
     actions = [
-        {"commitInfo": {"operation": "WRITE", "userMetadata": told, "timestamp": 1}},
+        {"commitInfo": {"operation": "WRITE", "userMetadata": metadata, "timestamp": 1}},
         {"txn": {"appId": text, "version": 7}},
         {"add": {"path": "a.parquet", "size": 5, "stats": stats, "dataChange": True}},
     ]

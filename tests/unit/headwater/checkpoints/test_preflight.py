@@ -47,8 +47,8 @@ def start(tmp_path: Path) -> FlowStart:
 
 def test_the_others_report_when_one_raises(start: FlowStart):
     """What came before and after is reported; the failed check says its name, the cause and the file that it was at."""
-    found = examine(start, (finds, may_not_read, stumbles_late, can_not_ask, finds))
-    assert [damage.condition for damage in found] == [
+    damages = examine(start, (finds, may_not_read, stumbles_late, can_not_ask, finds))
+    assert [damage.condition for damage in damages] == [
         "STATE_LOST",
         "CHECK_FAILED",
         "STATE_LOST",
@@ -56,13 +56,13 @@ def test_the_others_report_when_one_raises(start: FlowStart):
         "SOURCE_UNREACHABLE",
         "STATE_LOST",
     ]
-    denied = found[1].error
+    denied = damages[1].error
     assert "may_not_read" in denied.what
     assert "Permission denied" in denied.what
     assert denied.where.endswith("send/0/offsets")
-    assert found[1].blocks
-    assert not found[1].repairs
-    assert "KeyError: 'reservoirVersion'" in found[3].evidence[0]
+    assert damages[1].blocks
+    assert not damages[1].repairs
+    assert "KeyError: 'reservoirVersion'" in damages[3].evidence[0]
 
 
 def test_a_start_with_a_check_that_raises_is_refused(start: FlowStart):

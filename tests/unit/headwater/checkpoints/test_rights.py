@@ -59,9 +59,9 @@ def test_a_locked_metadata_file_is_not_written_again(tmp_path: Path, locked):
     file = start.folder / "metadata"
     before = file.read_bytes(), file.stat().st_ino
     locked(file)
-    found = examine(start, CHECKS)
-    assert {damage.condition for damage in found} == {"STORAGE_NOT_READABLE"}
-    assert not any(damage.repairs or damage.mend for damage in found)
+    damages = examine(start, CHECKS)
+    assert {damage.condition for damage in damages} == {"STORAGE_NOT_READABLE"}
+    assert not any(damage.repairs or damage.mend for damage in damages)
     with pytest.raises(StorageNotReadable, match="Permission denied") as raised:
         check_start(start)
     assert raised.value.where == str(file)
@@ -76,10 +76,10 @@ def test_locked_entries_of_the_logs_are_not_damage(tmp_path: Path, locked, name:
     """Whatever a start would say of a cut-off entry, it says none of it of a locked one, and offers no repair."""
     start = begun(tmp_path)
     locked(start.folder / name)
-    found = examine(start, CHECKS)
-    assert {damage.condition for damage in found} <= {"STORAGE_NOT_READABLE", "CHECK_FAILED"}
-    assert found
-    assert not any(damage.repairs or damage.mend for damage in found)
+    damages = examine(start, CHECKS)
+    assert {damage.condition for damage in damages} <= {"STORAGE_NOT_READABLE", "CHECK_FAILED"}
+    assert damages
+    assert not any(damage.repairs or damage.mend for damage in damages)
 
 
 def test_the_listing_shows_what_is_locked(tmp_path: Path, locked):

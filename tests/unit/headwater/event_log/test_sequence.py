@@ -67,13 +67,13 @@ def test_the_newest_update_is_the_one_that_was_written_last(tmp_path: Path, cloc
     (result,) = reader.flow_results(tmp_path, request_id="r1")
     assert (result.update_id, result.state, result.error) == ("u2", "COMPLETED", None)
     assert result.seconds == pytest.approx(60, abs=0.1)
-    found = newest_update(SimpleNamespace(state_folder=tmp_path), "r1")  # type: ignore[arg-type]
-    assert found is not None
-    assert found.update_id == "u2"
+    newest = newest_update(SimpleNamespace(state_folder=tmp_path), "r1")  # type: ignore[arg-type]
+    assert newest is not None
+    assert newest.update_id == "u2"
 
 
 def test_times_stay_those_of_the_writers_clock(tmp_path: Path, clock: Clock):
-    """Only the order is made to ascend: what is asked for by time is found by the clock that was there."""
+    """Only the order is made to ascend: a question by time is answered by the clock of the writer."""
     attempt(tmp_path, clock, "u1", UpdateState.FAILED, FlowStatus.FAILED, NOON + HOUR)
     attempt(tmp_path, clock, "u2", UpdateState.COMPLETED, FlowStatus.COMPLETED, NOON)
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -101,10 +101,10 @@ def test_records_ascend_in_the_order_in_which_they_came(steps: list[tuple[str, i
             logs[name].emit("user_action", f"{number}")
             logs[name].emit("user_action", f"{number}, more")
             logs[name].flush()
-        told = [record["message"] for record in reader.events(path)]
-        assert told == [text for n in range(len(steps)) for text in (f"{n}", f"{n}, more")]
-        found = sequences(path)
-        assert found == sorted(set(found))
+        messages = [record["message"] for record in reader.events(path)]
+        assert messages == [text for n in range(len(steps)) for text in (f"{n}", f"{n}, more")]
+        numbers = sequences(path)
+        assert numbers == sorted(set(numbers))
 
 
 def test_a_log_without_statistics_is_asked_for_its_rows(tmp_path: Path, clock: Clock):

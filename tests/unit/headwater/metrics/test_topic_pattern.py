@@ -31,8 +31,8 @@ TOPICS = ["orders", "orders1", "orders-eu", "orders.eu", "orders_9", "clicks", "
 )
 def test_what_both_languages_read_the_same(pattern: str, matched: list[str]):
     """Such a pattern means the topics that Java's reading of it means."""
-    found = topic_pattern(pattern)
-    assert [name for name in TOPICS if found.fullmatch(name)] == matched
+    compiled = topic_pattern(pattern)
+    assert [name for name in TOPICS if compiled.fullmatch(name)] == matched
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_both_languages_read_the_same(pattern: str, matched: list[str]):
 )
 def test_what_is_javas_alone_is_not_guessed(pattern: str):
     """Such a pattern is an error that names it, of the kind that makes lag not known; never one of Python's own."""
-    with pytest.raises(SourceUnreachable, match="can't be told without Spark") as raised:
+    with pytest.raises(SourceUnreachable, match="is not known without Spark") as raised:
         topic_pattern(pattern)
     assert repr(pattern) in raised.value.what
 
@@ -71,19 +71,19 @@ def test_what_is_javas_alone_is_not_guessed(pattern: str):
 def test_any_text_is_a_pattern_or_such_an_error(pattern: str):
     """No text makes another error, and what is taken is what Python would have compiled."""
     try:
-        found = topic_pattern(pattern)
+        compiled = topic_pattern(pattern)
     except SourceUnreachable:
         return
-    assert found == re.compile(pattern, re.ASCII)
+    assert compiled == re.compile(pattern, re.ASCII)
 
 
 def test_lag_of_such_a_pattern_is_not_known(monkeypatch: pytest.MonkeyPatch):
     """With the broker's answer there, lag says that the pattern can't be read, and whether there is news is open."""
     monkeypatch.setattr(BrokerTopics, "_ask", lambda _self, _question: _NoTopics())
     options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribePattern": r"orders\p{Digit}+"}
-    found = kafka_backlog(options, {"orders1": {"0": 1}})
-    assert "without Spark" in (found.unknown or "")
-    assert found.moved is None
+    backlog = kafka_backlog(options, {"orders1": {"0": 1}})
+    assert "without Spark" in (backlog.unknown or "")
+    assert backlog.moved is None
 
 
 def test_settings_that_no_client_can_be_made_of():
@@ -93,8 +93,10 @@ def test_settings_that_no_client_can_be_made_of():
         {"security.protocol": "CARRIER_PIGEON"},
     ):
         options = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "ev"}
-        found = kafka_backlog(options, None, lambda servers, login=login: BrokerTopics(servers, login=login))
-        assert "No client for Kafka at broker:9092" in (found.unknown or "")
+        backlog = kafka_backlog(
+            options, None, lambda servers, login=login: BrokerTopics(servers, login=login)
+        )
+        assert "No client for Kafka at broker:9092" in (backlog.unknown or "")
 
 
 class _NoTopics:
