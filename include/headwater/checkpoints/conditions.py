@@ -53,6 +53,29 @@ class PlanChanged(CheckpointMismatch):
     condition = "PLAN_CHANGED"
 
 
+class CheckFailed(RefusedForSafety):
+    """A check before a start could not be carried out, so what it looks for is not known."""
+
+    condition = "CHECK_FAILED"
+    transient = True
+
+
+class StorageNotReadable(RefusedForSafety):
+    """A file in storage is there and can't be read now: a right is missing, or the disk fails. It is not damaged for all we know."""
+
+    condition = "STORAGE_NOT_READABLE"
+    transient = True
+
+    @classmethod
+    def of(cls, file: object, error: OSError) -> StorageNotReadable:
+        """The error of a file that the system did not let us read."""
+        return cls(
+            f"A file in storage can't be read: {error.strerror or error}.",
+            where=file,
+            remedy="Give the user that runs Headwater the right to read it, or make the storage available. Do not move it aside.",
+        )
+
+
 class FlowStateDamaged(CheckpointUnreadable):
     """``flow.json``, which says which epoch is live, can't be read."""
 

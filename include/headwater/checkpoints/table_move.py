@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
+from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, StorageNotReadable, TableMoved
 from headwater.checkpoints.layout import write_atomically
 
 
@@ -87,7 +87,9 @@ def unfinished_move(state_folder: Path) -> TableMove | None:
         return TableMove.of(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise StorageNotReadable.of(file, error) from None
+    except (ValueError, KeyError, TypeError) as error:
         raise FlowStateDamaged(
             f"The journal of a table's move can't be read: {error!r}.",
             where=file,

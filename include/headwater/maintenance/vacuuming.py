@@ -85,7 +85,7 @@ class Vacuum:
             path = _on_disk(self.table, name)
             if path is None or name.endswith(_NEVER):
                 continue
-            if name not in removed and self.now() - path.stat().st_mtime < _IN_THE_MAKING.total_seconds():
+            if name not in removed and _changed_since(path, self.now() - _IN_THE_MAKING.total_seconds()):
                 continue
             (kept if name in needed else going).append(path)
         return _Found(going, kept, positions, retention)
@@ -127,6 +127,14 @@ def _on_disk(table: Path, name: str) -> Path | None:
         if (table / spelled).is_file():
             return table / spelled
     return None
+
+
+def _changed_since(path: Path, moment: float) -> bool:
+    """Whether a file was written after ``moment`` (seconds since 1970), or has just gone: then its writer is at work."""
+    try:
+        return path.stat().st_mtime > moment
+    except FileNotFoundError:
+        return True
 
 
 def _bytes(path: Path) -> int:

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -96,10 +96,6 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         InvalidPipeline: the definition can't be run; nothing was written.
         RefusedForSafety: another update is running, or the selection would lose data.
     """
-    # Read while the JVM starts: both wait for other things than this process.
-    reading = ThreadPoolExecutor(1, thread_name_prefix="event-log-reader")
-    recorded = reading.submit(last_batches, project.state_folder)
-    reading.shutdown(wait=False)
     spark = start_session(project.pipeline_id, project.spec.spark)
     update_id = str(uuid.uuid4())
     with ExitStack() as stack:
@@ -108,6 +104,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         # A selection that can't be is told before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         lease = stack.enter_context(_lease(project, request, update_id))
+        recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
@@ -143,6 +140,17 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         finally:
             pipeline.session.streams.removeListener(listener)
             keep_event_log(project.state_folder, project.spec.event_log.retention_days)
+
+
+def _recorded_batches(project: PipelineProject) -> Future[dict[tuple[str, int], int]]:
+    """Read, beside what goes on, which batches the log has records of.
+
+    Only who holds the lease may ask: until its holder before has ended, that one goes on recording.
+    """
+    reading = ThreadPoolExecutor(1, thread_name_prefix="event-log-reader")
+    recorded = reading.submit(last_batches, project.state_folder)
+    reading.shutdown(wait=False)
+    return recorded
 
 
 def _run_and_record(

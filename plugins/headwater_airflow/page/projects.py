@@ -48,7 +48,10 @@ def project_of(dag_id: str) -> Found | None:
 
 
 def _has_spec(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in SPEC_FILES)
+    try:
+        return any((folder / name).is_file() for name in SPEC_FILES)
+    except OSError:
+        return True  # opening it says why it can't be read
 
 
 def _open(folder: Path) -> Found:
