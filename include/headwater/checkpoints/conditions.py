@@ -53,6 +53,12 @@ class PlanChanged(CheckpointMismatch):
     condition = "PLAN_CHANGED"
 
 
+class CheckpointDenied(CheckpointUnreadable):
+    """A file of the storage is whole, and who asks has no right to read it."""
+
+    condition = "CHECKPOINT_DENIED"
+
+
 class FlowStateDamaged(CheckpointUnreadable):
     """``flow.json``, which says which epoch is live, can't be read."""
 

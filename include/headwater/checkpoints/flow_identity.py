@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.rights import denied
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
         return {key: FlowIdentity(*names) for key, names in told.items()}
     except FileNotFoundError:
         return {}
+    except PermissionError:
+        raise denied(file, "which names renamed flows had") from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise FlowStateDamaged(
             f"The file with the former names of renamed flows can't be read: {error}.",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from headwater.checkpoints.rights import denied
 from headwater.errors import CheckpointUnreadable
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
@@ -166,6 +167,8 @@ def numbered(folder: Path) -> set[int]:
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
+    except PermissionError:
+        raise denied(file, "where the flow stands") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointUnreadable(
             f"A file of the checkpoint can't be read: {error}.", where=file, remedy=_REMEDY

@@ -18,6 +18,7 @@ from headwater.checkpoints.log_checks import (
     offsets_are_damaged,
     offsets_are_missing,
 )
+from headwater.checkpoints.rights import checkpoint_is_denied
 from headwater.checkpoints.sink_checks import (
     checkpoint_was_lost,
     checkpoint_was_rewound,
@@ -70,6 +71,9 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropp
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
     """Run every check and give all that was found; changes nothing."""
+    hidden = list(checkpoint_is_denied(start))
+    if hidden:
+        return hidden  # to the other checks what can't be read is lost or damaged
     return [damage for check in checks for damage in check(start)]
 
 

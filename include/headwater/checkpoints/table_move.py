@@ -10,6 +10,7 @@ from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
 from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.rights import denied
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ def unfinished_move(state_folder: Path) -> TableMove | None:
         return TableMove.of(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
+    except PermissionError:
+        raise denied(file, "whether a table is half-way to another name") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FlowStateDamaged(
             f"The journal of a table's move can't be read: {error!r}.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.conditions import CheckpointDenied, FlowStateDamaged
 from headwater.checkpoints.damage import Damage
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_start import FlowStart, Positions
@@ -73,7 +73,7 @@ class FlowCase:
         """What is wrong, in the order in which a start would find it."""
         try:
             start = self.start
-        except FlowStateDamaged as error:
+        except (CheckpointDenied, FlowStateDamaged) as error:
             return [Damage(error)]
         if not self.flow.streaming and not self.flow.once:
             return []
