@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from headwater.definitions.dataset_name import DatasetName
+from headwater.definitions.names import invalid_name, is_folder_name
 from headwater.errors import InvalidName
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
-
-_FOLDER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -31,9 +29,10 @@ def pipeline_project(pipeline: str, environment: Mapping[str, str] = os.environ)
         PipelineNotFound, InvalidSpec: as ``open_project`` does.
 
     """
-    if not _FOLDER_NAME.fullmatch(pipeline):
-        raise InvalidName(
-            f"{pipeline!r} can't name a pipeline.",
+    if not is_folder_name(pipeline):
+        raise invalid_name(
+            pipeline,
+            "pipeline",
             remedy="Give the name of its folder: letters, digits, underscores and dashes.",
         )
     home = home_folder(environment)

@@ -11,6 +11,7 @@ from pathlib import Path
 from headwater.checkpoints.table_history import table_exists
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.definitions.names import is_dotted_name
 from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.writer import EventLogWriter
@@ -56,10 +57,10 @@ def plan_drop(
     """
     entry = next((item for item in manifest.datasets if item.name == dataset), None) if manifest else None
     checkpoints = project.state_folder / "checkpoints" / dataset
-    # A name that leads elsewhere is none.
-    if entry is None and (Path(dataset).name != dataset or dataset == ".." or not checkpoints.is_dir()):
+    # A name that leads elsewhere, or to the folder of all checkpoints, is none.
+    if entry is None and (not is_dotted_name(dataset) or not checkpoints.is_dir()):
         raise UnknownDataset(
-            f"The pipeline has no table {dataset!r}, and storage has no checkpoint of one.",
+            f"The pipeline has no table {dataset!a}, and storage has no checkpoint of one.",
             where=project.state_folder,
             remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
         )

@@ -91,7 +91,7 @@ class PipelineProject:
                     where=self.spec_file,
                     remedy="Keep sources below the folder of pipeline.yml.",
                 )
-            matches = sorted(self.folder.glob(pattern + "/*" if pattern.endswith("**") else pattern))
+            matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
             files = [path for path in matches if path.is_file() and path.suffix in SOURCE_SUFFIXES]
             if library.glob is not None:
                 files = [path for path in files if not self._aside(path)]
@@ -99,6 +99,16 @@ class PipelineProject:
                 raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
             found.update(dict.fromkeys(files))
         return list(found)
+
+    def _matches(self, pattern: str) -> list[Path]:
+        try:
+            return sorted(self.folder.glob(pattern))
+        except (ValueError, OSError) as error:
+            raise InvalidSpec(
+                f"The library {pattern!a} is no pattern of files: {error}.",
+                where=self.spec_file,
+                remedy='Write it as "transformations/**".',
+            ) from None
 
     def source_hash(self) -> str:
         """A digest of the spec as it is written, the parameters and every file that sources could import.
@@ -145,16 +155,31 @@ def open_project(
         root,
         spec_file,
         spec,
-        local_path(chosen_storage).resolve(),
-        local_path(chosen_warehouse).resolve(),
+        _resolved(chosen_storage),
+        _resolved(chosen_warehouse),
         dict(parameters or {}),
     )
+
+
+def _resolved(chosen: str | Path) -> Path:
+    try:
+        return local_path(chosen).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL, links in a circle
+        raise UsageError(
+            f"{str(chosen)!a} can't be a folder: {error}.", remedy="Give the path of a folder."
+        ) from None
 
 
 def local_path(value: str | Path) -> Path:
     """A folder as an environment variable or a spec names it; raises UsageError where it is not on a file system."""
     text = str(value)
-    url = urlparse(text)
+    try:
+        url = urlparse(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{text!a} is not a local folder: {error}.",
+            remedy="Give a path, or file:///absolute/path.",
+        ) from None
     if url.scheme == "file":
         return Path(unquote(url.path))
     if url.scheme and "://" in text:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.definitions.names import is_folder_name
 from headwater.errors import HeadwaterError
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spec_file import SPEC_FILES
@@ -14,7 +14,6 @@ from headwater_airflow.roots import home_folder, pipeline_project
 
 # What may stand in an address of the page: ids of DAGs and pipelines, names of flows.
 URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
-_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 # What other DAGs of a pipeline have behind its id.
 _BESIDE = ("_checks", "_maintenance", "_backfill", "_repair")
 
@@ -37,7 +36,7 @@ def all_projects() -> list[Found]:
     """Every folder below HEADWATER_PIPELINES that has a spec, by name."""
     root = home_folder() / os.environ.get("HEADWATER_PIPELINES", "jobs/pipelines")
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    return [_open(path) for path in folders if _FOLDER.fullmatch(path.name) and _has_spec(path)]
+    return [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
 
 
 def project_of(dag_id: str) -> Found | None:
@@ -54,5 +53,12 @@ def _has_spec(folder: Path) -> bool:
 def _open(folder: Path) -> Found:
     try:
         return Found(folder.name, pipeline_project(folder.name))
-    except (HeadwaterError, OSError) as error:
-        return Found(folder.name, trouble=str(getattr(error, "what", None) or error))
+    except Exception as error:
+        return Found(folder.name, trouble=trouble_in_words(error))
+
+
+def trouble_in_words(error: Exception) -> str:
+    """Why a pipeline can't be read, with its file and line where that is known."""
+    if not isinstance(error, HeadwaterError):
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{error.what} ({error.where})" if error.where else error.what
