@@ -185,6 +185,12 @@ class TableOwned(RefusedForSafety):
     condition = "TABLE_OWNED"
 
 
+class TableNested(RefusedForSafety):
+    """A table lies inside the folder of another one, or would."""
+
+    condition = "TABLE_NESTED"
+
+
 class MoveUnfinished(RefusedForSafety):
     """A rename or a move of a table was begun, and its process died before the end."""
 

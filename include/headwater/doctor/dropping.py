@@ -18,6 +18,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.table_places import refuse_around_tables
 from headwater.metrics.delta_log import rows_of_table
 from headwater.quarantine.table import is_quarantine
 
@@ -53,7 +54,7 @@ def plan_drop(
     Raises:
         UnknownDataset: where neither the graph nor storage knows the table.
         ResetNotAllowed: where its ``pipelines.reset.allowed`` is false.
-        RefusedForSafety: where a stream that stays reads it, or another pipeline fills it.
+        RefusedForSafety: where a stream that stays reads it, or another pipeline fills it, or another table lies inside it.
     """
     entry = next((item for item in manifest.datasets if item.name == dataset), None) if manifest else None
     checkpoints = project.state_folder / "checkpoints" / dataset
@@ -83,6 +84,8 @@ def plan_drop(
             kept_out = Path(quarantine_folder(str(table)))
             # A table that is made anew reads these rows again: a replay would bring them in twice.
             folders += [kept_out] if is_quarantine(kept_out) else []
+            for folder in folders:
+                refuse_around_tables(folder)
     folders += [
         checkpoints,
         project.state_folder / "snapshots" / dataset,
@@ -110,6 +113,8 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
         project.lease(f"drop-{drop_id}"),
         EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
     ):
+        for folder in _tables(project, plans):
+            refuse_around_tables(folder)  # one may have come since it was planned
         for plan in plans:
             for folder in plan.folders:
                 shutil.rmtree(folder)
@@ -122,6 +127,11 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
                     "user_action": {"action": "DROP", "folders": [str(folder) for folder in plan.folders]}
                 },
             )
+
+
+def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Path]:
+    folders = [folder for plan in plans for folder in plan.folders]
+    return [folder for folder in folders if not folder.is_relative_to(project.state_folder)]
 
 
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:
