@@ -149,6 +149,12 @@ class SourceFilesGone(SourceMismatch):
     condition = "SOURCE_FILES_GONE"
 
 
+class SourceMoved(SourceMismatch):
+    """A folder of files was moved, or is named by another path: files that were read count as new ones."""
+
+    condition = "SOURCE_MOVED"
+
+
 class SourceFileNames(RefusedForSafety):
     """A file's name is a pattern to Spark, which would read the other files of its batch twice."""
 

@@ -18,6 +18,7 @@ from headwater.checkpoints.log_checks import (
     offsets_are_damaged,
     offsets_are_missing,
 )
+from headwater.checkpoints.moved_folders import folder_was_moved
 from headwater.checkpoints.rights import checkpoint_is_denied
 from headwater.checkpoints.sink_checks import (
     checkpoint_was_lost,
@@ -58,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     topic_was_recreated,
     topic_is_gone,
     file_log_was_lost,
+    folder_was_moved,
     planned_files_are_gone,
     names_are_patterns,
     table_is_gone,
