@@ -14,7 +14,7 @@ from tests.dags.test_page import page, words
 from tests.unit.headwater.graph.test_spec_text import BAD_VALUES
 
 from headwater.commands.command_line import main
-from headwater.errors import InvalidSpec
+from headwater.errors import InvalidSpec, PipelineIdTaken
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.links import SparkUiLink
 from headwater_airflow.page import projects
@@ -100,3 +100,18 @@ def test_the_command_line_shows_no_traceback(pipelines):
     done = subprocess.run(asked, capture_output=True, text=True, check=False, env={"PYTHONPATH": "include"})
     assert done.returncode == 2
     assert done.stderr.startswith("[INVALID_SPEC] An anchor holds an alias of itself.")
+
+
+def test_two_folders_of_one_id(page, pipelines):
+    """Neither is shown with the other's state, neither has a DAG; the others are as they were."""
+    (pipelines / "pipeline.yml").write_text("name: Copied\nid: medallion\nstorage: state\n")
+    write_pipeline(pipelines.parent / "medallion")
+    shown = words(page("/"))
+    assert "bad broken" in shown
+    assert "medallion broken" in shown
+    assert "have the same id, 'medallion'" in shown
+    assert "good not run yet" in shown
+    for folder in ("bad", "medallion"):
+        with pytest.raises(PipelineIdTaken):
+            PipelineDag(folder)
+    words(page("/pipelines/medallion"))

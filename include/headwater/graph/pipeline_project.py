@@ -18,6 +18,7 @@ from headwater.checkpoints.store_lease import lock_identity, store_lease
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
+from headwater.graph.pipeline_ids import note_home, refuse_shared_id
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 
 # Keys of the spec that no row depends on.
@@ -73,6 +74,7 @@ class PipelineProject:
         with update_lease(self.state_folder, holder, wait=wait) as local:
             if not moving:
                 refuse_unfinished(self.state_folder)
+            note_home(self.state_folder, self.folder)
             if store is None:
                 yield local
                 return
@@ -139,15 +141,20 @@ def open_project(
     warehouse: str | Path | None = None,
     parameters: Mapping[str, str] | None = None,
     environment: Mapping[str, str] = os.environ,
+    alone: bool = False,
 ) -> PipelineProject:
     """Find and check a pipeline's spec and decide its roots.
 
     ``storage`` and ``warehouse``: what the caller was told; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
     the spec's ``storage`` (from its folder); else ``.headwater`` in the working directory.
+    ``alone``: do not look whether a folder beside this one has the same id.
     """
-    root = Path(folder).resolve()
+    root = _resolved(folder)
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
+    if not alone:
+        given = storage or environment.get("HEADWATER_STORAGE")
+        refuse_shared_id(_named(folder), spec.pipeline_id, environment, own_storage=not given)
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
@@ -159,6 +166,11 @@ def open_project(
         _resolved(chosen_warehouse),
         dict(parameters or {}),
     )
+
+
+def _named(folder: str | Path) -> Path:
+    """The folder as it was named: what lies beside a link is beside the pipeline, not what lies beside its target."""
+    return Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the link
 
 
 def _resolved(chosen: str | Path) -> Path:

@@ -36,7 +36,8 @@ def all_projects() -> list[Found]:
     """Every folder below HEADWATER_PIPELINES that has a spec, by name."""
     root = home_folder() / os.environ.get("HEADWATER_PIPELINES", "jobs/pipelines")
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    return [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
+    found = [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
+    return [_checked(entry, found) for entry in found]
 
 
 def project_of(dag_id: str) -> Found | None:
@@ -52,9 +53,21 @@ def _has_spec(folder: Path) -> bool:
 
 def _open(folder: Path) -> Found:
     try:
-        return Found(folder.name, pipeline_project(folder.name))
+        return Found(folder.name, pipeline_project(folder.name, alone=True))
     except Exception as error:
         return Found(folder.name, trouble=trouble_in_words(error))
+
+
+def _checked(entry: Found, all_found: list[Found]) -> Found:
+    """The pipeline, or its trouble where another folder has one of the same id: one's state would be shown as the other's."""
+    ids = [other.project.pipeline_id for other in all_found if other.project is not None]
+    if entry.project is None or ids.count(entry.project.pipeline_id) == 1:
+        return entry
+    try:
+        pipeline_project(entry.folder)
+    except Exception as error:
+        return Found(entry.folder, trouble=trouble_in_words(error))
+    return entry
 
 
 def trouble_in_words(error: Exception) -> str:
