@@ -52,7 +52,7 @@ def test_a_folder_that_lies_elsewhere(pipeline, capsys):
     number = 1
     landing = case.landing
     relative = os.path.relpath(landing)
-    for place in (f"{landing}/", f"file:{landing}", f"file://{landing}", f"{landing}/../landing", relative):
+    for place in (f"file://{landing}/../landing/", relative):
         number += 1
         reading(case, place)
         case.land([{"id": number}])
