@@ -4,7 +4,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
 │   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow, EventLogUnreadable
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
-│   ├── InvalidSpec, SourceFileFailed, InvalidName, PipelineIdTaken
+│   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
 │   ├── NotADataFrame, ActionInDefinition, InvalidExpectation
 │   ├── QueryFailed, DuplicateColumn
@@ -128,12 +128,6 @@ class InvalidName(InvalidPipeline):
     """A name has characters that names of datasets, flows and pipelines may not have."""
 
     condition = "INVALID_NAME"
-
-
-class PipelineIdTaken(InvalidPipeline):
-    """Two folders beside each other have pipelines of one id."""
-
-    condition = "PIPELINE_ID_TAKEN"
 
 
 class SourceFileFailed(InvalidPipeline):

@@ -14,7 +14,8 @@ from tests.dags.test_page import page, words
 from tests.unit.headwater.graph.test_spec_text import BAD_VALUES
 
 from headwater.commands.command_line import main
-from headwater.errors import InvalidSpec, PipelineIdTaken
+from headwater.errors import InvalidSpec
+from headwater.graph.conditions import PipelineIdTaken
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.links import SparkUiLink
 from headwater_airflow.page import projects

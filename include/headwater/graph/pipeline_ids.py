@@ -18,7 +18,8 @@ from pathlib import Path
 from headwater.checkpoints.atomic_files import write_atomically
 from headwater.definitions.names import is_folder_name
 from headwater.definitions.pipeline_spec import PipelineSpec
-from headwater.errors import HeadwaterError, PipelineIdTaken
+from headwater.errors import HeadwaterError
+from headwater.graph.conditions import PipelineIdTaken
 from headwater.graph.spec_file import SPEC_FILES, read_spec
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.commands.command_line import main
-from headwater.errors import PipelineIdTaken
+from headwater.graph.conditions import PipelineIdTaken
 from headwater.graph.pipeline_ids import Home, known_homes, note_home, taking_turns
 from headwater.graph.pipeline_project import PipelineProject, open_project
 

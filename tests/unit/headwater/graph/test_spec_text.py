@@ -124,7 +124,9 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
-def _answer(folder: Path, content: bytes) -> None:
+def _answer(root: Path, content: bytes) -> None:
+    folder = root / "pipeline"  # beside other tests' folders, its id could be taken
+    folder.mkdir(exist_ok=True)
     (folder / "pipeline.yml").write_bytes(content)
     try:
         project = open_project(folder, environment={"X": "x"})
