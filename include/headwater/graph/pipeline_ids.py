@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,18 +29,27 @@ _KEPT = 10
 
 
 def refuse_shared_id(
-    folder: Path, pipeline_id: str, environment: Mapping[str, str] = os.environ, *, own_storage: bool = False
+    folder: Path,
+    pipeline_id: str,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    own_storage: bool = False,
+    written: Collection[Path] | None = None,
 ) -> None:
     """Raise PipelineIdTaken where another folder beside this one has a pipeline of the same id.
 
     Args:
         folder: of the pipeline.
         own_storage: the spec's own ``storage`` decides where the state lies, so folders that say another one share nothing.
+        written: where the caller chose the storage for this call alone, the folders that have written this pipeline's state
+            there: others may have been given storages of their own.
     """
     for other, spec in _beside(folder, pipeline_id, environment):
         if spec.pipeline_id != pipeline_id or (
             own_storage and spec.storage and not Path(spec.storage).is_absolute()
         ):
+            continue
+        if written is not None and other.resolve() not in written:
             continue
         raise PipelineIdTaken(
             f"The pipelines in {folder.name!r} and {other.name!r} have the same id, {pipeline_id!r}: they would share "

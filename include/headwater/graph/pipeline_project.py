@@ -18,7 +18,7 @@ from headwater.checkpoints.store_lease import lock_identity, store_lease
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
-from headwater.graph.pipeline_ids import note_home, refuse_shared_id
+from headwater.graph.pipeline_ids import known_homes, note_home, refuse_shared_id
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 
 # Keys of the spec that no row depends on.
@@ -152,13 +152,10 @@ def open_project(
     root = _resolved(folder)
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
-    if not alone:
-        given = storage or environment.get("HEADWATER_STORAGE")
-        refuse_shared_id(_named(folder), spec.pipeline_id, environment, own_storage=not given)
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
-    return PipelineProject(
+    project = PipelineProject(
         root,
         spec_file,
         spec,
@@ -166,6 +163,15 @@ def open_project(
         _resolved(chosen_warehouse),
         dict(parameters or {}),
     )
+    if not alone:
+        refuse_shared_id(
+            _named(folder),
+            spec.pipeline_id,
+            environment,
+            own_storage=chosen_storage is from_spec,
+            written=[Path(home.folder) for home in known_homes(project.state_folder)] if storage else None,
+        )
+    return project
 
 
 def _named(folder: str | Path) -> Path:

@@ -24,8 +24,8 @@ def pipeline(root: Path, folder: str, text: str = "name: orders\n") -> Path:
 
 def opened(folder: Path, **options: object) -> PipelineProject:
     """The pipeline, in a storage that all have."""
-    root = folder.parent.parent
-    return open_project(folder, **{"environment": {}, "storage": root / "storage", **options})  # type: ignore[arg-type]
+    environment = {"HEADWATER_STORAGE": str(folder.parent.parent / "storage")}
+    return open_project(folder, **{"environment": environment, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def opened(folder: Path, **options: object) -> PipelineProject:
 )
 def test_a_copied_template(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]):
     """Both folders are refused, with both names and what to do, however the id is spelled; verbs too."""
-    environment = {"NAME": "orders"}
+    environment = {"NAME": "orders", "HEADWATER_STORAGE": str(tmp_path / "storage")}
     folders = [pipeline(tmp_path / "p", "orders"), pipeline(tmp_path / "p", "copy", text)]
     for one, other in (folders, folders[::-1]):
         with pytest.raises(PipelineIdTaken, match="have the same id, 'orders'") as caught:
@@ -41,7 +41,7 @@ def test_a_copied_template(tmp_path: Path, text: str, capsys: pytest.CaptureFixt
         assert caught.value.where == str(other)
         assert "pipeline.yml" in caught.value.remedy
     if "env" not in text:
-        assert main(["status", str(folders[0]), f"--storage={tmp_path / 'storage'}"]) == 2
+        assert main(["status", str(folders[0])]) == 2
         assert "PIPELINE_ID_TAKEN" in capsys.readouterr().err
     opened(folders[0], environment=environment, alone=True)
 
@@ -82,9 +82,20 @@ def test_storages_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
         pipeline(tmp_path / "p", name, "name: orders\nstorage: state\n")
-    assert opened(tmp_path / "p" / "a", storage=None).storage == tmp_path / "p" / "a" / "state"
+    assert opened(tmp_path / "p" / "a", environment={}).storage == tmp_path / "p" / "a" / "state"
     with pytest.raises(PipelineIdTaken):
         opened(tmp_path / "p" / "a")
+
+
+def test_storages_that_are_given_for_a_call(tmp_path: Path):
+    """Each may have been given its own; one that has written this storage is refused company."""
+    one, other = (pipeline(tmp_path / "p", name, "name: orders\n") for name in ("a", "b"))
+    for folder in (one, other):
+        with opened(folder, storage=tmp_path / folder.name).lease("me"):
+            pass
+    with pytest.raises(PipelineIdTaken, match="'b' and 'a' have the same id"):
+        opened(other, storage=tmp_path / "a")
+    assert opened(one, storage=tmp_path / "a").storage == tmp_path / "a"
 
 
 def test_a_moved_deployment_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
