@@ -66,15 +66,6 @@ class StorageNotReadable(RefusedForSafety):
     condition = "STORAGE_NOT_READABLE"
     transient = True
 
-    @classmethod
-    def of(cls, file: object, error: OSError) -> StorageNotReadable:
-        """The error of a file that the system did not let us read."""
-        return cls(
-            f"A file in storage can't be read: {error.strerror or error}.",
-            where=file,
-            remedy="Give the user that runs Headwater the right to read it, or make the storage available. Do not move it aside.",
-        )
-
 
 class FlowStateDamaged(CheckpointUnreadable):
     """``flow.json``, which says which epoch is live, can't be read."""
@@ -166,6 +157,12 @@ class SourceFilesGone(SourceMismatch):
     condition = "SOURCE_FILES_GONE"
 
 
+class SourceMoved(SourceMismatch):
+    """A folder of files was moved, or is named by another path: files that were read count as new ones."""
+
+    condition = "SOURCE_MOVED"
+
+
 class SourceFileNames(RefusedForSafety):
     """A file's name is a pattern to Spark, which would read the other files of its batch twice."""
 
@@ -200,6 +197,12 @@ class TableOwned(RefusedForSafety):
     """Another pipeline fills the table."""
 
     condition = "TABLE_OWNED"
+
+
+class TableNested(RefusedForSafety):
+    """A table lies inside the folder of another one, or would."""
+
+    condition = "TABLE_NESTED"
 
 
 class MoveUnfinished(RefusedForSafety):

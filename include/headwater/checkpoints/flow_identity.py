@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
+from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.rights import not_readable
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StorageNotReadable.of(file, error) from None
+        raise not_readable(file, "which names renamed flows had", error) from None
     except (ValueError, TypeError, AttributeError) as error:
         raise FlowStateDamaged(
             f"The file with the former names of renamed flows can't be read: {error}.",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from headwater.checkpoints.conditions import StorageNotReadable
+from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
 
@@ -182,7 +182,7 @@ def _names(folder: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise StorageNotReadable.of(folder, error) from None
+        raise not_readable(folder, "where the flow stands", error) from None
 
 
 def _text(file: Path) -> str:
@@ -193,7 +193,7 @@ def _text(file: Path) -> str:
             f"A file of the checkpoint can't be read: {error}.", where=file, remedy=_REMEDY
         ) from None
     except OSError as error:
-        raise StorageNotReadable.of(file, error) from None
+        raise not_readable(file, "where the flow stands", error) from None
 
 
 def _lines(file: Path) -> list[str]:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, StorageNotReadable, TableMoved
+from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
 from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.rights import not_readable
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def unfinished_move(state_folder: Path) -> TableMove | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StorageNotReadable.of(file, error) from None
+        raise not_readable(file, "whether a table is half-way to another name", error) from None
     except (ValueError, KeyError, TypeError) as error:
         raise FlowStateDamaged(
             f"The journal of a table's move can't be read: {error!r}.",

@@ -81,9 +81,10 @@ class Vacuum:
         )
         going: list[Path] = []
         kept: list[Path] = []
+        others = _OtherTables(self.table)
         for name in sorted({*removed, *known}):
             path = _on_disk(self.table, name)
-            if path is None or name.endswith(_NEVER):
+            if path is None or name.endswith(_NEVER) or others.have(path):
                 continue
             if name not in removed and _changed_since(path, self.now() - _IN_THE_MAKING.total_seconds()):
                 continue
@@ -95,6 +96,23 @@ class Vacuum:
         own = self.retention if self.retention is not None else duration(configured) or timedelta(days=7)
         sinces = [p.since for p in positions if p.since is not None]
         return max([own, *(timedelta(seconds=self.now() - since) for since in sinces)])
+
+
+class _OtherTables:
+    """The tables below one: to its log, their files are leftovers that no commit names."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._owners: dict[Path, bool] = {}
+
+    def have(self, path: Path) -> bool:
+        """Whether a file below the table is another table's."""
+        folder = path.parent
+        if not folder.is_relative_to(self._table) or folder == self._table:
+            return False
+        if folder not in self._owners:
+            self._owners[folder] = (folder / "_delta_log").is_dir() or self.have(folder)
+        return self._owners[folder]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from headwater.checkpoints.conditions import CheckFailed
 from headwater.errors import HeadwaterError
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
+from headwater.preflight.denied_files import checkpoint_is_denied
 from headwater.preflight.file_source_checks import names_are_patterns, planned_files_are_gone
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.kafka_checks import messages_are_gone, topic_is_gone
@@ -20,6 +21,7 @@ from headwater.preflight.log_checks import (
     offsets_are_damaged,
     offsets_are_missing,
 )
+from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.sink_checks import (
     checkpoint_was_lost,
     checkpoint_was_rewound,
@@ -59,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     topic_was_recreated,
     topic_is_gone,
     file_log_was_lost,
+    folder_was_moved,
     planned_files_are_gone,
     names_are_patterns,
     table_is_gone,
@@ -75,7 +78,9 @@ def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
 
     A check that can't be carried out is a finding of its own, which blocks: what it would have seen is not known.
     """
-    return [damage for check in checks for damage in _findings(check, start)]
+    denied = list(_findings(checkpoint_is_denied, start))
+    # To the other checks, what can't be read is lost or damaged.
+    return denied or [damage for check in checks for damage in _findings(check, start)]
 
 
 def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:

@@ -20,7 +20,7 @@ from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
 
-_FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)$")
+_FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
 
 
@@ -79,7 +79,7 @@ def _stores_below(partition: Path) -> list[StateStore]:
 def _store(folder: Path, names: list[str]) -> StateStore:
     store = StateStore(folder)
     for name in names:
-        match = _FILE.match(name)
+        match = _FILE.fullmatch(name)
         if match is not None:
             files = store.whole if match[2] in ("snapshot", "zip") else store.changes
             files[int(match[1])] = name

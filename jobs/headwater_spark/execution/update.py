@@ -27,6 +27,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
 from headwater_spark.execution.flow_run import record_end
@@ -107,6 +108,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)
+        refuse_nested_on_disk(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
         stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
         done = _done_before(project, request, pipeline.manifest)

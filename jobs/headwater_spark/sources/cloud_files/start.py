@@ -97,12 +97,16 @@ def _check(read: FileRead, names: list[str]) -> None:
 
 def _existing(checkpoint: FlowCheckpoint, key: str, files: list[ListedFile]) -> tuple[str, ...]:
     """The files that were there at the first start of the live epoch: they are taken as read until a batch is done."""
-    record = checkpoint.folder / f"existing-{checkpoint.live_folder().name}-{key}.json"
-    if not record.is_file():
-        write_atomically(record, json.dumps([f.path for f in files], indent=0) + "\n")
-    paths = json.loads(record.read_text(encoding="utf-8"))
-    if last_committed_batch(checkpoint.live_folder()) is not None and not unseen(
-        [f for f in files if f.path in set(paths)], checkpoint.live_folder()
-    ):
+    epoch = checkpoint.live_folder()
+    records = [checkpoint.folder / f"existing-{epoch.name}-{key}.json"]
+    begun = last_committed_batch(epoch) is not None
+    if not records[0].is_file():
+        if begun:
+            # Not the first start: the folder is only spelled in another way now. What came since must not be left out.
+            records = sorted(checkpoint.folder.glob(f"existing-{epoch.name}-*.json"))
+        else:
+            write_atomically(records[0], json.dumps([f.path for f in files], indent=0) + "\n")
+    paths = {path: None for record in records for path in json.loads(record.read_text(encoding="utf-8"))}
+    if begun and not unseen([f for f in files if f.path in paths], epoch):
         return ()  # Spark's own log knows them now
     return tuple(file_uri(path) for path in paths)
