@@ -102,7 +102,7 @@ def _nearest(lowered: str) -> str:
     known = {key.lower().removeprefix(_PREFIX): key for key in (*HONOURED, *IDLE) if key.startswith(_PREFIX)}
     near = difflib.get_close_matches(lowered.removeprefix(_PREFIX), known, n=1, cutoff=0.6)
     if near:
-        return f"Did you mean {known[near[0]]!r}?"
+        return f"The nearest is {known[near[0]]!r}."
     return f"Known are: {', '.join(sorted(known.values()))}. A key of your own needs another first word."
 
 
