@@ -10,7 +10,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── QueryFailed, DuplicateColumn
 │   ├── StreamingReadOfMaterializedView
 │   ├── UnsupportedArgument, UnsupportedSource, UnsupportedStreamOperation
-│   ├── InvalidSourceOption, SchemaNotInferred
+│   ├── InvalidSourceOption, SchemaNotInferred, MissingValue
 │   ├── DatasetReadAtImport
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
@@ -224,6 +224,12 @@ class SourceNotGiven(InvalidPipeline):
     """In a test, a function reads a source for which no rows are given, or rows are given that nothing reads."""
 
     condition = "SOURCE_NOT_GIVEN"
+
+
+class MissingValue(InvalidPipeline):
+    """SQL text names a ``${key}`` that has no value."""
+
+    condition = "MISSING_VALUE"
 
 
 class InvalidSourceOption(InvalidPipeline):

@@ -15,6 +15,7 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -24,6 +25,7 @@ from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.intervals import read_duration
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
+from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
 _ID = rf"^{FOLDER_PATTERN.pattern}$"  # to pydantic, $ is the end of the text
@@ -95,6 +97,21 @@ class ProcessingTimeSpec(_Strict):
     run_for: Duration = timedelta(minutes=30)
 
 
+_NEVER_ENDING = {
+    "continuous": "Spark's continuous mode can't write Delta tables, aggregate or join, and an update here comes to an end",
+    "realtime": "Spark's real-time mode writes in update mode from Kafka to Kafka, and no Delta tables",
+}
+
+
+def _refuse_endless(value: object) -> object:
+    """Refuse the triggers that Spark has and a pipeline can't be run with, with the reason."""
+    for name in value if isinstance(value, dict) else [value]:
+        reason = _NEVER_ENDING.get(re.sub(r"[^a-z]", "", name.lower())) if isinstance(name, str) else None
+        if reason is not None:
+            raise ValueError(f"{reason}. Write {{processing_time: 1 second, run_for: 30 minutes}}")
+    return value
+
+
 def _trigger_form(value: object) -> str:
     return "processing time" if isinstance(value, dict | ProcessingTimeSpec) else "named"
 
@@ -104,6 +121,7 @@ TriggerSpec = Annotated[
     Annotated[Literal["available_now", "once"], Tag("named")]
     | Annotated[ProcessingTimeSpec, Tag("processing time")],
     Discriminator(_trigger_form),
+    BeforeValidator(_refuse_endless),
 ]
 
 
@@ -212,10 +230,13 @@ class PipelineSpec(_Strict):
 
     @field_validator("configuration", "spark")
     @classmethod
-    def _settings_of_flows(cls, given: dict[str, str]) -> dict[str, str]:
+    def _settings_of_flows(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         wrong = wrong_setting(given)
         if wrong is not None:
             raise ValueError(wrong)
+        refused = wrong_place(given, SettingPlace(str(info.field_name)))
+        if refused is not None:
+            raise ValueError(f"{refused.what}. {refused.remedy.rstrip('.')}")
         return given
 
     @field_validator("name")
@@ -238,6 +259,15 @@ class PipelineSpec(_Strict):
         if place is not None and not _STORE.fullmatch(place):
             raise ValueError("write s3://bucket/folder; leases can lie in no other store")
         return place
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_continuous(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("continuous"):
+            raise ValueError(
+                f"`continuous`: {_NEVER_ENDING['continuous']}. Write `trigger: {{processing_time: 1 second, run_for: 30 minutes}}`"
+            )
+        return data
 
     @model_validator(mode="before")
     @classmethod

@@ -98,6 +98,7 @@ class PipelineProject:
             if library.glob is not None:
                 files = [path for path in files if not self._aside(path)]
             if library.glob is None and not files:
+                self._refuse_sql(matches)
                 raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
             found.update(dict.fromkeys(files))
         return list(found)
@@ -111,6 +112,23 @@ class PipelineProject:
                 where=self.spec_file,
                 remedy='Write it as "transformations/**".',
             ) from None
+
+    def check_sources(self) -> None:
+        """Raise InvalidSpec where a library takes in a file of SQL: nothing reads it, and a part of the pipeline would be missing."""
+        for library in self.spec.libraries:
+            pattern = library.pattern
+            matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
+            self._refuse_sql(sorted(path for path in matches if path.is_file() and not self._aside(path)))
+
+    def _refuse_sql(self, files: list[Path]) -> None:
+        sql = next((path for path in files if path.suffix.lower() == ".sql"), None)
+        if sql is not None:
+            raise InvalidSpec(
+                f"{sql.relative_to(self.folder)} is SQL, and sources are Python or notebooks ({', '.join(SOURCE_SUFFIXES)}).",
+                where=sql,
+                remedy="Declare its tables in a Python source: a function under @dp.table that returns spark.sql(...). A file "
+                "that is no source belongs outside the folders under `libraries`.",
+            )
 
     def source_hash(self) -> str:
         """A digest of the spec as it is written, the parameters and every file that sources could import.

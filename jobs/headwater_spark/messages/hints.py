@@ -35,7 +35,8 @@ _HINTS = (
      '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '
      "F.get_json_object or F.from_json."),
     (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
-     'Open Spark has no read_files. Read with spark.readStream.format("json").schema(...).load(folder).'),
+     "read_files is taken in the text of spark.sql of a dataset's function: SELECT * FROM STREAM read_files('/data/landing', "
+     "format => 'json'). Elsewhere read with spark.readStream.format(\"cloudFiles\")."),
 )  # fmt: skip
 
 

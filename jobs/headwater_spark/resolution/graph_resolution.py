@@ -98,6 +98,8 @@ def _resolve(
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
+    for flow in registry.flows():
+        evaluation.settings_of(flow)
     # Views that nobody asked for and nobody reads are no part of the graph.
     read = {name for names in evaluation.reads_of.values() for name in names}
     datasets = [dataset for dataset in datasets if dataset.name not in views - read]
