@@ -19,6 +19,7 @@ from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
+from headwater.graph.spec_secrets import note_secrets
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance")
@@ -138,6 +139,7 @@ def open_project(
     root = Path(folder).resolve()
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
+    note_secrets(spec, read_written(spec_file), environment)
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
