@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.runtime.secret_values import SECRET_NAMES, known_secrets, names_a_secret
+from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
 REDACTED = "[redacted]"
 MAX_TEXT = 8 * 1024
@@ -28,7 +28,7 @@ _SCHEMES = "Bearer|Basic|Digest|Negotiate|SharedKey|SharedAccessSignature"
 # A name, the rest of its word, and what stands between it and its value: = : => ->, or that of a pair of texts. Quotes may
 # be escaped, as in JSON within JSON. No repetition gives back what it took.
 _NAMED = re.compile(
-    rf"""{SECRET_NAMES}(?:[\w.]|-(?!>)){{0,120}}+
+    rf"""{NAMES_OF_SECRETS}(?:[\w.]|-(?!>)){{0,120}}+
     (?: \\*+["'`]? \s{{0,8}}+ (?:=>|->|=|:) | \\*+["'] \s{{0,8}}+ ,? (?=\s{{0,8}}+\\*+["']) ) \s{{0,8}}+
     (?P<escapes>\\*+)(?P<quote>["'`]?)(?P<scheme>(?:(?:{_SCHEMES})\s{{1,8}}+)?)""",
     re.IGNORECASE | re.VERBOSE,

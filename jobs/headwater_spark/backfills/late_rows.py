@@ -15,6 +15,7 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_
 
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 from headwater_spark.backfills.added_rows import rows_of_commit
+from headwater_spark.exception_text import causes_of
 from headwater_spark.execution.failures import cause_messages
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import SinkCommits, has_transaction
@@ -25,7 +26,7 @@ _CONFLICT = "DELTA_CONCURRENT"
 
 def conflicts(error: BaseException) -> bool:
     """Whether Delta says that another writer came between: the same rows may be tried again."""
-    return any(_CONFLICT in message for message in cause_messages(error))
+    return any(cause.condition.startswith(_CONFLICT) for cause in causes_of(cause_messages(error)))
 
 
 try_again = retry(

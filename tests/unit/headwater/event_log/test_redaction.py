@@ -213,6 +213,6 @@ def test_the_work_grows_with_the_text_alone(piece):
 
 def test_the_pattern_for_java_is_one_for_python(monkeypatch):
     """Names are told by one pattern on both sides."""
-    assert re.compile(f"(?i){secret_values.SECRET_NAMES}").search("spark.hadoop.fs.azure.account.key.x")
+    assert re.compile(f"(?i){secret_values.NAMES_OF_SECRETS}").search("spark.hadoop.fs.azure.account.key.x")
     monkeypatch.setenv("HEADWATER_SECRET_A", base64.b64encode(b"abcdefgh").decode())
     assert redact_text("YWJjZGVmZ2g=") == REDACTED
