@@ -9,6 +9,7 @@ from headwater.commands.arguments import RunArguments
 from headwater.commands.findings import show_findings
 from headwater.commands.printing import print_json
 from headwater.commands.report import FlowReport, RunReport
+from headwater.contract.driver_report import ReportedError
 from headwater.definitions.finding import CODE_OF_CONDITION, finding
 from headwater.errors import InvalidPipeline, RefusedForSafety
 from headwater.event_log.details import FlowStatus
@@ -109,5 +110,5 @@ def _flow_report(outcome: FlowOutcome) -> FlowReport:
         outcome.output_rows,
         outcome.dropped_rows,
         outcome.quarantined_rows,
-        str(outcome.error) if outcome.error is not None else None,
+        ReportedError.of(outcome.error) if outcome.error is not None else None,
     )
