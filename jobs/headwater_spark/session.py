@@ -67,4 +67,4 @@ def _start_java(settings: Mapping[str, str]) -> None:
     """
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(command_line_conf(settings).items()))
-    SparkContext._ensure_initialized(conf=conf)  # type: ignore[attr-defined]  # noqa: SLF001 - no public way to start it
+    SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - no public way to start it

@@ -39,7 +39,7 @@ def test_what_changes_something_is_refused(spark: SparkSession, tmp_path: Path):
         f"EXPLAIN DELETE FROM {table}",
     ):
         with pytest.raises(NotAQuery):
-            check_query(spark, statement)
+            pytest.fail(f"taken: {check_query(spark, statement)} {statement}")
     for statement in (
         "SELECT 1",
         "VALUES (1), (2)",
