@@ -2,7 +2,7 @@
 
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
-│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow, EventLogUnreadable
+│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow, EventLogUnreadable, NotAQuery
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
@@ -109,6 +109,12 @@ class EventLogUnreadable(UsageError):
     """The event log is damaged, or was written by a version that knows more."""
 
     condition = "EVENT_LOG_UNREADABLE"
+
+
+class NotAQuery(UsageError):
+    """A statement that changes something, given to a verb that only reads."""
+
+    condition = "NOT_A_QUERY"
 
 
 class InvalidPipeline(HeadwaterError):

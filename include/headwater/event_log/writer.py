@@ -20,7 +20,7 @@ from typing import Any, Self
 from headwater.errors import EventLogNotWritten
 from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_id, event_table, flow_id
 from headwater.event_log.failure import error_column
-from headwater.event_log.redaction import bounded, details_json, redact_text
+from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
 
 FLUSH_SECONDS = 1.0
@@ -99,7 +99,7 @@ class EventLogWriter:
             batch_event_id(self._origin.pipeline_id, *batch) if batch else str(uuid.uuid4()),
             self._instance,
             origin=self._about(flow, dataset, sink, batch_id, epoch),
-            message=bounded(redact_text(message)),
+            message=shown(message),
             level=level,
             event_type=event_type,
             details=details_json(details),

@@ -17,6 +17,7 @@ from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.pipeline_ids import known_homes, note_home, refuse_shared_id
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
+from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import S3Object
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
@@ -170,6 +171,7 @@ def open_project(
     root = _resolved(folder)
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
+    note_secrets(spec, read_written(spec_file), environment)
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"

@@ -18,13 +18,14 @@ from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.added_rows import rows_of_commit
 from headwater_spark.execution.failures import cause_messages
+from headwater_spark.messages.exception_text import causes_of
 
 _CONFLICT = "DELTA_CONCURRENT"
 
 
 def conflicts(error: BaseException) -> bool:
     """Whether Delta says that another writer came between: the same rows may be tried again."""
-    return any(_CONFLICT in message for message in cause_messages(error))
+    return any(cause.condition.startswith(_CONFLICT) for cause in causes_of(cause_messages(error)))
 
 
 try_again = retry(
