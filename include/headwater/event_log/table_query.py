@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from headwater.errors import EventLogUnreadable
+from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
 
 _COLUMNS = (

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from headwater.errors import EventLogNotWritten
+from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_id, event_table, flow_id
 from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown

@@ -15,7 +15,8 @@ from datetime import timedelta
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import ProcessingTime
-from headwater.errors import EventLogNotWritten, HeadwaterError
+from headwater.errors import HeadwaterError
+from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
 from headwater.event_log.event import Event

@@ -8,7 +8,7 @@ from py4j.java_gateway import is_instance_of
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from headwater.errors import NotAQuery
+from headwater.event_log.conditions import NotAQuery
 from headwater_spark.plans.plan_walk import class_name, plan_nodes
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headwater.errors import NotAQuery
+from headwater.event_log.conditions import NotAQuery
 from headwater_spark.facade.queries_only import check_query
 
 
