@@ -67,6 +67,7 @@ compose-env: .env ## Make .env with fresh secrets for docker compose, unless it 
 	@umask 077 && { \
 	  echo "POSTGRES_PASSWORD=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(24))')"; \
 	  echo "AIRFLOW_ADMIN_PASSWORD=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(12))')"; \
+	  echo "SPARK_SECRET=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(32))')"; \
 	  echo "AIRFLOW_JWT_SECRET=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(48))')"; \
 	  echo "AIRFLOW_SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(48))')"; \
 	  echo "AIRFLOW_FERNET_KEY=$$($(PYTHON) -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())')"; \

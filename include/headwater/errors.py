@@ -2,7 +2,7 @@
 
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
-│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow, EventLogUnreadable
+│   └── PipelineNotFound, ManifestNotFound, UnknownQuarantinedRow
 ├── InvalidPipeline       (exit 2)   the definition can't be run; nothing was written
 │   ├── InvalidSpec, SourceFileFailed, InvalidName
 │   ├── DuplicateDataset, UnknownDataset, DatasetCycle, FlowWithoutTarget
@@ -10,7 +10,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 │   ├── QueryFailed, DuplicateColumn
 │   ├── StreamingReadOfMaterializedView
 │   ├── UnsupportedArgument, UnsupportedSource, UnsupportedStreamOperation
-│   ├── InvalidSourceOption, SchemaNotInferred
+│   ├── InvalidSourceOption, SchemaNotInferred, MissingValue
 │   ├── DatasetReadAtImport
 │   └── SourceNotGiven               a test reads what it did not give
 ├── RefusedForSafety      (exit 3)   it could be done, and data might be lost or doubled
@@ -26,11 +26,11 @@ HeadwaterError                       what, where, what to do; a condition name; 
     ├── FlowInterrupted              transient: a retry may help
     ├── LeaseUnreachable             transient: the store of the lease could not be asked
     ├── MaintenanceFailed            steps of maintenance failed, the others were done
-    ├── EventLogNotWritten           transient: what happened could not be recorded
     └── SourceUnreachable            transient: a source could not be asked where it stands
 
 Below these, what belongs to one subject is declared beside it: ``headwater.checkpoints.conditions`` (each kind of damage),
-``headwater.definitions.change_conditions`` (AUTO CDC), ``headwater.backfills.conditions``, ``headwater.runtime.conditions``.
+``headwater.definitions.change_conditions`` (AUTO CDC), ``headwater.backfills.conditions``, ``headwater.event_log.conditions``,
+``headwater.graph.conditions``, ``headwater.runtime.conditions``.
 """
 
 from __future__ import annotations
@@ -103,12 +103,6 @@ class UnknownQuarantinedRow(UsageError):
     """No quarantined row is what the command asks for."""
 
     condition = "NO_SUCH_QUARANTINED_ROW"
-
-
-class EventLogUnreadable(UsageError):
-    """The event log is damaged, or was written by a version that knows more."""
-
-    condition = "EVENT_LOG_UNREADABLE"
 
 
 class InvalidPipeline(HeadwaterError):
@@ -224,6 +218,12 @@ class SourceNotGiven(InvalidPipeline):
     """In a test, a function reads a source for which no rows are given, or rows are given that nothing reads."""
 
     condition = "SOURCE_NOT_GIVEN"
+
+
+class MissingValue(InvalidPipeline):
+    """SQL text names a ``${key}`` that has no value."""
+
+    condition = "MISSING_VALUE"
 
 
 class InvalidSourceOption(InvalidPipeline):
@@ -375,13 +375,6 @@ class MaintenanceFailed(UpdateFailed):
     """Steps of maintenance failed; the others were done, and no row is touched by any of them."""
 
     condition = "MAINTENANCE_FAILED"
-
-
-class EventLogNotWritten(UpdateFailed):
-    """Records of the event log could not be written."""
-
-    condition = "EVENT_LOG_NOT_WRITTEN"
-    transient = True
 
 
 class SourceUnreachable(UpdateFailed):

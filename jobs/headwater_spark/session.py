@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Mapping
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from headwater.runtime.java import java_environment
-from headwater.runtime.submit import submit_conf
+from headwater.runtime.submit import command_line_conf, redaction, submit_conf
 
 # Settings that a running session can still take, and that every update needs.
 _RUNTIME_DEFAULTS = {
@@ -46,9 +47,24 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
         os.environ.update(java_environment())
         if "SPARK_LOCAL_IP" not in os.environ and master.startswith("local"):
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        for key, value in submit_conf(user_conf, local=master.startswith("local")).items():
+        settings = {
+            **submit_conf(user_conf, local=master.startswith("local")),
+            "spark.app.name": name,
+            "spark.master": master,
+        }
+        _start_java(settings)
+        for key, value in settings.items():
             builder = builder.config(key, value)
-        builder = builder.master(master)
-    for key, value in {**_RUNTIME_DEFAULTS, **user_conf}.items():
+    for key, value in {**_RUNTIME_DEFAULTS, **user_conf, **redaction(user_conf)}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Start the JVM, if none runs, without a secret among its arguments; pyspark would put every setting there.
+
+    The context gets all of them afterwards, over the connection that Python has to the JVM.
+    """
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(list(command_line_conf(settings).items()))
+    SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - no public way to start it

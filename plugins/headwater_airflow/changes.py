@@ -11,7 +11,6 @@ add_up()
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -27,13 +26,13 @@ from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import ChangeRange
 from headwater.change_feed.consumer import SNAPSHOT, ChangeConsumer, Start
 from headwater.change_feed.reading import arrow_table, spark_read
+from headwater.definitions.names import is_file_name
 from headwater.errors import HeadwaterError, UsageError
 from headwater_airflow.roots import storage_folder, table_name, warehouse_table
 from headwater_airflow.triggers.change_feed import ChangeFeedTrigger
 
 Form = Literal["range", "arrow", "spark"]
 _FORMS = ("range", "arrow", "spark")
-_READER_NAME = re.compile(r"\w[\w.-]{0,249}")
 _WAIT = timedelta(seconds=60)
 
 
@@ -111,7 +110,7 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
             raise UsageError(f"{python_callable.__name__} needs a parameter named `changes`.")
         if form not in _FORMS:
             raise UsageError(f"There is no form {form!r}.", remedy=f"Forms: {', '.join(_FORMS)}.")
-        if reader is not None and not _READER_NAME.fullmatch(reader):
+        if reader is not None and not is_file_name(reader):
             raise UsageError(f"{reader!r} can't name a reader.")
         table_name(table)
         own_kwargs = {**(op_kwargs or {}), **dict.fromkeys(given)}
@@ -217,7 +216,7 @@ def position_file(
     if reader is not None:
         return folder / "named" / f"{reader}{mapped}.{table}.json"
     for part in (dag_id, task_id):
-        if not _READER_NAME.fullmatch(part):
+        if not is_file_name(part):
             raise UsageError(f"{part!r} can't name a file.", remedy="Give the task a `reader`.")
     return folder / "tasks" / dag_id / f"{task_id}{mapped}.{table}.json"
 

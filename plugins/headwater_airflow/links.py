@@ -6,12 +6,14 @@ imported: every process of Airflow loads the plugin.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from airflow.sdk.bases.operatorlink import BaseOperatorLink
 
 from headwater_airflow.page.addresses import base_path
 
+_log = logging.getLogger(__name__)
 _MODULES = {
     "RunUpdateOperator": "run_update",
     "DatasetUpdateOperator": "dataset_update",
@@ -48,8 +50,13 @@ class SparkUiLink(BaseOperatorLink):  # type: ignore[misc]
         from headwater_airflow.following.request import request_id
         from headwater_airflow.page.projects import project_of
 
-        found = project_of(ti_key.dag_id)
-        driver = live_driver(found.project.state_folder) if found and found.project else None
+        try:
+            found = project_of(ti_key.dag_id)
+            driver = live_driver(found.project.state_folder) if found and found.project else None
+        except Exception:
+            # The task's own view must not fail for a link.
+            _log.warning("The Spark UI of %s is not known.", ti_key.dag_id, exc_info=True)
+            return ""
         if driver is None or driver.request_id != request_id(ti_key.dag_id, ti_key.run_id):
             return ""
         return driver.spark_ui

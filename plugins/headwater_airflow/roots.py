@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from headwater.definitions.dataset_name import DatasetName
+from headwater.definitions.names import invalid_name, is_folder_name
 from headwater.errors import InvalidName
+from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
-
-_FOLDER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -21,19 +20,23 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(chosen).expanduser().resolve() if chosen else Path(__file__).resolve().parents[2]
 
 
-def pipeline_project(pipeline: str, environment: Mapping[str, str] = os.environ) -> PipelineProject:
+def pipeline_project(
+    pipeline: str, environment: Mapping[str, str] = os.environ, *, alone: bool = False
+) -> PipelineProject:
     """The pipeline in the folder of this name below HEADWATER_PIPELINES (``jobs/pipelines`` of the checkout).
 
     Relative roots count from the checkout, because Airflow's processes have working directories of their own.
+    ``alone``: do not look whether another folder has a pipeline of the same id.
 
     Raises:
         InvalidName: if ``pipeline`` is not one plain folder name.
-        PipelineNotFound, InvalidSpec: as ``open_project`` does.
+        PipelineNotFound, InvalidSpec, PipelineIdTaken: as ``open_project`` does.
 
     """
-    if not _FOLDER_NAME.fullmatch(pipeline):
-        raise InvalidName(
-            f"{pipeline!r} can't name a pipeline.",
+    if not is_folder_name(pipeline):
+        raise invalid_name(
+            pipeline,
+            "pipeline",
             remedy="Give the name of its folder: letters, digits, underscores and dashes.",
         )
     home = home_folder(environment)
@@ -45,7 +48,10 @@ def pipeline_project(pipeline: str, environment: Mapping[str, str] = os.environ)
         storage=storage,
         warehouse=warehouse or home / ".headwater/warehouse",
         environment=environment,
+        alone=True,
     )
+    if not alone:  # whatever their storages: the id names the DAG as well
+        refuse_shared_id(pipelines / pipeline, project.pipeline_id, environment)
     if storage is None and project.spec.storage is None:
         project = replace(project, storage=home / ".headwater/storage")
     return project

@@ -32,9 +32,9 @@ def page(roots, monkeypatch):
     allowed = SimpleNamespace(is_authorized_dag=lambda **_: True, is_authorized_view=lambda **_: True)
     for module in ("headwater_airflow.page.access", "airflow.api_fastapi.core_api.security"):
         monkeypatch.setattr(f"{module}.get_auth_manager", lambda: allowed)
-    monkeypatch.setattr(
-        "airflow.api_fastapi.core_api.security.DagModel", SimpleNamespace(get_team_name=lambda _: None)
-    )
+    no_teams = SimpleNamespace(get_team_name=lambda _: None, get_dagmodel=lambda _: None)
+    for module in ("headwater_airflow.page.access", "airflow.api_fastapi.core_api.security"):
+        monkeypatch.setattr(f"{module}.DagModel", no_teams)
     app = make_app()
     app.dependency_overrides[get_user] = lambda: SimpleNamespace(name="somebody")
     client = TestClient(app)

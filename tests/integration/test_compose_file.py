@@ -18,6 +18,7 @@ SECRETS = (
     "AIRFLOW_FERNET_KEY",
     "AIRFLOW_JWT_SECRET",
     "AIRFLOW_SECRET_KEY",
+    "SPARK_SECRET",
 )
 
 
@@ -94,3 +95,45 @@ def test_the_source_has_no_literal_secret():
     ]
     assert len(named) >= 5
     assert all("${" in value for value in named)
+
+
+def mounts(rendered: dict, service: str) -> set[str]:
+    """The volumes that a service sees."""
+    return {volume["source"] for volume in rendered["services"][service].get("volumes", [])}
+
+
+def test_code_of_pipelines_sees_nothing_of_airflows(rendered: dict):
+    """Passwords and settings of Airflow are mounted into its own services only."""
+    others = [name for name in rendered["services"] if not name.startswith("airflow-")]
+    assert {"spark-master", "spark-worker", "sample-data", "kafka"} <= set(others)
+    assert [name for name in others if "airflow" in mounts(rendered, name)] == []
+    assert all("airflow" in mounts(rendered, f"airflow-{name}") for name in SERVICES)
+
+
+def test_only_who_has_the_secret_runs_on_the_cluster(rendered: dict):
+    """Master, workers and drivers read one file with the secret, which nobody else sees and only its maker may write."""
+    services = rendered["services"]
+    readers = {name for name in services if "spark-conf" in mounts(rendered, name)}
+    assert readers == {
+        "spark-conf",
+        "spark-master",
+        "spark-worker",
+        "airflow-init",
+        *(f"airflow-{name}" for name in SERVICES),
+    }
+    for name in readers - {"spark-conf"}:
+        assert services[name]["environment"]["SPARK_CONF_DIR"] == "/opt/spark-conf"
+        (volume,) = [v for v in services[name]["volumes"] if v["source"] == "spark-conf"]
+        assert volume["read_only"]
+    assert "spark.authenticate.secret" in " ".join(services["spark-conf"]["command"])
+    assert "umask 077" in " ".join(services["spark-conf"]["command"])
+    assert "for-this-test" not in " ".join(services["spark-conf"]["command"])
+
+
+def test_containers_do_not_run_as_root(rendered: dict):
+    """The image ends with an ordinary user, and no service asks for another one."""
+    lines = COMPOSE_FILE.with_name("Dockerfile").read_text().splitlines()
+    assert [line for line in lines if line.startswith("USER ")] == ["USER headwater"]
+    assert all(
+        "user" not in service and not service.get("privileged") for service in rendered["services"].values()
+    )

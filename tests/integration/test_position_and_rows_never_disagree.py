@@ -89,7 +89,7 @@ def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None], conditi
         code, answer = case.run()
         flows = {flow["flow"]: flow for flow in answer["flows"]}
         assert (code, answer["state"]) == (3, "FAILED")
-        assert f"[{condition}]" in flows["bronze"]["error"]
+        assert condition == flows["bronze"]["error"]["condition"]
         assert {name: flow["state"] for name, flow in flows.items()} == {
             "bronze": "FAILED",
             "total": "SKIPPED",
@@ -98,7 +98,7 @@ def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None], conditi
         assert rows_of(case) == rows
         assert case.checkpoint("bronze").epochs() == epochs
     assert case.rows("beside") == [(1,), (2,)]
-    assert "--full-refresh bronze" in flows["bronze"]["error"]
+    assert "--full-refresh bronze" in flows["bronze"]["error"]["remedy"]
     assert case.update(full_refresh=("bronze",)).state == "COMPLETED"
     assert case.rows("bronze") == [(1,), (2,)]
     case.land([{"id": 3}])

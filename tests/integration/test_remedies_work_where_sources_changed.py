@@ -87,8 +87,8 @@ def without_changes(done: Prepared) -> Counter[Any]:
     done.case.rewrite(text.replace("@dp.table\ndef bronze", declared))
     done.land()
     code, answer = done.case.run()
-    told = {flow["flow"]: flow["error"] or "" for flow in answer["flows"]}
-    assert (code, "[CHANGE_FEED_MISSING]" in told["silver"], told["bronze"]) == (3, True, "")
+    told = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
+    assert (code, "CHANGE_FEED_MISSING" in told["silver"], told["bronze"]) == (3, True, "")
     position = re.search(r"--from-version (\d+)", told["silver"])
     assert position is not None
     arguments = ("--action=new-epoch", f"--from-version={position[1]}")
@@ -113,10 +113,10 @@ def another_query(done: Prepared) -> Counter[Any]:
     keys = SOURCE.replace('groupBy("team")', 'groupBy(F.lower("team").alias("team"))')
     done.case.rewrite(keys.replace('return dp.read_stream("bronze").select("id"', union))
     code, answer = done.case.run()
-    told = {flow["flow"]: flow["error"] or "" for flow in answer["flows"]}
+    told = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
     assert code == 3
-    assert "[PLAN_CHANGED]" in told["running"]
-    assert "[SOURCES_CHANGED]" in told["silver"]
+    assert "PLAN_CHANGED" in told["running"]
+    assert "SOURCES_CHANGED" in told["silver"]
     code, answer = done.case.run("--full-refresh=silver,running")
     assert (code, answer["state"]) == (0, "COMPLETED")
     query = (done.case.folder / "transformations" / "main.py").read_text()
@@ -124,9 +124,9 @@ def another_query(done: Prepared) -> Counter[Any]:
     assert swapped != query
     done.case.write("transformations/main.py", swapped)
     code, answer = done.case.run("--tables=silver")
-    told = {flow["flow"]: flow["error"] or "" for flow in answer["flows"]}
+    told = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
     assert code == 3
-    assert "[SOURCES_CHANGED] 'silver' reads its sources in another order than before" in told["silver"]
+    assert "'silver' reads its sources in another order than before" in told["silver"]
     done.case.write("transformations/main.py", query)
     return Counter()
 

@@ -26,7 +26,9 @@ def test_form():
 def test_index():
     """The index has a line for each record, with its title, and no other."""
     lines = re.findall(
-        r"^\| \[(\d{4})\]\(([^)]+)\) \| (.+) \| in force[^|]*\|$", (FOLDER / "README.md").read_text(), re.MULTILINE
+        r"^\| \[(\d{4})\]\(([^)]+)\) \| (.+) \| in force[^|]*\|$",
+        (FOLDER / "README.md").read_text(),
+        re.MULTILINE,
     )
     titles = {record.name: record.read_text().split("\n", 1)[0][len("# 0000. ") :] for record in RECORDS}
     assert {name: title for _, name, title in lines} == titles

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from headwater.change_feed.change_range import ChangeRange
 from headwater.change_feed.counts import TYPES
-from headwater.definitions.dataset_name import check_name
+from headwater.definitions.names import check_name
 from headwater.errors import UsageError
 
 

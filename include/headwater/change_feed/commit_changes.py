@@ -57,7 +57,7 @@ def commit_changes(table: Path, version: int, columns: Sequence[str] = ()) -> Co
         seconds = commit_seconds(info, file)
     except FileNotFoundError:
         return None
-    except json.JSONDecodeError as error:
+    except (OSError, ValueError) as error:
         raise SourceUnreachable(f"The commit can't be read: {error}.", where=file) from None
     added, removed = data_files(actions, "add"), data_files(actions, "remove")
     feed = [action["cdc"] for action in actions if "cdc" in action]

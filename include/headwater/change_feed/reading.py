@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.change_feed.change_range import ChangeRange
-from headwater.errors import ChangeFeedBroken
+from headwater.errors import ChangeFeedBroken, SourceUnreachable
 
 _FEED = "delta.enableChangeDataFeed"
 
@@ -51,6 +51,7 @@ def arrow_table(table: Path, wanted: ChangeRange) -> Any:
 
     Raises:
         ChangeFeedBroken: if rows were changed and the table kept no change feed of it, or its files are gone.
+        SourceUnreachable: if they may not be read.
 
     """
     import pyarrow as pa
@@ -67,6 +68,10 @@ def arrow_table(table: Path, wanted: ChangeRange) -> Any:
             starting_version=wanted.start_version, ending_version=wanted.end_version
         )
         return pa.table(feed.read_all())
+    except PermissionError as error:
+        raise SourceUnreachable(
+            f"The files of {wanted.table} may not be read: {error}", where=table
+        ) from None
     except (DeltaError, OSError) as error:
         raise ChangeFeedBroken(
             f"The versions {wanted.start_version} to {wanted.end_version} of {wanted.table} can't be read: {error}",

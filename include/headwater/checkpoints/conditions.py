@@ -53,6 +53,20 @@ class PlanChanged(CheckpointMismatch):
     condition = "PLAN_CHANGED"
 
 
+class CheckFailed(RefusedForSafety):
+    """A check before a start could not be carried out, so what it looks for is not known."""
+
+    condition = "CHECK_FAILED"
+    transient = True
+
+
+class StorageNotReadable(RefusedForSafety):
+    """A file in storage is there and can't be read now: a right is missing, or the disk fails. It is not damaged for all we know."""
+
+    condition = "STORAGE_NOT_READABLE"
+    transient = True
+
+
 class FlowStateDamaged(CheckpointUnreadable):
     """``flow.json``, which says which epoch is live, can't be read."""
 
@@ -143,6 +157,12 @@ class SourceFilesGone(SourceMismatch):
     condition = "SOURCE_FILES_GONE"
 
 
+class SourceMoved(SourceMismatch):
+    """A folder of files was moved, or is named by another path: files that were read count as new ones."""
+
+    condition = "SOURCE_MOVED"
+
+
 class SourceFileNames(RefusedForSafety):
     """A file's name is a pattern to Spark, which would read the other files of its batch twice."""
 
@@ -177,6 +197,12 @@ class TableOwned(RefusedForSafety):
     """Another pipeline fills the table."""
 
     condition = "TABLE_OWNED"
+
+
+class TableNested(RefusedForSafety):
+    """A table lies inside the folder of another one, or would."""
+
+    condition = "TABLE_NESTED"
 
 
 class MoveUnfinished(RefusedForSafety):

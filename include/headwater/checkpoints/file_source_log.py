@@ -9,6 +9,7 @@ from typing import Any
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.offsets import committed_offsets, entry_path, files_seen
+from headwater.files.json_lines import read_lines
 
 # Behind the path of an entry that was superseded; no file's URI holds a question mark.
 MARK = "?superseded="
@@ -50,7 +51,7 @@ def _rewrite(folder: Path, old: Mapping[str, int], last: int) -> None:
     for file in sorted(folder.iterdir()):
         if file.name.startswith(".") or not file.name.removesuffix(".compact").isdigit():
             continue
-        head, *lines = file.read_text(encoding="utf-8").splitlines()
+        head, *lines = read_lines(file)
         entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
         changed = False
         for entry in entries:

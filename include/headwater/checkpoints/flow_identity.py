@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.rights import not_readable
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
         return {key: FlowIdentity(*names) for key, names in told.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise not_readable(file, "which names renamed flows had", error) from None
+    except (ValueError, TypeError, AttributeError) as error:
         raise FlowStateDamaged(
             f"The file with the former names of renamed flows can't be read: {error}.",
             where=file,

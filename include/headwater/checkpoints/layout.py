@@ -7,14 +7,23 @@ twice, and the state of a flow (``flow.json`` beside the epochs) says which one 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.rights import not_readable
+from headwater.files.atomic_files import sync_folder, write_atomically
+
+__all__ = [
+    "FlowCheckpoint",
+    "FlowState",
+    "change_memory",
+    "flow_checkpoint",
+    "sync_folder",
+    "write_atomically",
+]
 
 
 @dataclass(frozen=True)
@@ -88,12 +97,16 @@ class FlowCheckpoint:
         return self.folder / "flow.json"
 
     def read_state(self) -> FlowState | None:
-        """The flow's state, or None where it never ran; raises FlowStateDamaged where it can't be read."""
+        """The flow's state, or None where it never ran; raises FlowStateDamaged, or StorageNotReadable, where it can't be read."""
         try:
             data = json.loads(self.state_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise not_readable(
+                self.state_file, f"which epoch of {self.folder.name!r} is live", error
+            ) from None
+        except ValueError as error:
             raise FlowStateDamaged(
                 f"The file that says which epoch of {self.folder.name!r} is live can't be read: {error}.",
                 where=self.state_file,
@@ -160,28 +173,3 @@ def flow_checkpoint(state_folder: Path, table_folder: str, flow: str) -> FlowChe
 def change_memory(state_folder: Path, table_folder: str) -> Path:
     """The folder for what AUTO CDC remembers beside a table; arguments as for ``flow_checkpoint``."""
     return state_folder / "system" / "auto_cdc" / table_folder
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that readers see the old or the new text, also after a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-        sync_folder(path.parent)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: a rename alone may be undone by a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

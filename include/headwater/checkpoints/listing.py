@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.checkpoints.offsets import BatchOffsets, committed_offsets
+from headwater.checkpoints.offsets import BatchOffsets, committed_at, committed_offsets
 from headwater.errors import CheckpointUnreadable
 
 _SHOWN = 160
@@ -48,7 +49,7 @@ def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
         checkpoint = FlowCheckpoint(path)
         try:
             live = checkpoint.live_folder().name
-        except CheckpointUnreadable:
+        except (CheckpointUnreadable, StorageNotReadable):
             live = ""  # which epoch is live can't be told; the epochs are shown all the same
         # A reset names its epoch before anything lies in it.
         there = checkpoint.epochs()
@@ -63,12 +64,11 @@ def _entry(checkpoint: FlowCheckpoint, epoch: int, *, live: bool) -> CheckpointE
     problem = None
     try:
         offsets = committed_offsets(folder)
-    except CheckpointUnreadable as error:
+    except (CheckpointUnreadable, StorageNotReadable) as error:
         problem = f"{error.what} ({error.where})"
     age = None
-    if offsets is not None:
-        committed = folder / "commits" / str(offsets.batch_id)
-        age = max(0.0, time.time() - committed.stat().st_mtime)
+    if offsets is not None and (committed := committed_at(folder, offsets.batch_id)) is not None:
+        age = max(0.0, time.time() - committed)
     return CheckpointEntry(
         dataset=checkpoint.folder.parent.name,
         flow=checkpoint.folder.name,

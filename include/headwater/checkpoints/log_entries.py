@@ -11,6 +11,7 @@ from typing import Any
 from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.offsets import numbered
+from headwater.files.json_lines import lines_of, read_lines
 
 # Spark 4.2 reads up to this version of its logs.
 _NEWEST_FORMAT = 2
@@ -34,7 +35,7 @@ class EntryFault(Enum):
 
 def fault_of(file: Path) -> EntryFault | None:
     """What keeps Spark from reading an entry, None where nothing does. The file must be there."""
-    lines = file.read_bytes().decode("utf-8", errors="replace").splitlines()
+    lines = lines_of(file.read_bytes().decode("utf-8", errors="replace"))
     if not any(line.strip() for line in lines):
         return EntryFault.EMPTY
     version = lines[0].removeprefix("v") if lines[0].startswith("v") else ""
@@ -94,7 +95,7 @@ def put_back(
     others = sorted(numbered(folder / "offsets") - {batch}, key=lambda number: abs(number - batch))
     lines = next(
         (
-            entry.read_text(encoding="utf-8").splitlines()
+            read_lines(entry)
             for number in others
             if fault_of(entry := folder / "offsets" / str(number)) is None
         ),
@@ -115,7 +116,7 @@ def put_back(
 
 def rewrite_commit(folder: Path, batch: int, began_with: int) -> None:
     """Write the mark of a batch, with the watermark that the batch ``began_with`` began with: the one after it, or itself."""
-    following = (folder / "offsets" / str(began_with)).read_text(encoding="utf-8").splitlines()
+    following = read_lines(folder / "offsets" / str(began_with))
     metadata: dict[str, Any] = json.loads(following[1])
     put_aside(folder / "commits" / str(batch))
     mark = {"nextBatchWatermarkMs": int(metadata.get("batchWatermarkMs", 0))}

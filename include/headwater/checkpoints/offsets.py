@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
+from headwater.files.json_lines import lines_of
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
 
@@ -54,7 +57,12 @@ def last_planned_batch(checkpoint: Path) -> int | None:
 
 
 def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
-    """The offset log's entry of a batch; raises CheckpointUnreadable where it is missing or damaged."""
+    """The offset log's entry of a batch.
+
+    Raises:
+        CheckpointUnreadable: it is missing or damaged.
+        StorageNotReadable: it is there, and may not be read.
+    """
     file = checkpoint / "offsets" / str(batch_id)
     lines = _lines(file)
     if len(lines) < 2:
@@ -110,9 +118,7 @@ def watermark_ms(checkpoint: Path) -> int | None:
 def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -> list[SeenFile]:
     """The files that a file source took in, up to its own batch ``up_to`` (``logOffset`` of a committed offset)."""
     folder = checkpoint / "sources" / str(source)
-    if not folder.is_dir():
-        return []
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    names = {name for name in _names(folder) if not name.startswith(".")}
     compacts = [int(n.removesuffix(".compact")) for n in names if n.endswith(".compact") and n[:-8].isdigit()]
     newest = max(compacts, default=-1)
     later = sorted(int(name) for name in names if name.isdigit() and int(name) > newest)
@@ -129,7 +135,7 @@ def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -
 def file_log_entries(checkpoint: Path, source: int) -> tuple[int, set[int]]:
     """The newest compacted entry of a file source's log (-1 for none), and the plain entries."""
     folder = checkpoint / "sources" / str(source)
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    names = _names(folder)
     compacts = [int(n[:-8]) for n in names if n.endswith(".compact") and n[:-8].isdigit()]
     return max(compacts, default=-1), {int(name) for name in names if name.isdigit()}
 
@@ -158,22 +164,40 @@ def _decoded(uri: str) -> str:
 
 def numbered(folder: Path) -> set[int]:
     """The numbers that are names of files in a folder of Spark's (batches), empty where there is no folder."""
-    if not folder.is_dir():
-        return set()
-    return {int(path.name) for path in folder.iterdir() if path.name.isdigit()}
+    return {int(name) for name in _names(folder) if name.isdigit()}
+
+
+def committed_at(checkpoint: Path, batch_id: int) -> float | None:
+    """When a batch was committed (seconds since 1970), None where its mark is gone: Spark keeps the last hundred."""
+    try:
+        return (checkpoint / "commits" / str(batch_id)).stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _names(folder: Path) -> list[str]:
+    """The names in a folder, none where there is none; it may be removed, or replaced by a file, at any time."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted, and there may be very many
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise not_readable(folder, "where the flow stands", error) from None
 
 
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError) as error:
         raise CheckpointUnreadable(
             f"A file of the checkpoint can't be read: {error}.", where=file, remedy=_REMEDY
         ) from None
+    except OSError as error:
+        raise not_readable(file, "where the flow stands", error) from None
 
 
 def _lines(file: Path) -> list[str]:
-    lines = _text(file).splitlines()
+    lines = lines_of(_text(file))
     if not lines or lines[0] != "v1":
         shown = repr(lines[0][:20]) if lines else "nothing (the file is empty)"
         raise CheckpointUnreadable(f"Expected 'v1' at the start, found {shown}.", where=file, remedy=_REMEDY)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
 
-from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.layout import sync_folder
 
 _FOLDER = "backfills"
 
@@ -38,12 +40,25 @@ class PendingReplacement:
     def written_down(self, state_folder: Path) -> Iterator[None]:
         """Make it known, durable before the block begins; it is locked while the block runs.
 
+        The lock is taken before the name is there: whoever sees the file sees that somebody works on it.
+
         ``state_folder`` is the pipeline's folder in storage.
         """
         file = self._file(state_folder)
-        write_atomically(file, json.dumps(asdict(self)))
-        with file.open() as locked:
-            fcntl.flock(locked, fcntl.LOCK_SH)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        making = file.with_name(f".{file.name}.{uuid4().hex}")
+        with making.open("x+", encoding="utf-8") as locked:
+            try:
+                fcntl.flock(locked, fcntl.LOCK_SH)
+                locked.write(json.dumps(asdict(self)))
+                locked.flush()
+                os.fsync(locked.fileno())
+                with _nobody_ends(state_folder):
+                    making.replace(file)
+                sync_folder(file.parent)
+            except BaseException:
+                making.unlink(missing_ok=True)
+                raise
             yield
 
     def cross_out(self, state_folder: Path) -> None:
@@ -51,17 +66,34 @@ class PendingReplacement:
         self._file(state_folder).unlink(missing_ok=True)
 
     def is_abandoned(self, state_folder: Path) -> bool:
-        """Whether the backfill that wrote it down has ended, however that came."""
+        """Whether the backfill that wrote it down has ended, however that came; it may come back (see ``abandoned``)."""
         try:
-            with self._file(state_folder).open() as file:
+            with self._file(state_folder).open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except (FileNotFoundError, BlockingIOError):
             return False
         return True
+
+    @contextmanager
+    def abandoned(self, state_folder: Path) -> Iterator[bool]:
+        """As ``is_abandoned``; while the block runs the backfill can't come back and write it down again.
+
+        For who crosses it out: what is not committed inside the block never will be, under this entry.
+        """
+        with _nobody_ends(state_folder):
+            yield self.is_abandoned(state_folder)
 
     def _file(self, state_folder: Path) -> Path:
         name = sha256(self.application.encode()).hexdigest()[:20]
         return state_folder / _FOLDER / self.dataset / f"{name}.json"
+
+
+@contextmanager
+def _nobody_ends(state_folder: Path) -> Iterator[None]:
+    """Keep those apart who write an entry down and who cross one out."""
+    with (state_folder / _FOLDER / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def pending_replacements(state_folder: Path, dataset: str = "*") -> Iterator[PendingReplacement]:

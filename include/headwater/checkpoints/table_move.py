@@ -10,6 +10,7 @@ from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
 from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.rights import not_readable
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,9 @@ def unfinished_move(state_folder: Path) -> TableMove | None:
         return TableMove.of(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise not_readable(file, "whether a table is half-way to another name", error) from None
+    except (ValueError, KeyError, TypeError) as error:
         raise FlowStateDamaged(
             f"The journal of a table's move can't be read: {error!r}.",
             where=file,

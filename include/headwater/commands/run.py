@@ -14,6 +14,7 @@ from typing import Any
 import headwater
 from headwater.contract.arguments import RunArguments
 from headwater.errors import UsageError
+from headwater.files.json_lines import lines_of
 from headwater.graph.pipeline_project import open_project
 from headwater.runtime.java import java_environment
 from headwater.updates.news import news_for
@@ -39,7 +40,7 @@ def run(arguments: RunArguments) -> int:
         report = record_quiet_update(project, verdict.manifest, arguments, started)
         report.show(as_json=arguments.as_json)
         return report.exit_code
-    if verdict is not None and os.environ.get("HEADWATER_DEBUG"):
+    if verdict is not None and (verdict.unexpected or os.environ.get("HEADWATER_DEBUG")):
         print(f"Starting Spark: {'; '.join(verdict.reasons)}.", file=sys.stderr)
     become_job(arguments)
     return 1
@@ -77,7 +78,7 @@ def report_of_program(name: str, argv: Sequence[str]) -> Mapping[str, Any]:
     command = [sys.executable, str(job_file(name)), *argv]
     done = subprocess.run(command, env=_job_environment(), stdout=subprocess.PIPE, text=True, check=False)
     try:
-        report = json.loads((done.stdout.splitlines() or [""])[-1])
+        report = json.loads((lines_of(done.stdout) or [""])[-1])
     except json.JSONDecodeError:
         report = None
     if isinstance(report, dict):

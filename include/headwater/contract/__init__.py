@@ -1,1 +1,1 @@
-"""What the floors say to each other: command lines, reports and what is printed of them."""
+"""What the floors say to each other, as models that both ends share."""

@@ -7,8 +7,10 @@ import sys
 import traceback
 from collections.abc import Callable
 
+from headwater.contract.driver_report import ReportedError
 from headwater.contract.printing import print_json
 from headwater.errors import HeadwaterError
+from headwater.event_log.redaction import redact_text
 
 DEBUG = "HEADWATER_DEBUG"
 _STATES = {2: "INVALID", 3: "REFUSED"}
@@ -25,33 +27,29 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
         print(error, file=sys.stderr)
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        return _end(error.exit_code, error.as_dict(), as_json=as_json)
+        return _end(error.exit_code, ReportedError.of(error), as_json=as_json)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
-        told = {
-            "condition": "INTERRUPTED",
-            "message": "Interrupted.",
-            "where": "",
-            "remedy": "",
-            "transient": True,
-        }
-        return _end(1, told, as_json=as_json)
+        return _end(
+            1,
+            ReportedError(condition="INTERRUPTED", message="Interrupted.", transient=True),
+            as_json=as_json,
+        )
     except BrokenPipeError:
         # Whoever read our output has seen enough (`| head`); Python would complain once more while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        what = f"Unexpected {type(error).__name__}: {error}"
+        what = redact_text(f"Unexpected {type(error).__name__}: {error}")
         remedy = f"Run it again with {DEBUG}=1 in the environment to see where it came from."
         print(f"{what}\n  what to do: {remedy}", file=sys.stderr)
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        told = {"condition": "UNEXPECTED", "message": what, "where": "", "remedy": remedy, "transient": False}
-        return _end(1, told, as_json=as_json)
+        return _end(1, ReportedError(condition="UNEXPECTED", message=what, remedy=remedy), as_json=as_json)
 
 
-def _end(code: int, error: dict[str, object], *, as_json: bool) -> int:
+def _end(code: int, error: ReportedError, *, as_json: bool) -> int:
     if as_json:
         state = _STATES.get(code, "FAILED")
-        print_json({"update_id": None, "state": state, "flows": [], "error": error})
+        print_json({"update_id": None, "state": state, "flows": [], "error": error.model_dump()})
     return code

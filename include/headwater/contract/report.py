@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headwater.contract.driver_report import ReportedError
 from headwater.contract.printing import print_json, print_table
 from headwater.errors import RefusedForSafety
 from headwater.event_log.flow_result import FlowResult
@@ -26,13 +27,18 @@ class FlowReport:
     output_rows: int = 0
     dropped_rows: int = 0
     quarantined_rows: int = 0
-    error: str | None = None
+    error: ReportedError | None = None
 
     @classmethod
     def of(cls, result: FlowResult) -> FlowReport:
         """The report of what the event log says."""
         fields = {name: getattr(result, name) for name in cls.__dataclass_fields__}
-        return cls(**{**fields, "dataset": result.dataset or ""})
+        error = ReportedError(condition="FLOW_FAILED", message=result.error) if result.error else None
+        return cls(**{**fields, "dataset": result.dataset or "", "error": error})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The flow as JSON values."""
+        return {**asdict(self), "error": self.error.model_dump() if self.error else None}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class RunReport:
     """An update: ``state`` is COMPLETED, FAILED or CANCELED; ``message`` says why, where that helps.
 
     ``refused``: every flow that failed was refused for safety; trying again changes nothing until someone decides.
+    ``error``: what ended the update itself, where that was no flow's error.
     """
 
     update_id: str
@@ -48,6 +55,7 @@ class RunReport:
     seconds: float
     message: str = ""
     refused: bool = False
+    error: ReportedError | None = None
 
     @classmethod
     def of(cls, update_id: str, state: str, results: Iterable[FlowResult], seconds: float) -> RunReport:
@@ -65,7 +73,8 @@ class RunReport:
         """The report as JSON values."""
         return {
             **asdict(self),
-            "flows": [asdict(flow) for flow in self.flows],
+            "flows": [flow.as_dict() for flow in self.flows],
+            "error": self.error.model_dump() if self.error else None,
             "seconds": round(self.seconds, 3),
         }
 
@@ -91,7 +100,7 @@ class RunReport:
                     flow.output_rows,
                     flow.dropped_rows,
                     flow.quarantined_rows,
-                    (flow.error or "").partition("\n")[0],
+                    flow.error.message.partition("\n")[0] if flow.error else "",
                 )
                 for flow in self.flows
             ],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headwater.definitions.flow_settings import wrong_setting
+from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import UnsupportedArgument
 
@@ -14,8 +15,12 @@ _REMEDIES = {
     "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
     "system_sequence_by": "Bitemporal histories are not kept. Leave it out: __START_AT and __END_AT follow sequence_by.",
     "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
+    "depends_on": "Leave it out: a flow runs after the datasets that its query reads. Where it must wait for another one, "
+    "read that one in the query, or run the two in updates of their own (`headwater run DIR --tables NAME`).",
+    "spark_conf": "The table has no query of its own. Put the settings on its flows: "
+    '@dp.append_flow(target="...", spark_conf={...}).',
 }
-_OF_FLOWS = ("spark_conf", "table_properties")
+_OF_FLOWS = {"spark_conf": SettingPlace.FLOW, "table_properties": SettingPlace.TABLE}
 _RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}
 
 
@@ -65,7 +70,9 @@ def columns(
     return names
 
 
-def text_map(value: Mapping[str, Any] | None, argument: str, where: SourceLocation | None) -> dict[str, str]:
+def text_map(
+    value: Mapping[str, Any] | None, argument: str, where: SourceLocation | None, *, of_view: bool = False
+) -> dict[str, str]:
     """Properties and confs: Spark knows strings only, so numbers and booleans are spelled its way."""
     if value is None:
         return {}
@@ -77,4 +84,9 @@ def text_map(value: Mapping[str, Any] | None, argument: str, where: SourceLocati
     wrong = wrong_setting(found, of_flow=True) if argument in _OF_FLOWS else None
     if wrong is not None:
         raise UnsupportedArgument(f"{argument}: {wrong}.", where=where)
+    if argument in _OF_FLOWS:
+        place = SettingPlace.VIEW if of_view else _OF_FLOWS[argument]
+        refused = wrong_place(found, place)
+        if refused is not None:
+            raise UnsupportedArgument(f"{argument}: {refused.what}.", where=where, remedy=refused.remedy)
     return found

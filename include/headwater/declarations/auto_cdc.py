@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headwater.declarations.arguments import refuse
+from headwater.declarations.arguments import refuse, text_map
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.flow import Flow, FlowKind
@@ -13,6 +14,7 @@ from headwater.definitions.source_location import SourceLocation, caller_locatio
 from headwater.graph.registry import Registry, active_registry
 
 
+@checked_arguments
 def create_auto_cdc_flow(
     target: str,
     source: str,
@@ -34,6 +36,7 @@ def create_auto_cdc_flow(
     columns_to_update: Any = None,
     system_sequence_by: Any = None,
     flow_name: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
 ) -> None:
     """Merge a stream of change events into a streaming table, so that no order of arrival changes the result.
 
@@ -53,6 +56,7 @@ def create_auto_cdc_flow(
             ``track_history_except_column_list``.
         name: the flow's name; the target's if left out (``flow_name`` is its older spelling).
         once: the source is read one time, as a batch: the first filling of the table.
+        spark_conf: Spark settings for this flow's query and merges alone.
 
     Semantics are Lakeflow's; where two events of a key have one sequence a delete wins, then the greater row.
 
@@ -82,7 +86,7 @@ def create_auto_cdc_flow(
     )  # fmt: skip
     flow = Flow(
         name or flow_name or target, registry.canonical(target, where), _reading(registry, source, batch=once),
-        where, once, kind=FlowKind.CHANGES, changes=changes,
+        where, once, text_map(spark_conf, "spark_conf", where), kind=FlowKind.CHANGES, changes=changes,
     )  # fmt: skip
     registry.add_flow(flow)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headwater.declarations.auto_cdc import columns_given, history_kept, invalid
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.snapshot_flow import SnapshotFlow
@@ -13,6 +14,7 @@ from headwater.definitions.source_location import SourceLocation, caller_locatio
 from headwater.graph.registry import Registry, active_registry
 
 
+@checked_arguments
 def create_auto_cdc_from_snapshot_flow(
     target: str,
     source: Any = None,

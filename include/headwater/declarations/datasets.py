@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from headwater.declarations.arguments import check_format, check_properties, columns, refuse, text_map
 from headwater.declarations.expectations import check_names, expectations_from
 from headwater.declarations.flows import replacement
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.flow import Flow, FlowKind
@@ -48,7 +49,7 @@ def _declare(
         **stored,
     )
     registry.add_dataset(dataset, function)
-    conf = text_map(spark_conf, "spark_conf", where)
+    conf = text_map(spark_conf, "spark_conf", where, of_view=kind is DatasetKind.TEMPORARY_VIEW)
     rule = replacement(f"dp.{kind.value}", replace_using, sequence_by, where)
     if rule is not None and replace_where is not None:
         raise UnsupportedArgument(
@@ -105,6 +106,7 @@ def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: 
     return given
 
 
+@checked_arguments
 def table(
     query_function: Function | None = None,
     *,
@@ -155,6 +157,7 @@ def table(
     )  # fmt: skip
 
 
+@checked_arguments
 def streaming_table(
     query_function: Function | None = None,
     *,
@@ -182,6 +185,7 @@ def streaming_table(
     )  # fmt: skip
 
 
+@checked_arguments
 def materialized_view(
     query_function: Function | None = None,
     *,
@@ -213,6 +217,7 @@ def materialized_view(
     )  # fmt: skip
 
 
+@checked_arguments
 def temporary_view(
     query_function: Function | None = None,
     *,
@@ -222,13 +227,15 @@ def temporary_view(
 ) -> Any:
     """Declare a view that other datasets of the pipeline can read; nothing is stored. Batch or streaming.
 
-    Args as for :func:`table`. Expectations may stand on it; they act on the rows that its readers get.
+    Args as for :func:`table`; ``spark_conf`` is in force in the queries that read the view. Expectations may stand on it;
+    they act on the rows that its readers get.
     """
     return _decorator(
         DatasetKind.TEMPORARY_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf
     )
 
 
+@checked_arguments
 def create_streaming_table(
     name: str,
     *,

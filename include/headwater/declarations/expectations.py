@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import columns
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.expectation import Expectation, UniqueKey, UniqueWithin, ViolationAction
 from headwater.definitions.source_location import SourceLocation, caller_location
 from headwater.errors import InvalidExpectation
@@ -70,6 +71,7 @@ def _standing(checked: tuple[Expectation, ...]) -> Decorator[Any]:
     return decorate
 
 
+@checked_arguments
 def expect(name: str, constraint: str) -> Decorator[Any]:
     """Count the rows that break ``constraint`` (a SQL boolean over the function's columns); write them all.
 
@@ -78,11 +80,13 @@ def expect(name: str, constraint: str) -> Decorator[Any]:
     return _expecting({name: constraint}, ViolationAction.WARN)
 
 
+@checked_arguments
 def expect_or_drop(name: str, constraint: str) -> Decorator[Any]:
     """As :func:`expect`; rows that break the rule are not written, and counted as dropped."""
     return _expecting({name: constraint}, ViolationAction.DROP)
 
 
+@checked_arguments
 def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
     """As :func:`expect`; rows that break the rule go, whole, to the table ``<table>_quarantine`` in place of the table.
 
@@ -92,31 +96,37 @@ def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
     return _expecting({name: constraint}, ViolationAction.QUARANTINE)
 
 
+@checked_arguments
 def expect_or_fail(name: str, constraint: str) -> Decorator[Any]:
     """As :func:`expect`; a row that breaks the rule fails the flow, and nothing of its batch is written."""
     return _expecting({name: constraint}, ViolationAction.FAIL)
 
 
+@checked_arguments
 def expect_all(expectations: Mapping[str, str]) -> Decorator[Any]:
     """Several :func:`expect` at once: a dict of names and constraints."""
     return _expecting(expectations, ViolationAction.WARN)
 
 
+@checked_arguments
 def expect_all_or_drop(expectations: Mapping[str, str]) -> Decorator[Any]:
     """Several :func:`expect_or_drop` at once; a row that breaks several is dropped once."""
     return _expecting(expectations, ViolationAction.DROP)
 
 
+@checked_arguments
 def expect_all_or_quarantine(expectations: Mapping[str, str]) -> Decorator[Any]:
     """Several :func:`expect_or_quarantine` at once; a row that breaks several is there once, with all their names."""
     return _expecting(expectations, ViolationAction.QUARANTINE)
 
 
+@checked_arguments
 def expect_all_or_fail(expectations: Mapping[str, str]) -> Decorator[Any]:
     """Several :func:`expect_or_fail` at once."""
     return _expecting(expectations, ViolationAction.FAIL)
 
 
+@checked_arguments
 def expect_unique(
     keys: str | Iterable[str], *, name: str | None = None, within: str = "batch", action: str = "warn"
 ) -> Decorator[Any]:

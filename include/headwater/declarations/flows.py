@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import columns, refuse, text_map
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.flow import Flow, FlowKind, Replacement
 from headwater.definitions.source_location import SourceLocation, caller_location, function_location
 from headwater.errors import UnsupportedArgument
@@ -14,6 +15,7 @@ from headwater.graph.registry import active_registry
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+@checked_arguments
 def append_flow(
     query_function: Function | None = None,
     *,
@@ -22,6 +24,7 @@ def append_flow(
     once: bool = False,
     spark_conf: Mapping[str, Any] | None = None,
     comment: str | None = None,
+    depends_on: Any = None,
     import_checkpoint: Any = None,
 ) -> Any:
     """Append what the decorated function returns to a streaming table or a sink. Many flows may share one target.
@@ -35,10 +38,12 @@ def append_flow(
         comment: a description of the flow.
     """
     return _decorator(
-        query_function, FlowKind.APPEND, target, name, spark_conf, comment, once=once, import_checkpoint=import_checkpoint
+        query_function, FlowKind.APPEND, target, name, spark_conf, comment, once=once, depends_on=depends_on,
+        import_checkpoint=import_checkpoint,
     )  # fmt: skip
 
 
+@checked_arguments
 def update_flow(
     query_function: Function | None = None,
     *,
@@ -54,6 +59,7 @@ def update_flow(
     return _decorator(query_function, FlowKind.UPDATE, target, name, spark_conf, comment)
 
 
+@checked_arguments
 def replace_flow(
     query_function: Function | None = None,
     *,

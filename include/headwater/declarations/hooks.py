@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.event_hook import EventHook
 from headwater.definitions.source_location import caller_location, function_location
 from headwater.errors import UnsupportedArgument
@@ -16,6 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _FORM = "Write @dp.on_event_hook above a function of one argument, the event."
 
 
+@checked_arguments
 def on_event_hook(
     user_event_hook_fn: Function | None = None, max_allowable_consecutive_failures: int | None = None
 ) -> Any:

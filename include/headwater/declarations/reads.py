@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.source_location import caller_location
 from headwater.errors import UsageError
 from headwater.graph.registry import PipelineReader, active_registry
@@ -20,11 +21,13 @@ def _reader(call: str) -> PipelineReader:
     return registry.reader
 
 
+@checked_arguments
 def read(name: str) -> Any:
     """A dataset of this pipeline (or an existing table) as a batch DataFrame. Same as ``spark.read.table(name)``."""
     return _reader(f"dp.read({name!r})").read_dataset(name)
 
 
+@checked_arguments
 def read_stream(name: str) -> Any:
     """A dataset of this pipeline (or an existing table) as a streaming DataFrame. Same as ``spark.readStream.table``."""
     return _reader(f"dp.read_stream({name!r})").read_dataset_stream(name)

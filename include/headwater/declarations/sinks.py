@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import text_map
+from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.definitions.source_location import SourceLocation, caller_location, function_location
@@ -19,6 +20,7 @@ _FILE_FORMATS = {"parquet", "json", "csv", "orc", "text", "avro", "xml"}
 _MANAGED = {"checkpointlocation", "outputmode", "txnappid", "txnversion", "querytimeout"}
 
 
+@checked_arguments
 def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None) -> None:  # noqa: A002 - Lakeflow's
     """Declare a sink that ``dp.append_flow`` and ``dp.update_flow`` write to.
 
@@ -54,6 +56,7 @@ def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None
     )
 
 
+@checked_arguments
 def foreach_batch_sink(batch_handler: Function | None = None, *, name: str | None = None) -> Any:
     """Declare the decorated function as a sink: it is called with each batch, as a DataFrame, and the batch's number.
 

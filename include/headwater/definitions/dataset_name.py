@@ -1,22 +1,9 @@
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from headwater.definitions.names import check_dotted_name, invalid_name, is_plain_name
 from headwater.errors import InvalidName
-
-NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-
-
-def check_name(name: str, what: str, where: object = None) -> str:
-    """Return ``name`` if it is one plain identifier, else raise InvalidName saying what it names."""
-    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
-        raise InvalidName(
-            f"{name!r} can't name a {what}.",
-            where=where,
-            remedy="Use letters, digits and underscores, not starting with a digit, at most 128 characters.",
-        )
-    return name
 
 
 @dataclass(frozen=True)
@@ -30,21 +17,25 @@ class DatasetName:
     @classmethod
     def parse(cls, text: str, *, catalog: str | None, schema: str, where: object = None) -> DatasetName:
         """Read a name as the user spells it (backticks and the legacy ``LIVE.`` prefix allowed)."""
-        parts = [part.strip("`") for part in str(text).split(".")]
+        parts = [part.strip("`") for part in text.split(".")] if isinstance(text, str) else []
         if len(parts) > 1 and parts[0].upper() == "LIVE":
             parts = parts[1:]
         if len(parts) > 3:
             raise InvalidName(
-                f"{text!r} has more than three parts.", where=where, remedy="Use catalog.schema.table."
+                f"{ascii(text)[:80]} has more than three parts.",
+                where=where,
+                remedy="Use catalog.schema.table.",
             )
-        if not all(NAME_PATTERN.fullmatch(part) for part in parts):
-            check_name(text, "dataset", where)
-        table = parts[-1]
-        return cls(
+        if not parts or not all(map(is_plain_name, parts)):
+            raise invalid_name(text, "dataset", where)
+        name = cls(
             parts[0] if len(parts) == 3 else catalog,
             parts[-2] if len(parts) > 1 else schema,
-            table,
+            parts[-1],
         )
+        # The spelling that names folders may have all its parts.
+        check_dotted_name(".".join(name.location.split("/")), "dataset", where)
+        return name
 
     @property
     def location(self) -> str:

@@ -34,7 +34,10 @@ def read_duration(text: str) -> timedelta | None:
     if match is None:
         return None
     unit = match[2].lower()
-    return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit == "milli" else unit[0]])
+    try:
+        return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit == "milli" else unit[0]])
+    except OverflowError:
+        return None
 
 
 def duration(text: str) -> timedelta | None:

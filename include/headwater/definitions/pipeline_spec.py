@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import urlparse
 
 from pydantic import (
     AliasChoices,
@@ -14,6 +15,7 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -22,10 +24,13 @@ from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.intervals import read_duration
+from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
+from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
-PIPELINE_ID = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$"
-_PART = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+_ID = rf"^{FOLDER_PATTERN.pattern}$"  # to pydantic, $ is the end of the text
+_PART = rf"^{NAME_PATTERN.pattern}$"
+_STORE = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9.-]+(/[^\s\x00-\x1f]*)?")
 
 
 def _duration(value: object) -> object:
@@ -92,6 +97,21 @@ class ProcessingTimeSpec(_Strict):
     run_for: Duration = timedelta(minutes=30)
 
 
+_NEVER_ENDING = {
+    "continuous": "Spark's continuous mode can't write Delta tables, aggregate or join, and an update here comes to an end",
+    "realtime": "Spark's real-time mode writes in update mode from Kafka to Kafka, and no Delta tables",
+}
+
+
+def _refuse_endless(value: object) -> object:
+    """Refuse the triggers that Spark has and a pipeline can't be run with, with the reason."""
+    for name in value if isinstance(value, dict) else [value]:
+        reason = _NEVER_ENDING.get(re.sub(r"[^a-z]", "", name.lower())) if isinstance(name, str) else None
+        if reason is not None:
+            raise ValueError(f"{reason}. Write {{processing_time: 1 second, run_for: 30 minutes}}")
+    return value
+
+
 def _trigger_form(value: object) -> str:
     return "processing time" if isinstance(value, dict | ProcessingTimeSpec) else "named"
 
@@ -101,6 +121,7 @@ TriggerSpec = Annotated[
     Annotated[Literal["available_now", "once"], Tag("named")]
     | Annotated[ProcessingTimeSpec, Tag("processing time")],
     Discriminator(_trigger_form),
+    BeforeValidator(_refuse_endless),
 ]
 
 
@@ -125,7 +146,7 @@ class AirflowSpec(_Strict):
     retry_delay: Duration = timedelta(seconds=30)
     timeout: Duration | None = None
     pool: str | None = None
-    priority_weight: int = 1
+    priority_weight: int = Field(default=1, ge=-(2**31), lt=2**31)
     check_schedule: str | None = "*/5 * * * *"
     maintenance_schedule: str | None = "30 3 * * *"
     connection: str = "spark_default"
@@ -187,7 +208,7 @@ class PipelineSpec(_Strict):
     """The whole of ``pipeline.yml``."""
 
     name: str = Field(min_length=1, max_length=128)
-    id: str | None = Field(default=None, pattern=PIPELINE_ID)
+    id: str | None = Field(default=None, pattern=_ID)
     catalog: str | None = Field(default=None, pattern=_PART)
     schema_name: str | None = Field(
         default=None,
@@ -209,18 +230,44 @@ class PipelineSpec(_Strict):
 
     @field_validator("configuration", "spark")
     @classmethod
-    def _settings_of_flows(cls, given: dict[str, str]) -> dict[str, str]:
+    def _settings_of_flows(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         wrong = wrong_setting(given)
         if wrong is not None:
             raise ValueError(wrong)
+        refused = wrong_place(given, SettingPlace(str(info.field_name)))
+        if refused is not None:
+            raise ValueError(f"{refused.what}. {refused.remedy.rstrip('.')}")
         return given
+
+    @field_validator("name")
+    @classmethod
+    def _one_line(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("a name is one line of visible characters")
+        return name
+
+    @field_validator("storage")
+    @classmethod
+    def _an_address(cls, place: str | None) -> str | None:
+        if place is not None:
+            urlparse(place)  # raises ValueError
+        return place
 
     @field_validator("lease")
     @classmethod
     def _known_store(cls, place: str | None) -> str | None:
-        if place is not None and re.match(r"^s3://[A-Za-z0-9][A-Za-z0-9.-]+(/|$)", place) is None:
+        if place is not None and not _STORE.fullmatch(place):
             raise ValueError("write s3://bucket/folder; leases can lie in no other store")
         return place
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_continuous(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("continuous"):
+            raise ValueError(
+                f"`continuous`: {_NEVER_ENDING['continuous']}. Write `trigger: {{processing_time: 1 second, run_for: 30 minutes}}`"
+            )
+        return data
 
     @model_validator(mode="before")
     @classmethod
@@ -233,7 +280,7 @@ class PipelineSpec(_Strict):
 
     @model_validator(mode="after")
     def _usable_id(self) -> PipelineSpec:
-        if self.id is None and not re.match(PIPELINE_ID, self.name):
+        if self.id is None and not is_folder_name(self.name):
             raise ValueError(
                 f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -"
             )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from headwater.files.json_lines import byte_lines, read_lines
+
 Action: TypeAlias = dict[str, Any]
 
 
@@ -45,9 +47,12 @@ def read_actions(file: Path) -> list[Action]:
 
     Raises:
         FileNotFoundError: the commit is gone (logs are cleaned after a time), or not there yet.
-        json.JSONDecodeError: it is damaged.
+        ValueError: it is damaged (``json.JSONDecodeError`` and ``UnicodeDecodeError`` are such).
     """
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    actions = [json.loads(line) for line in read_lines(file) if line.strip()]
+    if not all(isinstance(action, dict) for action in actions):
+        raise ValueError(f"a line of {file.name} is no JSON object")
+    return actions
 
 
 def commit_info(actions: Iterable[Mapping[str, Any]]) -> Action:
@@ -84,14 +89,18 @@ class CommitHead:
 
 
 def commit_head(file: Path) -> CommitHead:
-    """Read a commit's head; the actions of files, nearly all of a commit, are not looked into."""
+    """Read a commit's head; the actions of files, nearly all of a commit, are not looked into.
+
+    Raises:
+        FileNotFoundError: the commit is gone (logs are cleaned after a time), or not there yet.
+        ValueError: it is damaged.
+    """
     info: Action = {}
     transactions: dict[str, int] = {}
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.startswith('{"commitInfo"'):
-                info = json.loads(line)["commitInfo"]
-            elif line.startswith('{"txn"'):
-                action = json.loads(line)["txn"]
-                transactions[str(action["appId"])] = int(action["version"])
+    for line in byte_lines(file):
+        if line.startswith(b'{"commitInfo"'):
+            info = json.loads(line)["commitInfo"]
+        elif line.startswith(b'{"txn"'):
+            action = json.loads(line)["txn"]
+            transactions[str(action["appId"])] = int(action["version"])
     return CommitHead(info, transactions)

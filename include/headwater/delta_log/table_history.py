@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwater.delta_log.commits import commit_file, commit_head, commit_versions
+from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
 from headwater.errors import SourceUnreachable
 
 if TYPE_CHECKING:
@@ -104,8 +105,7 @@ def head_version(table: Path) -> int:
 def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
     """The commits of a flow that the table's log still has, oldest first."""
     found = []
-    for version in commit_versions(table):
-        head = commit_head(commit_file(table, version))
+    for version, head in _heads(table, commit_versions(table)):
         metadata = head.told
         epoch = metadata.get("epoch")
         if (
@@ -135,14 +135,20 @@ def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
 
 def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
     """What a flow told with its commits to a table, oldest first, as far back as the log reaches."""
-    told = [commit_head(commit_file(table, version)).told for version in commit_versions(table)]
+    told = [head.told for _, head in _heads(table, commit_versions(table))]
     return [m for m in told if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
 
 
 def last_pipeline(table: Path) -> str | None:
     """The pipeline that made the newest commit of which the table's log says so; None where none did."""
-    for version in reversed(commit_versions(table)):
-        pipeline = commit_head(commit_file(table, version)).told.get("pipeline")
+    for _, head in _heads(table, reversed(commit_versions(table))):
+        pipeline = head.told.get("pipeline")
         if isinstance(pipeline, str):
             return pipeline
     return None
+
+
+def _heads(table: Path, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
+    for version in versions:
+        with suppress(FileNotFoundError):  # Delta cleans old commits away while others read
+            yield version, commit_head(commit_file(table, version))

@@ -56,8 +56,11 @@ class Commit:
 
 def table_head(table: Path) -> TableHead | None:
     """The head of the table at ``table``, None where there is none; raises SourceUnreachable if it is damaged."""
-    if not log_folder(table).is_dir():
-        return None
+    try:
+        if not log_folder(table).is_dir():
+            return None
+    except OSError as error:
+        raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -65,20 +68,26 @@ def table_head(table: Path) -> TableHead | None:
         opened = DeltaTable(str(table))
     except TableNotFoundError:
         return None
-    except DeltaError as error:
+    except (DeltaError, OSError) as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
     return TableHead(str(opened.metadata().id), opened.version())
 
 
 def read_commit(table: Path, version: int) -> Commit | None:
-    """A version's commit, or None where its file is gone (logs are cleaned after a time) or not there yet."""
+    """A version's commit, or None where its file is gone (logs are cleaned after a time) or not there yet.
+
+    Raises:
+        SourceUnreachable: if it is damaged or may not be read.
+    """
     file = commit_file(table, version)
     try:
         actions = read_actions(file)
         seconds = commit_seconds(commit_info(actions), file)
+        added = tuple(map(_added, data_files(actions, "add")))
     except FileNotFoundError:
         return None
-    added = tuple(map(_added, data_files(actions, "add")))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise SourceUnreachable(f"The commit can't be read: {error}", where=file) from None
     removes = bool(data_files(actions, "remove"))
     return Commit(version, seconds, added, removes, any("metaData" in action for action in actions))
 
@@ -92,12 +101,22 @@ def last_change(table: Path, head: int, *, metadata_too: bool = False) -> Commit
 
 
 def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
-    """The files of a version (the head if None), in the order in which a stream's first read takes them."""
+    """The files of a version (the head if None), in the order in which a stream's first read takes them.
+
+    Raises:
+        SourceUnreachable: if the version can't be opened (any more).
+    """
     import pyarrow as pa
     from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
 
-    opened = DeltaTable(str(table), version=version)
-    rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    try:
+        opened = DeltaTable(str(table), version=version)
+        rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    except (DeltaError, OSError) as error:
+        raise SourceUnreachable(
+            f"The files of the Delta table can't be listed: {error}", where=table
+        ) from None
     rows.sort(key=lambda row: (row["modification_time"], row["path"]))
     return [AddedFile(int(row["size_bytes"]), row.get("num_records")) for row in rows]
 
@@ -106,7 +125,7 @@ def rows_of_table(table: Path) -> int | None:
     """How many rows the files of the newest version have, deleted ones that are only marked included; None where it can't be told."""
     try:
         records = [file.records for file in snapshot_files(table)]
-    except Exception:
+    except SourceUnreachable:
         return None  # who wants to know more opens the table
     return None if None in records else sum(number or 0 for number in records)
 

@@ -68,4 +68,7 @@ def _remedy(case: FlowCase, action: Repair) -> Remedy:
         plan = plan_repair(case, action, options)
     except HeadwaterError as error:
         return Remedy(command, False, f"{error.what} {error.remedy or ''}".strip(), "")
+    except Exception as error:
+        # What a plan can't read is often the damage itself; the other remedies are planned all the same.
+        return Remedy(command, False, f"It could not be planned: {type(error).__name__}: {error}", "")
     return Remedy(command, True, plan.lost, plan.doubled)

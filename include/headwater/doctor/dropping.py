@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.definitions.names import is_dotted_name
 from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import rows_of_table
 from headwater.doctor.repair_plan import NOTHING
@@ -18,6 +19,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
 
 
@@ -52,14 +54,14 @@ def plan_drop(
     Raises:
         UnknownDataset: where neither the graph nor storage knows the table.
         ResetNotAllowed: where its ``pipelines.reset.allowed`` is false.
-        RefusedForSafety: where a stream that stays reads it, or another pipeline fills it.
+        RefusedForSafety: where a stream that stays reads it, or another pipeline fills it, or another table lies inside it.
     """
     entry = next((item for item in manifest.datasets if item.name == dataset), None) if manifest else None
     checkpoints = project.state_folder / "checkpoints" / dataset
-    # A name that leads elsewhere is none.
-    if entry is None and (Path(dataset).name != dataset or dataset == ".." or not checkpoints.is_dir()):
+    # A name that leads elsewhere, or to the folder of all checkpoints, is none.
+    if entry is None and (not is_dotted_name(dataset) or not checkpoints.is_dir()):
         raise UnknownDataset(
-            f"The pipeline has no table {dataset!r}, and storage has no checkpoint of one.",
+            f"The pipeline has no table {dataset!a}, and storage has no checkpoint of one.",
             where=project.state_folder,
             remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
         )
@@ -82,6 +84,8 @@ def plan_drop(
             kept_out = Path(quarantine_folder(str(table)))
             # A table that is made anew reads these rows again: a replay would bring them in twice.
             folders += [kept_out] if is_quarantine(kept_out) else []
+            for folder in folders:
+                refuse_around_tables(folder)
     folders += [
         checkpoints,
         project.state_folder / "snapshots" / dataset,
@@ -109,6 +113,8 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
         project.lease(f"drop-{drop_id}"),
         EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
     ):
+        for folder in _tables(project, plans):
+            refuse_around_tables(folder)  # one may have come since it was planned
         for plan in plans:
             for folder in plan.folders:
                 shutil.rmtree(folder)
@@ -121,6 +127,11 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
                     "user_action": {"action": "DROP", "folders": [str(folder) for folder in plan.folders]}
                 },
             )
+
+
+def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Path]:
+    folders = [folder for plan in plans for folder in plan.folders]
+    return [folder for folder in folders if not folder.is_relative_to(project.state_folder)]
 
 
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:

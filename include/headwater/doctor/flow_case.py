@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from headwater.checkpoints.conditions import FlowStateDamaged
+from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.unused_epoch import unused_epoch
@@ -73,7 +73,7 @@ class FlowCase:
         """What is wrong, in the order in which a start would find it."""
         try:
             start = self.start
-        except FlowStateDamaged as error:
+        except (FlowStateDamaged, StorageNotReadable) as error:
             return [Damage(error)]
         if not self.flow.streaming and not self.flow.once:
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.listing import CheckpointEntry, list_checkpoints, position_summary
 from headwater.checkpoints.offsets import committed_offsets, watermark_ms
 from headwater.delta_log.table_history import head_version
@@ -48,7 +49,7 @@ def inspect_flow(case: FlowCase) -> dict[str, Any]:
 def _sources(case: FlowCase) -> list[dict[str, Any]]:
     try:
         offsets = committed_offsets(case.start.folder)
-    except CheckpointUnreadable:
+    except (CheckpointUnreadable, StorageNotReadable):
         offsets = None
     ends = offsets.sources if offsets is not None else ()
     parts = flow_lag(case.project, case.flow).sources
@@ -93,7 +94,7 @@ def _state(case: FlowCase) -> dict[str, Any] | None:
 def _watermark(case: FlowCase) -> str | None:
     try:
         millis = watermark_ms(case.start.folder)
-    except CheckpointUnreadable:
+    except (CheckpointUnreadable, StorageNotReadable):
         return None
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat() if millis is not None else None
 

@@ -35,6 +35,7 @@ def flow_definition(
     kind: str = "default",
     explain_text: str | None = None,
     spark_conf: Mapping[str, str] | None = None,
+    comment: str | None = None,
 ) -> dict[str, Any]:
     """Details of a ``flow_definition`` event. ``explain_text``: the query's plan, as Spark prints it."""
     target = manifest.dataset(flow.target)
@@ -57,6 +58,7 @@ def flow_definition(
             "schema": _schema(target.columns),
             "explain_text": explain_text,
             "spark_conf": dict(spark_conf or {}),
+            "comment": comment,
         }
     }
 

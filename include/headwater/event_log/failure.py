@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater.errors import HeadwaterError
-from headwater.event_log.redaction import bounded, redact_text
+from headwater.event_log.redaction import shown
 
 _MAX_FRAMES = 50
 
@@ -31,7 +31,7 @@ def _exception(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
     return {
         "class_name": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        "message": bounded(redact_text(str(error))),
+        "message": shown(str(error)),
         "stack": [
             {"declaring_class": None, "method_name": f.name, "file_name": f.filename, "line_number": f.lineno}
             for f in reversed(frames)

@@ -115,7 +115,8 @@ def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mappin
     if status.terminal:
         result = replace(
             result,
-            seconds=(when - progress.started).total_seconds(),
+            # An end that another machine recorded may bear a time before the beginning.
+            seconds=max(0.0, (when - progress.started).total_seconds()),
             error=_message(record["error"]),
             will_retry=bool(body.get("will_retry")),
             version=body.get("version", result.version),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.definitions.event_hook import EventHook
-from headwater.errors import EventLogNotWritten
+from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.details import hook_progress
 from headwater.event_log.event import Event
 from headwater.event_log.writer import EventLogWriter

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
-from headwater.event_log.table_query import literal, query
+from headwater.event_log.table_query import literal, moment_literal, query
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 
 __all__ = [
@@ -154,16 +154,11 @@ def _equal(column: str, value: str | None) -> list[str]:
 
 
 def _between(since: datetime | None, until: datetime | None, after: int | None) -> list[str]:
-    # The sequence is the time in microseconds, made strictly ascending.
     bounds = [
-        *([f"{_SEQUENCE} >= {_micros(since)}"] if since is not None else []),
-        *([f"{_SEQUENCE} < {_micros(until)}"] if until is not None else []),
+        *([f'"timestamp" >= {moment_literal(since)}'] if since is not None else []),
+        *([f'"timestamp" < {moment_literal(until)}'] if until is not None else []),
     ]
     return [*bounds, f"{_SEQUENCE} > {int(after)}"] if after is not None else bounds
-
-
-def _micros(moment: datetime) -> int:
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 def _parsed(details: Any) -> dict[str, Any]:

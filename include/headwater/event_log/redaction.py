@@ -1,50 +1,122 @@
-"""Keeps secrets out of the event log, and its records small."""
+"""Keeps secrets out of the event log, and its records small.
+
+A secret is known by its value (``headwater.runtime.secret_values``), or by the name that stands before it. The work grows with
+the length of a text and no faster: each search goes on where the last one ended.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
 REDACTED = "[redacted]"
 MAX_TEXT = 8 * 1024
+# More of a text than this is not even looked at where it is to be cut.
+_LOOKED_AT = 16
 
-_NAMES = r"(?:secret|password|passwd|token|jaas|(?:account|access)[._-]?key|connection[._-]?string|(?<![a-z])sas(?![a-z]))"
-_SECRET_KEY = re.compile(_NAMES, re.IGNORECASE)
-# Every repetition is bounded or can't run into itself: texts may be long, and come from anywhere.
-_ASSIGNED = re.compile(
-    rf"""({_NAMES}[\w.\-]{{0,60}}["']?\s{{0,4}}[=:]\s{{0,4}}\\?)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;&)}}\]]+)""",
-    re.IGNORECASE,
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z0-9 ]{0,20}-----.*?(?:-----END [A-Z0-9 ]{0,60}-----|\Z)",
+    re.DOTALL,
 )
-_IN_URL = re.compile(r"(://[^\s/:@]{1,200}:)[^\s/@]{1,400}(@)")
+# Neither half passes a slash, which every address has: no two searches read the same stretch.
+_IN_ADDRESS = re.compile(r"(://[^\s/:@]*+:)[^\s/]+(@)")
+_SCHEMES = "Bearer|Basic|Digest|Negotiate|SharedKey|SharedAccessSignature"
+# A name, the rest of its word, and what stands between it and its value: = : => ->, or that of a pair of texts. Quotes may
+# be escaped, as in JSON within JSON. No repetition gives back what it took.
+_NAMED = re.compile(
+    rf"""{NAMES_OF_SECRETS}(?:[\w.]|-(?!>)){{0,120}}+
+    (?: \\*+["'`]? \s{{0,8}}+ (?:=>|->|=|:) | \\*+["'] \s{{0,8}}+ ,? (?=\s{{0,8}}+\\*+["']) ) \s{{0,8}}+
+    (?P<escapes>\\*+)(?P<quote>["'`]?)(?P<scheme>(?:(?:{_SCHEMES})\s{{1,8}}+)?)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SCHEME_ALONE = re.compile(rf"(?<![\w-])({_SCHEMES})(\s{{1,8}}+)[\w.~+/=-]{{16,}}+", re.IGNORECASE)
+_END_OF_WORD = re.compile(r"""[\s,;&)}\]"'<>]|\\["']|\Z""")
 
 
 def redact_text(text: str) -> str:
     """``text`` with the values of what looks like secrets replaced."""
-    text = _IN_URL.sub(rf"\g<1>{REDACTED}\g<2>", text)
-    return _ASSIGNED.sub(_redacted, text)
+    return _redact_text(text, known_secrets())
 
 
-def _redacted(match: re.Match[str]) -> str:
-    # Quotes stay, so that JSON inside a text is still JSON.
-    quote = match[2][0] if match[2][0] in "\"'" else ""
-    return f"{match[1]}{quote}{REDACTED}{quote}"
+def _redact_text(text: str, known: Sequence[str]) -> str:
+    for value in known:
+        text = text.replace(value, REDACTED)
+    text = _KEY_BLOCK.sub(REDACTED, text)
+    text = _IN_ADDRESS.sub(rf"\g<1>{REDACTED}\g<2>", text)
+    return _SCHEME_ALONE.sub(rf"\g<1>\g<2>{REDACTED}", _without_named(text))
+
+
+def _without_named(text: str) -> str:
+    parts: list[str] = []
+    start = 0
+    while (match := _NAMED.search(text, start)) is not None:
+        end = _end_of_value(text, match.end(), match["escapes"], match["quote"])
+        parts.append(text[start : match.end()])
+        if end > match.end():
+            parts.append(REDACTED)
+        start = max(end, match.end())
+    return "".join([*parts, text[start:]])
+
+
+def _end_of_value(text: str, start: int, escapes: str, mark: str) -> int:
+    """Where a value ends: at the quote it began with, written as that one was; the text's end where that is missing."""
+    if not mark:
+        # What was replaced already is a word by itself, brackets and all.
+        if text.startswith(REDACTED, start):
+            return start + len(REDACTED)
+        return _word_end(text, start)
+    closing = escapes + mark
+    end = text.find(closing, start)
+    while end >= 0:
+        slashes = _slashes_before(text, end, start)
+        # A quote of the value's own is doubled (SQL), or has one more backslash before it.
+        if text.startswith(closing, end + len(closing)) and not escapes and mark == "'":
+            end = text.find(closing, end + 2 * len(closing))
+        elif slashes % 2 if not escapes else slashes:
+            end = text.find(closing, end + len(closing))
+        else:
+            return end
+    return len(text)
+
+
+def _word_end(text: str, start: int) -> int:
+    found = _END_OF_WORD.search(text, start)
+    return found.start() if found is not None else len(text)
+
+
+def _slashes_before(text: str, end: int, start: int) -> int:
+    before = end
+    while before > start and text[before - 1] == "\\":
+        before -= 1
+    return end - before
 
 
 def redact(value: Any) -> Any:
     """A JSON-like value with every secret replaced: by the name of its key, or as text."""
+    return _redact(value, known_secrets())
+
+
+def _redact(value: Any, known: Sequence[str]) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _redact_item(str(key), item) for key, item in value.items()}
+        return {
+            _redact_text(str(key), known): _redact_item(str(key), item, known) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [redact(item) for item in value]
-    return redact_text(value) if isinstance(value, str) else value
+        return [_redact(item, known) for item in value]
+    return _redact_text(value, known) if isinstance(value, str) else value
 
 
-def _redact_item(key: str, value: Any) -> Any:
-    if _SECRET_KEY.search(key) and isinstance(value, str) and value:
-        return REDACTED
-    return redact(value)
+def _redact_item(key: str, value: Any, known: Sequence[str]) -> Any:
+    if names_a_secret(key) and value:
+        if isinstance(value, str):
+            return REDACTED
+        if isinstance(value, list | tuple):
+            return [REDACTED if isinstance(item, str) else _redact(item, known) for item in value]
+    return _redact(value, known)
 
 
 def bounded(text: str, limit: int = MAX_TEXT) -> str:
@@ -53,6 +125,18 @@ def bounded(text: str, limit: int = MAX_TEXT) -> str:
     if len(data) <= limit:
         return text
     return data[: limit - 40].decode("utf-8", "ignore") + f"... (cut, {len(data)} bytes)"
+
+
+def shown(text: str, limit: int = MAX_TEXT) -> str:
+    """``text`` as a record may keep it: no secrets, at most ``limit`` bytes. Of an endless one only the beginning is read."""
+    looked_at = _LOOKED_AT * limit
+    if len(text) <= looked_at:
+        return bounded(redact_text(text), limit)
+    known = known_secrets()
+    # A secret that the cut went through would not be known any more: as much as one can be goes with it.
+    longest = len(known[0]) if known else 0
+    kept = _redact_text(text[:looked_at], known)
+    return bounded(kept[: max(0, len(kept) - longest)], limit - 40) + f"... (cut, {len(text)} characters)"
 
 
 def details_json(details: Mapping[str, Any] | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headwater.event_log.event import event_table
 from headwater.event_log.reader import latest_update
-from headwater.event_log.table_query import literal, query
+from headwater.event_log.table_query import literal, moment_literal, query
 
 # Readers that began before a rewrite still find their files for so long.
 _VACUUM_HOURS = 7 * 24
@@ -67,9 +67,7 @@ def maintain_event_log(
         latest = latest_update(state_folder)
         if latest is not None:
             limit = min(limit, latest.started)
-        # Microseconds since 1970, as the writer counts them.
-        before = int(limit.timestamp() * 1_000_000)
-        if _any_before(state_folder, before):
+        if _any_before(state_folder, limit):
             moment = limit.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             told = table.delete(f"\"timestamp\" < '{moment}'{_but(_last_records(state_folder))}")
             deleted = int(told.get("num_deleted_rows") or 0)
@@ -87,17 +85,14 @@ def expired_records(state_folder: Path, retention_days: int | None, *, now: date
     latest = latest_update(state_folder)
     if latest is not None:
         limit = min(limit, latest.started)
-    number = "\"sequence\"['data_plane_id']['seq_no']"
-    before = int(limit.timestamp() * 1_000_000)
     kept = _but(_last_records(state_folder))
-    sql = f"select count(*) as n from events where {number} < {before}{kept}"  # noqa: S608 - literals are quoted
+    sql = f'select count(*) as n from events where "timestamp" < {moment_literal(limit)}{kept}'  # noqa: S608 - literals are quoted
     return int(query(state_folder, sql)[0]["n"])
 
 
-def _any_before(state_folder: Path, sequence: int) -> bool:
+def _any_before(state_folder: Path, limit: datetime) -> bool:
     kept = _but(_last_records(state_folder))
-    number = "\"sequence\"['data_plane_id']['seq_no']"
-    sql = f"select id from events where {number} < {sequence}{kept} limit 1"  # noqa: S608 - literals are quoted
+    sql = f'select id from events where "timestamp" < {moment_literal(limit)}{kept} limit 1'  # noqa: S608 - literals are quoted
     return bool(query(state_folder, sql))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from headwater.errors import EventLogUnreadable
+from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
 
 _COLUMNS = (
@@ -45,6 +46,14 @@ def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
 def literal(value: str) -> str:
     """A text as SQL spells it."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def moment_literal(moment: datetime) -> str:
+    """A point in time as ``query`` compares it with the log's ``timestamp``; UTC where it has no zone."""
+    utc = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # Not as text: that is compared in nanoseconds, which end in 2262.
+    micros = (utc - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def _in_todays_columns(source: Any, sql: str) -> str:

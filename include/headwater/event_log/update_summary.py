@@ -22,7 +22,7 @@ class UpdateSummary:
     @property
     def seconds(self) -> float | None:
         """How long it took, once ended."""
-        return (self.ended - self.started).total_seconds() if self.ended else None
+        return max(0.0, (self.ended - self.started).total_seconds()) if self.ended else None
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON values."""

@@ -17,10 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from headwater.errors import EventLogNotWritten
+from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_id, event_table, flow_id
 from headwater.event_log.failure import error_column
-from headwater.event_log.redaction import bounded, details_json, redact_text
+from headwater.event_log.redaction import details_json, shown
+from headwater.event_log.sequence import LogSequence
 
 FLUSH_SECONDS = 1.0
 # A table of more files than this is compacted when a writer closes: a reader opens every file.
@@ -44,7 +45,8 @@ class EventLogWriter:
         self._table = event_table(state_folder)
         self._origin = Origin(pipeline_id, pipeline_name, update_id, request_id, host=socket.gethostname())
         self._instance = str(uuid.uuid4())
-        self._sequence = 0
+        self._moment = 0
+        self._sequence = LogSequence(self._table)
         self._known_batches: dict[tuple[str, int], int] = {}
         self._told_batches: set[tuple[str, int, int]] = set()
         self._buffer: list[Event] = []
@@ -103,7 +105,7 @@ class EventLogWriter:
             batch_event_id(self._origin.pipeline_id, *batch) if batch else str(uuid.uuid4()),
             self._instance,
             origin=self._about(flow, dataset, sink, batch_id, epoch),
-            message=bounded(redact_text(message)),
+            message=shown(message),
             level=level,
             event_type=event_type,
             details=details_json(details),
@@ -140,10 +142,10 @@ class EventLogWriter:
         return False
 
     def _next_moment(self) -> tuple[int, datetime]:
-        # Microseconds since 1970, made strictly ascending: orders the records of successive writers too.
-        self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
-        seconds, micros = divmod(self._sequence, 1_000_000)
-        return self._sequence, datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
+        # Microseconds since 1970, made strictly ascending. What orders the records of several writers is decided at the append.
+        self._moment = max(self._moment + 1, time.time_ns() // 1000)
+        seconds, micros = divmod(self._moment, 1_000_000)
+        return self._moment, datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
 
     def flush(self) -> None:
         """Write what is buffered now; raises EventLogNotWritten if that fails (the events are kept)."""
@@ -194,6 +196,7 @@ class EventLogWriter:
                 import pyarrow as pa
                 from deltalake import write_deltalake
 
+                events = self._sequence.number(events)
                 rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
                 self._table.parent.mkdir(parents=True, exist_ok=True)
                 # Another version's table may have columns that this one lacks, or lack some of them.
@@ -204,6 +207,7 @@ class EventLogWriter:
                 self._failure = error
                 return
             self._failure = None
+            self._sequence.appended()
             with self._lock:
                 del self._buffer[: len(events)]
             for listener in self._listeners:

@@ -197,11 +197,19 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
 
 def read_manifest(path: Path) -> Manifest | None:
     """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
+    remedy = "Write it anew with `python -m headwater validate`."
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-    remedy = "Write it anew with `python -m headwater validate`."
+    except PermissionError:
+        raise InvalidSpec(
+            f"{path.name} can't be read: this user has no right to.",
+            where=path,
+            remedy="Give the user that runs this the right to read the file; it need not be written anew.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSpec(f"{path.name} can't be read: {error}.", where=path, remedy=remedy) from None
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:

@@ -15,7 +15,9 @@ from urllib.parse import unquote, urlparse
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
+from headwater.graph.pipeline_ids import known_homes, note_home, refuse_shared_id
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
+from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import S3Object
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
@@ -73,6 +75,7 @@ class PipelineProject:
         with update_lease(self.state_folder, holder, wait=wait) as local:
             if not moving:
                 refuse_unfinished(self.state_folder)
+            note_home(self.state_folder, self.folder)
             if store is None:
                 yield local
                 return
@@ -91,14 +94,42 @@ class PipelineProject:
                     where=self.spec_file,
                     remedy="Keep sources below the folder of pipeline.yml.",
                 )
-            matches = sorted(self.folder.glob(pattern + "/*" if pattern.endswith("**") else pattern))
+            matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
             files = [path for path in matches if path.is_file() and path.suffix in SOURCE_SUFFIXES]
             if library.glob is not None:
                 files = [path for path in files if not self._aside(path)]
             if library.glob is None and not files:
+                self._refuse_sql(matches)
                 raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
             found.update(dict.fromkeys(files))
         return list(found)
+
+    def _matches(self, pattern: str) -> list[Path]:
+        try:
+            return sorted(self.folder.glob(pattern))
+        except (ValueError, OSError) as error:
+            raise InvalidSpec(
+                f"The library {pattern!a} is no pattern of files: {error}.",
+                where=self.spec_file,
+                remedy='Write it as "transformations/**".',
+            ) from None
+
+    def check_sources(self) -> None:
+        """Raise InvalidSpec where a library takes in a file of SQL: nothing reads it, and a part of the pipeline would be missing."""
+        for library in self.spec.libraries:
+            pattern = library.pattern
+            matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
+            self._refuse_sql(sorted(path for path in matches if path.is_file() and not self._aside(path)))
+
+    def _refuse_sql(self, files: list[Path]) -> None:
+        sql = next((path for path in files if path.suffix.lower() == ".sql"), None)
+        if sql is not None:
+            raise InvalidSpec(
+                f"{sql.relative_to(self.folder)} is SQL, and sources are Python or notebooks ({', '.join(SOURCE_SUFFIXES)}).",
+                where=sql,
+                remedy="Declare its tables in a Python source: a function under @dp.table that returns spark.sql(...). A file "
+                "that is no source belongs outside the folders under `libraries`.",
+            )
 
     def source_hash(self) -> str:
         """A digest of the spec as it is written, the parameters and every file that sources could import.
@@ -129,32 +160,64 @@ def open_project(
     warehouse: str | Path | None = None,
     parameters: Mapping[str, str] | None = None,
     environment: Mapping[str, str] = os.environ,
+    alone: bool = False,
 ) -> PipelineProject:
     """Find and check a pipeline's spec and decide its roots.
 
     ``storage`` and ``warehouse``: what the caller was told; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
     the spec's ``storage`` (from its folder); else ``.headwater`` in the working directory.
+    ``alone``: do not look whether a folder beside this one has the same id.
     """
-    root = Path(folder).resolve()
+    root = _resolved(folder)
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
+    note_secrets(spec, read_written(spec_file), environment)
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
-    return PipelineProject(
+    project = PipelineProject(
         root,
         spec_file,
         spec,
-        local_path(chosen_storage).resolve(),
-        local_path(chosen_warehouse).resolve(),
+        _resolved(chosen_storage),
+        _resolved(chosen_warehouse),
         dict(parameters or {}),
     )
+    if not alone:
+        refuse_shared_id(
+            _named(folder),
+            spec.pipeline_id,
+            environment,
+            own_storage=chosen_storage is from_spec,
+            written=[Path(home.folder) for home in known_homes(project.state_folder)] if storage else None,
+        )
+    return project
+
+
+def _named(folder: str | Path) -> Path:
+    """The folder as it was named: what lies beside a link is beside the pipeline, not what lies beside its target."""
+    return Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the link
+
+
+def _resolved(chosen: str | Path) -> Path:
+    try:
+        return local_path(chosen).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL, links in a circle
+        raise UsageError(
+            f"{str(chosen)!a} can't be a folder: {error}.", remedy="Give the path of a folder."
+        ) from None
 
 
 def local_path(value: str | Path) -> Path:
     """A folder as an environment variable or a spec names it; raises UsageError where it is not on a file system."""
     text = str(value)
-    url = urlparse(text)
+    try:
+        url = urlparse(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{text!a} is not a local folder: {error}.",
+            remedy="Give a path, or file:///absolute/path.",
+        ) from None
     if url.scheme == "file":
         return Path(unquote(url.path))
     if url.scheme and "://" in text:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from headwater.definitions.dataset import Dataset
-from headwater.definitions.dataset_name import DatasetName, check_name
+from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.event_hook import EventHook
 from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
+from headwater.definitions.names import check_dotted_name
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, InvalidExpectation
 from headwater.graph.change_targets import apart_from_changes, check_only_changes, hydrated
@@ -69,7 +70,7 @@ class Registry:
 
     def add_flow(self, flow: Flow) -> None:
         """Record a flow; raises DuplicateDataset where another flow has its name."""
-        check_name(flow.name.replace(".", "_"), "flow", flow.location)
+        check_dotted_name(flow.name, "flow", flow.location)
         taken = self._flows.get(flow.name)
         if taken is not None:
             apart = apart_from_changes(flow, taken)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, PipelineNotFound
+from headwater.graph.spec_text import parse_spec, unusable
 
 SPEC_FILES = ("pipeline.yml", "pipeline.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
@@ -39,21 +40,8 @@ def find_spec_file(folder: Path) -> Path:
 
 def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> PipelineSpec:
     """Read and check a spec file; raises InvalidSpec with every fault, each with its line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else path
-        raise InvalidSpec(
-            f"{path.name} is not YAML: {getattr(error, 'problem', error)}.", where=where
-        ) from None
-    if not isinstance(data, dict):
-        raise InvalidSpec(
-            f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`."
-        )
-    data = _substitute(data, environment, path)
+    data, node = parse_spec(path)
+    data = _substitute(data, environment, path, node)
     try:
         return PipelineSpec.model_validate(data)
     except ValidationError as error:
@@ -64,15 +52,20 @@ def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeli
 
 def read_written(path: Path) -> dict[str, Any]:
     """What a spec file says, with ``${env:...}`` still in it; of a file that :func:`read_spec` has accepted."""
-    data: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return data
+    return parse_spec(path)[0]
 
 
-def _substitute(value: Any, environment: Mapping[str, str], path: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _substitute(item, environment, path) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_substitute(item, environment, path) for item in value]
+def _substitute(
+    value: Any, environment: Mapping[str, str], path: Path, node: yaml.Node | None, line: int = 1
+) -> Any:
+    """The value with ``${env:...}`` filled in; ``node`` and ``line``: where it stands, as far as that is known."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        filled = {}
+        for key, item in items:
+            below, child = _child(node, key) or (line, None)
+            filled[key] = _substitute(item, environment, path, child, below)
+        return filled if isinstance(value, dict) else list(filled.values())
     if not isinstance(value, str):
         return value
 
@@ -81,8 +74,15 @@ def _substitute(value: Any, environment: Mapping[str, str], path: Path) -> Any:
         if found is None:
             raise InvalidSpec(
                 f"{match[0]} names an environment variable that is not set.",
-                where=path,
+                where=f"{path}:{line}",
                 remedy=f"Set {match[1]}, or give a default: ${{env:{match[1]}:value}}.",
+            )
+        why = unusable(found)
+        if why is not None:  # the value may be a secret: only its name is shown
+            raise InvalidSpec(
+                f"The environment variable {match[1]} {why}.",
+                where=f"{path}:{line}",
+                remedy=f"Set {match[1]} to UTF-8 text.",
             )
         return found
 
@@ -112,9 +112,14 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where
     given = detail.get("input")
-    shown = f" (got {given!r})" if isinstance(given, str | int | float | bool | list) else ""
+    shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
     message = detail["msg"].removeprefix("Value error, ")
     return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _child(node: yaml.Node | None, key: object) -> tuple[int, yaml.Node] | None:

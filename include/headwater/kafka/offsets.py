@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from headwater.errors import SourceUnreachable
+from headwater.kafka.topic_pattern import topic_pattern
 
 TIMEOUT_SECONDS = 5.0
 Partition = tuple[str, int]
@@ -41,12 +42,10 @@ class BrokerTopics:
     def __init__(
         self, servers: str, *, login: Mapping[str, str] | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> None:
-        from confluent_kafka import Consumer
-
         self._servers = servers
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout
-        self._consumer = Consumer(
+        self._consumer = open_consumer(
             {
                 "bootstrap.servers": servers,
                 "group.id": "headwater-lag",
@@ -74,7 +73,7 @@ class BrokerTopics:
             return [(topic, int(number)) for topic, numbers in sorted(chosen.items()) for number in numbers]
         topics = self._ask(lambda: self._consumer.list_topics(timeout=self._left())).topics
         if "subscribePattern" in options:
-            pattern = re.compile(options["subscribePattern"])
+            pattern = topic_pattern(options["subscribePattern"])
             names = sorted(name for name in topics if pattern.fullmatch(name))
         else:
             names = [name.strip() for name in options.get("subscribe", "").split(",") if name.strip()]
@@ -99,7 +98,8 @@ class BrokerTopics:
         """See TopicReader; waits for half of the timeout at most."""
         from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
 
-        self._consumer.assign([TopicPartition(*place, offset) for place, offset in positions.items()])
+        wanted = [TopicPartition(*place, offset) for place, offset in positions.items()]
+        self._ask(lambda: self._consumer.assign(wanted))
         found: dict[Partition, float] = {}
         deadline = time.monotonic() + self._timeout / 2
         while len(found) < len(positions) and (left := deadline - time.monotonic()) > 0:
@@ -111,7 +111,7 @@ class BrokerTopics:
             if kind != TIMESTAMP_NOT_AVAILABLE:
                 found.setdefault(place, millis / 1000)
             # One message is enough; the rest of the partition need not come over the wire.
-            self._consumer.incremental_unassign([TopicPartition(*place)])
+            self._ask(partial(self._consumer.incremental_unassign, [TopicPartition(*place)]))
         return found
 
     def _left(self) -> float:
@@ -123,7 +123,35 @@ class BrokerTopics:
         try:
             return question()
         except KafkaException as error:
-            raise SourceUnreachable(
-                f"Kafka at {self._servers} could not be asked: {error.args[0].str()}.",
-                remedy="Check that the broker runs and that the address is right.",
-            ) from None
+            raise broker_failed(self._servers, error) from None
+
+
+def open_consumer(settings: Mapping[str, Any]) -> Any:
+    """A client of the broker; nothing is asked yet.
+
+    Raises:
+        SourceUnreachable: where a setting can't be honoured: a file of certificates that is not there, an unknown mechanism.
+    """
+    from confluent_kafka import Consumer, KafkaException
+
+    try:
+        return Consumer(dict(settings))
+    except KafkaException as error:
+        servers = settings["bootstrap.servers"]
+        raise SourceUnreachable(
+            f"No client for Kafka at {servers} can be made of its settings: {_said(error)}.",
+            remedy="Check brokers in pipeline.yml, and that the files that it names are on this machine.",
+        ) from None
+
+
+def broker_failed(servers: str, error: Exception) -> SourceUnreachable:
+    """The error of a broker that did not answer as it should."""
+    return SourceUnreachable(
+        f"Kafka at {servers} could not be asked: {_said(error)}.",
+        remedy="Check that the broker runs and that the address is right.",
+    )
+
+
+def _said(error: Exception) -> str:
+    cause = error.args[0] if error.args else error
+    return str(cause.str() if hasattr(cause, "str") else cause).rstrip(".")

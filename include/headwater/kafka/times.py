@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headwater.errors import SourceUnreachable
-from headwater.kafka.offsets import BrokerTopics
+from headwater.kafka.offsets import BrokerTopics, broker_failed, open_consumer
 
 _TIMEOUT_SECONDS = 5.0
 
@@ -20,13 +19,13 @@ def offsets_at(
     Raises:
         SourceUnreachable: where the broker can't be asked.
     """
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
+    from confluent_kafka import KafkaException, TopicPartition
 
     servers = options["kafka.bootstrap.servers"]
     with BrokerTopics(servers, login=login, timeout=_TIMEOUT_SECONDS) as topics:
         places = topics.partitions(options)
         ends = {place: topics.bounds(place)[1] for place in places}
-    consumer = Consumer(
+    consumer = open_consumer(
         {"bootstrap.servers": servers, "group.id": "headwater-doctor", "log_level": 0, **login}
     )
     try:
@@ -34,7 +33,7 @@ def offsets_at(
             [TopicPartition(*place, millis) for place in places], _TIMEOUT_SECONDS
         )
     except KafkaException as error:
-        raise SourceUnreachable(f"Kafka at {servers} could not be asked: {error.args[0].str()}.") from None
+        raise broker_failed(servers, error) from None
     finally:
         consumer.close()
     result: dict[str, dict[str, int]] = {}

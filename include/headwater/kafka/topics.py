@@ -57,12 +57,12 @@ class BrokerFacts:
         found: dict[Partition, tuple[int, int]] = {}
         if self._silent:
             return found
+        ends = time.monotonic() + _TIMEOUT_SECONDS
         try:
-            login = self._login()
+            opened = BrokerTopics(self._servers, login=self._login(), timeout=_TIMEOUT_SECONDS)
         except SourceUnreachable:
             return found
-        ends = time.monotonic() + _TIMEOUT_SECONDS
-        with BrokerTopics(self._servers, login=login, timeout=_TIMEOUT_SECONDS) as topics:
+        with opened as topics:
             for place in places:
                 try:
                     found[place] = topics.bounds(place)

@@ -18,6 +18,10 @@ _PASSING = {
     "ProvisionedThroughputExceededException", "LimitExceededException", "ThrottlingException", "KMSThrottlingException",
     "InternalFailure", "InternalFailureException", "ServiceUnavailable", "ServiceUnavailableException",
 }  # fmt: skip
+# Part of an error that a worker raises: the driver knows it again by these words.
+NOT_AGGREGATED = (
+    "Turn aggregation off at the producer (AggregationEnabled = false): it can't be undone here yet."
+)
 
 
 @dataclass(frozen=True)

@@ -164,10 +164,10 @@ def _z_order_columns(opened: DeltaTable, wanted: Sequence[str]) -> tuple[list[st
 def _changed_since_rewrite(table: Path, head: int, columns: list[str] | None) -> bool:
     """Whether rows came or went since the files were last ordered in this way, as far back as the log reaches."""
     for version in range(head, max(-1, head - _MOST_COMMITS_BACK), -1):
-        path = commit_file(table, version)
-        if not path.exists():
+        try:
+            info, changes = _commit(commit_file(table, version))
+        except FileNotFoundError:
             return True
-        info, changes = _commit(path)
         if changes:
             return True
         if info.get("operation") == "OPTIMIZE" and _order(info) == columns:

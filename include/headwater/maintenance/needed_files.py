@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from headwater.delta_log.commits import commit_file, read_actions
+from headwater.delta_log.commits import Action, commit_file, read_actions
 from headwater.maintenance.reader_positions import ReaderPosition
 
 
@@ -42,8 +42,8 @@ def needed_files(table: Path, positions: Sequence[ReaderPosition]) -> NeededFile
         found.update(_content(table, version))
     first = min((p.version for p in positions if p.version is not None), default=None)
     if first is not None:
-        for path in _commits_from(table, first, _who(positions, first)):
-            found.update(_of_commit(path))
+        for actions in _commits_from(table, first, _who(positions, first)):
+            found.update(_of_commit(actions))
     return NeededFiles(frozenset(map(plain, found)))
 
 
@@ -58,18 +58,22 @@ def _who(positions: Iterable[ReaderPosition], version: int) -> str:
     return next(p.reader for p in positions if p.version == version)
 
 
-def _commits_from(table: Path, first: int, reader: str) -> Iterator[Path]:
+def _commits_from(table: Path, first: int, reader: str) -> Iterator[list[Action]]:
     from deltalake import DeltaTable
 
     for version in range(first, DeltaTable(str(table)).version() + 1):
-        path = commit_file(table, version)
-        if not path.exists():
-            raise NotKnown(f"{reader} has to read version {version}, which is gone from the table's log")
-        yield path
+        try:
+            yield read_actions(commit_file(table, version))
+        except FileNotFoundError:
+            raise NotKnown(
+                f"{reader} has to read version {version}, which is gone from the table's log"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise NotKnown(f"{reader} has to read version {version}, which can't be read: {error}") from None
 
 
-def _of_commit(path: Path) -> Iterator[str]:
-    for action in read_actions(path):
+def _of_commit(actions: Iterable[Action]) -> Iterator[str]:
+    for action in actions:
         for kind in ("add", "cdc", "remove"):
             # A change feed shows deleted rows from the files that held them; what only moved rows nobody reads.
             if kind in action and (kind == "cdc" or action[kind].get("dataChange", True)):

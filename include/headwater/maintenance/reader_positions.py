@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,7 +113,11 @@ def _of_checkpoint(reader: str, folder: Path, table_id: str) -> Iterator[ReaderP
 
 
 def _names_table(folder: Path, table_id: str) -> bool:
-    return any(table_id in file.read_text(encoding="utf-8") for file in (folder / "offsets").glob("[0-9]*"))
+    for file in (folder / "offsets").glob("[0-9]*"):
+        with suppress(FileNotFoundError):  # Spark lets go of old batches
+            if table_id.encode() in file.read_bytes():
+                return True
+    return False
 
 
 def _of_offset(reader: str, offset: Mapping[str, Any]) -> ReaderPosition:
@@ -135,6 +140,8 @@ def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
                 yield ReaderPosition(name, first, snapshot=end if whole else None)
             elif not begun and position and position["table_id"] == table_id:
                 yield ReaderPosition(name, int(position["version"]) + 1)
+        except FileNotFoundError:
+            continue  # its reader was reset just now
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             yield ReaderPosition(name, unknown=f"its position can't be read: {error}")
 

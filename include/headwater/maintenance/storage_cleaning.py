@@ -170,4 +170,4 @@ def _below(folder: Path) -> Iterator[tuple[Path, int, float]]:
 
 def _newest(folder: Path) -> float:
     times: Sequence[float] = [changed for _, _, changed in _below(folder)]
-    return max(times, default=folder.stat().st_mtime)
+    return max(times) if times else folder.stat().st_mtime

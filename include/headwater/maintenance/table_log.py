@@ -66,10 +66,10 @@ class LogCheckpoint:
         first = min((v for v in versions if v is not None), default=None)
         moments = [p.since for p in positions if p.since is not None]
         if first is not None and first <= opened.version():
-            path = commit_file(self.table, first)
-            if not path.exists():
+            try:
+                moments.append(commit_file(self.table, first).stat().st_mtime)
+            except FileNotFoundError:
                 return False
-            moments.append(path.stat().st_mtime)
         # A day of room: Delta counts whole days.
         oldest = self.now() - kept.total_seconds() + timedelta(days=1).total_seconds()
         return all(moment > oldest for moment in moments)
@@ -79,5 +79,5 @@ def _last_checkpoint(table: Path) -> int:
     try:
         told = json.loads((table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))
         return int(told["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return -1
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return -1  # none, or Delta does without it as well

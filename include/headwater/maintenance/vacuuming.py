@@ -81,11 +81,12 @@ class Vacuum:
         )
         going: list[Path] = []
         kept: list[Path] = []
+        others = _OtherTables(self.table)
         for name in sorted({*removed, *known}):
             path = _on_disk(self.table, name)
-            if path is None or name.endswith(_NEVER):
+            if path is None or name.endswith(_NEVER) or others.have(path):
                 continue
-            if name not in removed and self.now() - path.stat().st_mtime < _IN_THE_MAKING.total_seconds():
+            if name not in removed and _changed_since(path, self.now() - _IN_THE_MAKING.total_seconds()):
                 continue
             (kept if name in needed else going).append(path)
         return _Found(going, kept, positions, retention)
@@ -95,6 +96,23 @@ class Vacuum:
         own = self.retention if self.retention is not None else duration(configured) or timedelta(days=7)
         sinces = [p.since for p in positions if p.since is not None]
         return max([own, *(timedelta(seconds=self.now() - since) for since in sinces)])
+
+
+class _OtherTables:
+    """The tables below one: to its log, their files are leftovers that no commit names."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._owners: dict[Path, bool] = {}
+
+    def have(self, path: Path) -> bool:
+        """Whether a file below the table is another table's."""
+        folder = path.parent
+        if not folder.is_relative_to(self._table) or folder == self._table:
+            return False
+        if folder not in self._owners:
+            self._owners[folder] = (folder / "_delta_log").is_dir() or self.have(folder)
+        return self._owners[folder]
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,14 @@ def _on_disk(table: Path, name: str) -> Path | None:
         if (table / spelled).is_file():
             return table / spelled
     return None
+
+
+def _changed_since(path: Path, moment: float) -> bool:
+    """Whether a file was written after ``moment`` (seconds since 1970), or has just gone: then its writer is at work."""
+    try:
+        return path.stat().st_mtime > moment
+    except FileNotFoundError:
+        return True
 
 
 def _bytes(path: Path) -> int:

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
-from headwater.checkpoints.offsets import committed_offsets, query_id
+from headwater.checkpoints.offsets import committed_at, committed_offsets, query_id
 from headwater.delta_log.versions import table_head
-from headwater.errors import CheckpointUnreadable, SourceUnreachable
+from headwater.errors import CheckpointUnreadable, HeadwaterError, SourceUnreachable
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 
@@ -56,18 +57,23 @@ def _look(project: PipelineProject, manifest: Manifest, flow: FlowEntry) -> Chec
         state = checkpoint.surviving_state()
     except CheckpointUnreadable:
         return CheckpointHealth(flow.name, flow.target, Health.SICK, problem="flow.json is damaged")
+    except (OSError, HeadwaterError) as error:
+        why = getattr(error, "what", None) or error
+        return CheckpointHealth(
+            flow.name, flow.target, Health.SICK, problem=f"flow.json can't be read: {why}"
+        )
     if state is None:
         return CheckpointHealth(flow.name, flow.target, Health.NEW)
     folder = checkpoint.epoch_folder(state.epoch)
     try:
         offsets = committed_offsets(folder)
         identity = query_id(folder)
-    except CheckpointUnreadable as error:
+    except (CheckpointUnreadable, StorageNotReadable) as error:
         damage = f"{error.what} ({_below(checkpoint, error.where)})"
         return CheckpointHealth(flow.name, flow.target, Health.SICK, state.epoch, problem=damage)
     age = None
-    if offsets is not None:
-        age = max(0.0, time.time() - (folder / "commits" / str(offsets.batch_id)).stat().st_mtime)
+    if offsets is not None and (committed := committed_at(folder, offsets.batch_id)) is not None:
+        age = max(0.0, time.time() - committed)
     problem = _mismatch(project, manifest, flow, state, has_position=offsets is not None)
     if offsets is not None and identity is None:
         problem = "its metadata file is gone, so Spark would take it for another query"

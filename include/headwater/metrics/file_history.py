@@ -12,7 +12,8 @@ from typing import Any
 
 from headwater.checkpoints.file_source_log import MARK
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
-from headwater.checkpoints.offsets import committed_batches, files_seen, read_offsets
+from headwater.checkpoints.offsets import committed_at, committed_batches, files_seen, read_offsets
+from headwater.errors import CheckpointUnreadable
 from headwater.event_log.reader import events
 
 
@@ -86,8 +87,16 @@ def _from_checkpoint(folder: Path) -> _Ends:
     """Of the batches that Spark still keeps (the last hundred)."""
     found: _Ends = {}
     for batch in committed_batches(folder):
-        when = datetime.fromtimestamp((folder / "commits" / str(batch)).stat().st_mtime, UTC)
-        found[batch] = (_log_offsets(read_offsets(folder, batch).sources), when)
+        committed = committed_at(folder, batch)
+        if committed is None:
+            continue  # a running update has just let go of it
+        try:
+            offsets = read_offsets(folder, batch)
+        except CheckpointUnreadable:
+            if (folder / "offsets" / str(batch)).exists():
+                raise
+            continue
+        found[batch] = (_log_offsets(offsets.sources), datetime.fromtimestamp(committed, UTC))
     return found
 
 
@@ -130,8 +139,12 @@ def _sources(folder: Path) -> int:
 
 def _is_file_log(folder: Path) -> bool:
     """A Kafka source keeps its first offset in the same place, in another form."""
-    first = next((p for p in sorted(folder.iterdir()) if not p.name.startswith(".")), None)
-    if first is None:
-        return False
-    with first.open("rb") as stream:
-        return stream.read(2) == b"v1"
+    try:
+        first = next((p for p in sorted(folder.iterdir()) if not p.name.startswith(".")), None)
+        if first is None:
+            return False
+        with first.open("rb") as stream:
+            return stream.read(2) == b"v1"
+    except FileNotFoundError:
+        # Spark removes entries that are in a compacted one since; there is another first one now.
+        return folder.is_dir() and _is_file_log(folder)

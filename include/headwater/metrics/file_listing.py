@@ -7,6 +7,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,25 +31,32 @@ def file_paths(path: str, options: Mapping[str, str]) -> Iterator[str]:
     """The absolute paths of the files at ``path``, whenever they were changed: a look at names, not at files.
 
     Raises:
-        SourceUnreachable: if it is not local, or not there.
+        SourceUnreachable: if it is not local, not there, or may not be listed.
     """
     for file in _listed(path, {key.lower(): value for key, value in options.items()}):
         yield os.path.abspath(file.path)  # noqa: PTH100 - as Spark: links stay
 
 
 def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
-    """The files below ``path`` (a file, folder or glob), by path; raises SourceUnreachable if it is not local.
+    """The files below ``path`` (a file, folder or glob), by path.
+
+    Others write meanwhile: what vanishes between two looks, and a link that leads nowhere, is left out, as Spark does.
 
     Folders below are looked into where ``recursiveFileLookup`` is on or they are partitions (``day=1``);
     names that begin with ``_`` or ``.`` are left out, as Spark does. ``pathGlobFilter``, ``modifiedAfter`` and
     ``modifiedBefore`` (UTC where no zone is given) are honoured.
+
+    Raises:
+        SourceUnreachable: if it is not local, not there, or something of it may not be read.
     """
     lowered = {key.lower(): value for key, value in options.items()}
     after = instant_ns(lowered.get("modifiedafter"))
     before = instant_ns(lowered.get("modifiedbefore"))
     found: dict[str, ListedFile] = {}
     for file in _listed(path, lowered):
-        state = file.stat()
+        state = _state(file)
+        if state is None:
+            continue
         if (after is not None and state.st_mtime_ns <= after) or (
             before is not None and state.st_mtime_ns >= before
         ):
@@ -63,10 +71,37 @@ def _listed(path: str, lowered: Mapping[str, str]) -> Iterator[os.DirEntry[str]]
         raise SourceUnreachable(f"{path} is not on a local file system.")
     recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
     patterns = _alternatives(lowered.get("pathglobfilter", "*"))
-    for root in _roots(unquote(url.path) if url.scheme else path):
-        for file in _below(root, recursive=recursive):
-            if any(fnmatch.fnmatchcase(file.name, pattern) for pattern in patterns):
-                yield file
+    with _readable(path):
+        for root in _roots(unquote(url.path) if url.scheme else path):
+            for file in _below(root, recursive=recursive):
+                if any(fnmatch.fnmatchcase(file.name, pattern) for pattern in patterns):
+                    yield file
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Turn what the system refuses into the error of a source."""
+    try:
+        yield
+    except OSError as error:
+        raise _refused(error, path) from None
+
+
+def _refused(error: OSError, path: str) -> SourceUnreachable:
+    return SourceUnreachable(
+        f"{error.filename or path} can't be read: {error.strerror or error}.",
+        where=path,
+        remedy="Give the user that runs Headwater the right to read it, or take it out of the source's path.",
+    )
+
+
+def _state(file: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _refused(error, file.path) from None
 
 
 def instant_ns(text: str | None) -> int | None:
@@ -86,7 +121,18 @@ def _roots(path: str) -> list[Path]:
         if not Path(path).exists():
             raise SourceUnreachable(f"There is no file or folder {path}.")
         return [Path(path)]
-    return [Path(match) for pattern in _alternatives(path) for match in sorted(glob.glob(pattern))]  # noqa: PTH207 - absolute patterns
+    return [Path(match) for pattern in _alternatives(path) for match in _matches(pattern)]
+
+
+def _matches(pattern: str) -> list[str]:
+    parts = Path(pattern).parts
+    for end in range(1, len(parts)):
+        if glob.has_magic(parts[end]):
+            # Python's glob is silent about folders that it may not list.
+            for folder in glob.glob(str(Path(*parts[:end]))):  # noqa: PTH207 - absolute patterns
+                with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder):
+                    pass
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - absolute patterns
 
 
 def _below(root: Path, *, recursive: bool) -> Iterator[os.DirEntry[str]]:
@@ -94,15 +140,20 @@ def _below(root: Path, *, recursive: bool) -> Iterator[os.DirEntry[str]]:
         with os.scandir(root.parent) as entries:
             yield from (entry for entry in entries if entry.name == root.name)
         return
-    with os.scandir(root) as entries:
-        for entry in sorted(entries, key=lambda item: item.name):
-            if _hidden(entry.name):
-                continue
-            if entry.is_dir():
-                if recursive or "=" in entry.name:
-                    yield from _below(Path(entry.path), recursive=recursive)
-            else:
-                yield entry
+    for entry in _entries(root):
+        if _hidden(entry.name):
+            continue
+        if entry.is_dir():
+            if recursive or "=" in entry.name:
+                yield from _below(Path(entry.path), recursive=recursive)
+        else:
+            yield entry
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        return sorted(entries, key=lambda item: item.name)
+    return []
 
 
 def _hidden(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from headwater.definitions.source import SourceKind
@@ -40,7 +41,7 @@ def source_fingerprint(source: SourceEntry, warehouse: Path) -> str | None:
             return None
         digest = hashlib.sha256()
         for file in files:
-            digest.update(f"{file.path}\0{file.size}\0{file.modified_ns}\n".encode())
+            digest.update(os.fsencode(file.path) + f"\0{file.size}\0{file.modified_ns}\n".encode())
         return "files:" + digest.hexdigest()
     return None
 

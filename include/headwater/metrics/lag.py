@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.checkpoints.layout import flow_checkpoint
+from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.errors import HeadwaterError
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.login import broker_connection
@@ -81,9 +82,7 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
     flow = with_configuration(flow, project.configuration)
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     if flow.once:
-        state = checkpoint.read_state()
-        done = Backlog(0, 0, 0, 0, 0.0, moved=False) if state and state.completed else Backlog(moved=True)
-        return FlowLag(flow.name, flow.target, flow.streaming, done, ())
+        return FlowLag(flow.name, flow.target, flow.streaming, _of_once(checkpoint), ())
     parts = tuple(
         SourceLag(source, source_backlog(flow, source, checkpoint, project.warehouse, connect=connect))
         for source in flow.sources
@@ -91,6 +90,14 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
         if source.streaming or not flow.streaming
     )
     return FlowLag(flow.name, flow.target, flow.streaming, total(part.backlog for part in parts), parts)
+
+
+def _of_once(checkpoint: FlowCheckpoint) -> Backlog:
+    try:
+        state = checkpoint.read_state()
+    except HeadwaterError as error:
+        return Backlog.because(f"{error.what} ({error.where})")
+    return Backlog(0, 0, 0, 0, 0.0, moved=False) if state and state.completed else Backlog(moved=True)
 
 
 def with_configuration(flow: FlowEntry, configuration: Mapping[str, str]) -> FlowEntry:

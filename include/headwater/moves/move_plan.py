@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.conditions import NameTaken
+from headwater.checkpoints.conditions import NameTaken, TableNested
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory
 from headwater.checkpoints.offsets import read_offsets
@@ -17,11 +17,13 @@ from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.checkpoints.table_move import Place, TableMove, is_free, unfinished_move
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.dataset_name import DatasetName
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import CheckpointUnreadable, RefusedForSafety, UnknownDataset, UsageError
 from headwater.event_log.reader import last_batches
 from headwater.graph.change_targets import hydration_name
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
 
 _ROOTS = ("checkpoints", "snapshots")
@@ -85,6 +87,7 @@ def plan_move(wish: Wish) -> MovePlan:
         UnknownDataset: no update of the pipeline has filled such a table.
         InvalidName, UsageError: the new name is none, or the old one.
         NameTaken: something of the new name is there.
+        TableNested: it would lie inside another table, or another one lies inside it.
         RefusedForSafety: the table can't go there in one step.
     """
     begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
@@ -232,6 +235,15 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) ->
             f"headwater drop PIPELINE_DIR {new} --yes",
         )
     for before, after in folders:
+        if not before.is_relative_to(wish.source.state_folder):
+            refuse_around_tables(before)
+        outer = next((above for above in after.parents if table_exists(above)), None)
+        if outer is not None:
+            raise TableNested(
+                f"{new!r} would lie inside a table: {after} is below {outer}.",
+                where=outer,
+                remedy="Choose another name or schema.",
+            )
         here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
         if here.stat().st_dev != there.stat().st_dev:
             raise RefusedForSafety(

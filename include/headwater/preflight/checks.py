@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from headwater.checkpoints.conditions import CheckFailed
+from headwater.errors import HeadwaterError
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
+from headwater.preflight.denied_files import checkpoint_is_denied
 from headwater.preflight.file_source_checks import names_are_patterns, planned_files_are_gone
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.kafka_checks import messages_are_gone, topic_is_gone
@@ -18,6 +21,7 @@ from headwater.preflight.log_checks import (
     offsets_are_damaged,
     offsets_are_missing,
 )
+from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.sink_checks import (
     checkpoint_was_lost,
     checkpoint_was_rewound,
@@ -57,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     topic_was_recreated,
     topic_is_gone,
     file_log_was_lost,
+    folder_was_moved,
     planned_files_are_gone,
     names_are_patterns,
     table_is_gone,
@@ -69,8 +74,31 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropp
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
-    """Run every check and give all that was found; changes nothing."""
-    return [damage for check in checks for damage in check(start)]
+    """Run every check and give all findings; changes nothing.
+
+    A check that can't be carried out is a finding of its own, which blocks: what it would have seen is not known.
+    """
+    denied = list(_findings(checkpoint_is_denied, start))
+    # To the other checks, what can't be read is lost or damaged.
+    return denied or [damage for check in checks for damage in _findings(check, start)]
+
+
+def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
+    name = check.__name__
+    try:
+        yield from check(start)
+    except HeadwaterError as error:
+        yield Damage(error, (f"the check {name} ended with it",))
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}"
+        yield Damage(
+            CheckFailed(
+                f"Whether {start.flow!r} may start is not known: the check {name} failed with {cause}",
+                where=getattr(error, "filename", None) or start.folder,
+                remedy="Make what it names readable and run the update again. Nothing was changed.",
+            ),
+            (f"{name}: {cause}",),
+        )
 
 
 def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tuple[Damage, str]]:

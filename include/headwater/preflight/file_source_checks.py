@@ -28,7 +28,7 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
         if source.kind is not SourceKind.FILES or source.on("ignoreMissingFiles"):
             continue
         try:
-            begin, end = _entry(start, batch - 1, index), _entry(start, batch, index)
+            begin, end = last_entry(start, batch - 1, index), last_entry(start, batch, index)
             named = [seen for seen in files_seen(start.folder, index, up_to=end) if seen.batch_id > begin]
         except CheckpointUnreadable:
             return  # the checks of the logs tell it
@@ -55,7 +55,7 @@ def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
             continue
         try:
             odd = [path for path in source.files() if not _SIGNS.isdisjoint(path)]
-            done = _entry(start, max(start.committed, default=-1), index) if odd else -1
+            done = last_entry(start, max(start.committed, default=-1), index) if odd else -1
             read = {seen.path for seen in files_seen(start.folder, index, up_to=done)} if odd else set()
         except (CheckpointUnreadable, SourceUnreachable, OSError):
             continue  # told by others: the checks of the logs, and Spark
@@ -77,7 +77,7 @@ def _one_a_batch(source: StreamSource) -> bool:
     return given.get("maxfilespertrigger") == "1"
 
 
-def _entry(start: FlowStart, batch: int, index: int) -> int:
+def last_entry(start: FlowStart, batch: int, index: int) -> int:
     """The last entry of the source's own log that a batch has taken in, -1 for none."""
     if batch not in start.planned:
         return -1

@@ -22,6 +22,7 @@ from headwater.checkpoints.log_entries import (
 from headwater.checkpoints.offsets import query_id
 from headwater.delta_log.table_history import flow_commits
 from headwater.errors import CheckpointUnreadable
+from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy, write_metadata
@@ -224,7 +225,7 @@ def _too_new(start: FlowStart, batch: int) -> Damage:
             where=file,
             remedy="Run the update with that version of Spark, or newer. Do not edit the file.",
         ),
-        (f"first line: {file.read_text(errors='replace').splitlines()[0][:20]}",),
+        (f"first line: {next(iter(lines_of(file.read_text(errors='replace'))), '')[:20]}",),
         (Repair.RESTORE, Repair.FULL_REFRESH),
     )
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,11 +15,12 @@ from typing import Any
 
 from headwater.checkpoints.checksums import agrees
 from headwater.checkpoints.conditions import PlanChanged, StateDamaged, StateLost
+from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
 
-_FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)$")
+_FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
 
 
@@ -77,7 +79,7 @@ def _stores_below(partition: Path) -> list[StateStore]:
 def _store(folder: Path, names: list[str]) -> StateStore:
     store = StateStore(folder)
     for name in names:
-        match = _FILE.match(name)
+        match = _FILE.fullmatch(name)
         if match is not None:
             files = store.whole if match[2] in ("snapshot", "zip") else store.changes
             files[int(match[1])] = name
@@ -176,9 +178,9 @@ def _parts(store: StateStore, version: int) -> list[Path]:
     file = store.folder / name
     try:
         with zipfile.ZipFile(file) as packed:
-            lines = packed.read("metadata").decode().splitlines() if "metadata" in packed.namelist() else []
+            lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
         data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return [file.with_name(f"{file.name} (unreadable)")]
     return [store.folder / "SSTs" / entry["dfsSstFileName"] for entry in data.get("sstFiles") or ()]
 

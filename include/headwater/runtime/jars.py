@@ -17,6 +17,7 @@ from pathlib import Path
 from headwater.runtime.cache import cache_root
 from headwater.runtime.ivy import Coordinate, retrieve
 from headwater.runtime.jar_lock import PinnedJar, fingerprint, pin, pinned_jars, verify, write_lock
+from headwater.runtime.jar_stamps import are_verified
 
 # The token provider's last release is 4.0.0: the one of 4.2.0 was never published, and without
 # delegation tokens nothing of it is called.
@@ -60,19 +61,12 @@ def ensure_jars(group: str) -> list[Path]:
     """
     jars = pinned_jars(group)
     folder = cache_root() / "jars" / f"{group}-{fingerprint(jars)}"
-    if not _is_complete(folder, jars):
+    if not are_verified(folder, jars):
         with _only_one_process(folder):
-            if not _is_complete(folder, jars):
+            if not are_verified(folder, jars):
                 _fetch(jars, folder)
+                are_verified(folder, jars)  # noted, so that the next start compares nothing
     return [folder / jar.file_name for jar in jars]
-
-
-def _is_complete(folder: Path, jars: tuple[PinnedJar, ...]) -> bool:
-    """Return the cheap check of every start: checksums were compared before the folder got its name."""
-    try:
-        return all((folder / jar.file_name).stat().st_size == jar.size for jar in jars)
-    except FileNotFoundError:
-        return False
 
 
 @contextmanager

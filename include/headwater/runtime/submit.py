@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.runtime.jars import ensure_jars
+from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_REDACTION = "spark.redaction.regex"
+_OF_TEXTS = "spark.redaction.string.regex"
+# For the plans that Spark's UI and event log show. Java looks back a bounded number of characters only; the first look is
+# cheap, and enough at nearly every place.
+_VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
+_IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
 # The first JIT compiler alone: small jobs spend their time starting. Its code cache would fill after some forty
 # queries at its default size, and then compiling stops.
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Xshare:auto"
@@ -28,7 +36,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
-        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|credential",
+        _OF_TEXTS: _VALUES,
     }
     if local:
         class_path = os.pathsep.join(str(jar) for jar in jars)
@@ -46,9 +54,34 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     else:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
     java_options = "spark.driver.extraJavaOptions"
-    merged = {**conf, **user_conf}
+    merged = {**conf, **user_conf, **redaction(user_conf)}
     if java_options in user_conf:
         merged[java_options] = (
             f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} {user_conf[java_options]}"
         )
     return merged
+
+
+def redaction(user_conf: Mapping[str, str]) -> dict[str, str]:
+    """What Spark hides by the names of settings (in its UI, its event log, its plans): what we do, and what a pipeline adds."""
+    ours = f"(?i){NAMES_OF_SECRETS}"
+    theirs = user_conf.get(_REDACTION)
+    return {_REDACTION: f"{ours}|(?:{theirs})" if theirs else ours}
+
+
+def command_line_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings that may stand on a command line, which every user of a machine can read.
+
+    The others are left to the driver: it reads ``pipeline.yml`` itself, and sets them before its Spark context starts.
+    What the JVM needs before that stays (``spark.driver.extraJavaOptions``): it ends up on Java's command line in any case.
+    """
+    known = known_secrets()
+    return {name: value for name, value in conf.items() if not _is_secret(name, value, known)}
+
+
+def _is_secret(name: str, value: str, known: tuple[str, ...]) -> bool:
+    if name in (_REDACTION, _OF_TEXTS) or name.endswith(".extraJavaOptions"):
+        return False
+    if names_a_secret(name) or _IN_ADDRESS.search(value):
+        return True
+    return any(secret in value for secret in known)

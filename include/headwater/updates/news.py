@@ -11,7 +11,7 @@ from headwater.contract.arguments import RunArguments
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.trigger import AvailableNow
 from headwater.delta_log.versions import table_head
-from headwater.errors import CheckpointUnreadable, SourceUnreachable
+from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.offsets import Connect
@@ -20,20 +20,36 @@ from headwater.metrics.lag import flow_lag
 
 @dataclass(frozen=True)
 class NewsVerdict:
-    """``moved`` is False only where it is certain that nothing would change; ``reasons`` say why it is not."""
+    """``moved`` is False only where it is certain that nothing would change; ``reasons`` say why it is not.
+
+    ``unexpected``: the search ended with an error that nobody foresaw, which a log should show.
+    """
 
     moved: bool
     reasons: tuple[str, ...] = ()
     manifest: Manifest | None = None
+    unexpected: bool = False
 
 
 def has_news(project: PipelineProject, *, connect: Connect | None = None) -> NewsVerdict:
-    """Whether an update could change anything; the first reason that is found ends the search."""
-    manifest = read_manifest(project.state_folder / FILE_NAME)
+    """Whether an update could change anything; the first reason that is found ends the search.
+
+    A search that ends with an error that nobody foresaw is a reason too: the update itself meets what is wrong, or does not.
+
+    Raises:
+        InvalidPipeline: where the definition, or the manifest in storage, can't be read by this version.
+    """
+    manifest = None
     try:
+        manifest = read_manifest(project.state_folder / FILE_NAME)
         reason = next(_reasons(project, manifest, connect), None)
     except SourceUnreachable as error:
         reason = error.what
+    except HeadwaterError:
+        raise
+    except Exception as error:
+        reason = f"whether anything has moved is not known: {type(error).__name__}: {error}"
+        return NewsVerdict(moved=True, reasons=(reason,), manifest=manifest, unexpected=True)
     return NewsVerdict(reason is not None, (reason,) if reason else (), manifest)
 
 
@@ -79,7 +95,7 @@ def _state_reasons(
         yield f"the result of {flow.name} changes with time"
     try:
         state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
-    except CheckpointUnreadable as error:
+    except HeadwaterError as error:
         yield error.what  # the update refuses this flow, and the others go on
         return
     if state is None or not state.completed:

@@ -21,6 +21,7 @@ from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.leases.lease import BesideUpdates
 from headwater_spark.backfills.table_backfill import fill_table
 from headwater_spark.backfills.table_plan import TablePlan, plan_table
@@ -106,6 +107,7 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
     refuse_unfinished(state_folder)
     refuse_old_names(state_folder, {plan.dataset.name: plan.dataset.location})
     refuse_foreign_tables(context.pipeline.project, context.pipeline.manifest, [plan.dataset.name])
+    refuse_nested_on_disk(context.pipeline.project, context.pipeline.manifest, [plan.dataset.name])
     with ExitStack() as stack:
         if not arguments.dry_run:
             _tell_start(context, plan, arguments)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +15,7 @@ from headwater.event_log.event import event_table
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_spark.facade.event_log_text import EventLogText
+from headwater_spark.facade.queries_only import check_query
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.plan_walk import items
 from headwater_spark.session import start_session
@@ -21,7 +25,7 @@ RAW = "event_log_raw"
 
 
 def answer_query(project: PipelineProject, sql: str, limit: int, *, as_json: bool) -> int:
-    """Run statements over event logs and print the rows of the last one, at most ``limit``. Raises QueryFailed."""
+    """Run statements over event logs and print the rows of the last one, at most ``limit``. Raises NotAQuery, QueryFailed."""
     frame = run_statements(start_session(f"{project.pipeline_id} events", project.spec.spark), project, sql)
     columns = frame.columns if frame is not None else []
     rows = [list(row) for row in frame.limit(limit).collect()] if frame is not None else []
@@ -33,23 +37,39 @@ def answer_query(project: PipelineProject, sql: str, limit: int, *, as_json: boo
 
 
 def run_statements(spark: SparkSession, project: PipelineProject, sql: str) -> DataFrame | None:
-    """Run one or several statements; returns the frame of the last one that is a query."""
+    """Run one or several statements; returns the frame of the last one that is a query.
+
+    Raises:
+        NotAQuery: one of them would change something; none was run.
+        QueryFailed: Spark can't run one.
+    """
     log = event_table(project.state_folder)
     text = EventLogText(spark, project.state_folder, lambda name: _own_table(project, name))
     if (log / "_delta_log").is_dir():
         spark.read.format("delta").load(str(log)).createOrReplaceTempView(RAW)
     frame = None
-    for statement in split_statements(spark, sql):
-        try:
+    statements = split_statements(spark, sql)
+    for statement in statements:
+        with _named(statement):
+            check_query(spark, text.rewrite(statement))
+    for statement in statements:
+        with _named(statement):
             made = spark.sql(text.rewrite(statement))
-        except (AnalysisException, ParseException) as error:
-            raise QueryFailed(
-                f"The query failed: {describe(error)}",
-                where=statement.strip().splitlines()[0][:100],
-                remedy="It is SQL of open Spark, with event_log(...) and paths like details:flow_progress.status.",
-            ) from None
         frame = made if made.columns else frame
     return frame
+
+
+@contextmanager
+def _named(statement: str) -> Iterator[None]:
+    """Say in which statement Spark saw an error."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise QueryFailed(
+            f"The query failed: {describe(error)}",
+            where=statement.strip().splitlines()[0][:100],
+            remedy="It is SQL of open Spark, with event_log(...) and paths like details:flow_progress.status.",
+        ) from None
 
 
 def split_statements(spark: SparkSession, sql: str) -> list[str]:

@@ -59,11 +59,14 @@ class SinkCommits:
 
     def _read_on(self) -> None:
         for version in (number for number in commit_versions(self._table) if number >= self._next):
-            head = commit_head(commit_file(self._table, version))
+            self._next = version + 1
+            try:
+                head = commit_head(commit_file(self._table, version))
+            except FileNotFoundError:
+                continue  # cleaned away meanwhile: what is as old is of no batch in flight
             for application in self._applications:
                 if application in head.transactions:
                     self._found[head.transactions[application]] = _commit(version, head)
-            self._next = version + 1
 
 
 def _commit(version: int, head: CommitHead) -> SinkCommit:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from functools import reduce
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from headwater.backfills.conditions import InvalidRange
+from headwater.delta_log.commits import commit_file, data_files, read_actions
 
 
 def added_rows(
@@ -63,19 +62,16 @@ def _part(session: SparkSession, table: Path, version: int, names: list[str]) ->
 
 
 def _data_files(table: Path, version: int) -> tuple[list[str], bool]:
-    file = table / "_delta_log" / f"{version:020d}.json"
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        actions = read_actions(commit_file(table, version))
     except FileNotFoundError:
         raise InvalidRange(
             f"The log of the table does not have version {version} any more.",
             where=table,
             remedy="Give later versions, or backfill by event time.",
         ) from None
-    actions: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
-    added = [a["add"]["path"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
-    removed = any("remove" in a and a["remove"].get("dataChange", True) for a in actions)
-    return [unquote(path) for path in added], removed
+    added = [unquote(action["path"]) for action in data_files(actions, "add")]
+    return added, bool(data_files(actions, "remove"))
 
 
 def _files_at(table: Path, version: int) -> set[str]:

@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from headwater import errors
 from headwater.definitions.flow import Flow
-from headwater.errors import ExpectationViolated, FlowFailed, FlowInterrupted, HeadwaterError
+from headwater.errors import (
+    ExpectationViolated,
+    FlowFailed,
+    FlowInterrupted,
+    HeadwaterError,
+    SourceAccessDenied,
+    SourceNotFound,
+    SourcePositionLost,
+    SourceUnreachable,
+)
 from headwater.event_log.redaction import redact_text
+from headwater.kinesis.connection import NOT_AGGREGATED
+from headwater_spark.messages.exception_text import Cause, causes_of, worker_traceback
 from headwater_spark.messages.hints import hint_for
 from headwater_spark.messages.source_errors import describe, user_location
 from headwater_spark.quarantine.unreadable_files import damaged_file
 from headwater_spark.rules.expectations import find_violation
 
-_TRANSIENT = re.compile(
-    r"TimeoutException|ConnectException|Connection refused|UnknownHostException|SocketException|NoRouteToHost"
-    r"|ExecutorLost|SparkOutOfMemory|BrokerNotAvailable|DisconnectException|LEADER_NOT_AVAILABLE"
-    r"|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|CONCURRENT_STREAM_LOG_UPDATE|No space left|InterruptedException|NoBrokersAvailable"
+# By class, and by condition, of any exception of the chain; never by what a message says, which may be a record.
+_TRANSIENT_KIND = re.compile(
+    r"(?:Timeout|Connect|UnknownHost|Socket|NoRouteToHost|BrokerNotAvailable|Disconnect|LeaderNotAvailable|Interrupted|NoBrokersAvailable)"
+    r"(?:ed|IO)?(?:Exception|Error)$|^ClosedByInterruptException$|^Connection(?:Refused|Reset|Aborted)Error$|^ExecutorLost|^SparkOutOfMemory"
 )
+_TRANSIENT_CONDITION = re.compile(r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|CONCURRENT_STREAM_LOG_UPDATE")
+# The system's own words, in exceptions that carry nothing else.
+_TRANSIENT_SYSTEM = re.compile(r"(?:^|: )(?:No space left on device|Connection refused)(?: |$)")
+_OF_SYSTEM = ("IOException", "FileSystemException", "FSError", "OSError")
 
-
-_RAISED = re.compile(
-    r"^headwater\.errors\.(?P<kind>[A-Z]\w+): \[[A-Z_]+\] (?P<what>[^\n]+)(?:\n  what to do: (?P<remedy>[^\n]+))?",
-    re.MULTILINE,
-)
+_RAISED = re.compile(r"headwater\.errors\.(?P<kind>[A-Z]\w+): \[(?P<condition>[A-Z_]+)\] (?P<what>.+)")
+# What a Python worker of a source of ours may raise, and what to do about it: the first sentence, unless it names another.
+_OF_WORKERS: dict[type[HeadwaterError], tuple[str, ...]] = {
+    SourcePositionLost: (
+        "What was not read yet is gone. --reset-checkpoint FLOW goes on from where the options of the read say, and rows may double.",
+    ),
+    SourceUnreachable: ("Under Airflow it is tried again; by hand, run the update again.",),
+    SourceAccessDenied: ("Check the keys or the role that the read uses, and its region and endpoint.",),
+    SourceNotFound: ("Check the names in the options of the read, and whose account it uses.",),
+    FlowFailed: (
+        "Correct the cause and run the update again; it goes on from where it stood.",
+        NOT_AGGREGATED,
+    ),
+}
 
 
 def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozenset()) -> HeadwaterError:
@@ -40,7 +64,8 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
         error.where = error.where or str(line or "")
         return error
     messages = cause_messages(error)
-    violation = next((found for text in messages if (found := find_violation(text)) is not None), None)
+    causes = causes_of(messages)
+    violation = find_violation(causes)
     if violation is not None:
         rules = ", ".join(f"'{rule}'" for rule in violation.rules)
         return ExpectationViolated(
@@ -50,42 +75,51 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
             where=line,
             remedy="Correct the row at its source, or drop such rows with expect_or_drop. Nothing of its batch was written.",
         )
-    raised = next(filter(None, map(_raised_in_worker, messages)), None)
+    raised = next(filter(None, map(_raised_in_worker, causes)), None)
     if raised is not None:
         raised.where = str(line or "")
         return raised
     text = redact_text(_root(messages) or describe(error))
     if (file := damaged_file(messages)) is not None:
         text = f"{file} can't be read: {text}"
-    whole = "\n".join(messages) or text
-    if isinstance(error, Py4JNetworkError) or _TRANSIENT.search(whole):
+    if isinstance(error, Py4JNetworkError) or passes_by_itself(messages):
         return FlowInterrupted(
             f"Flow '{flow.name}' was interrupted: {text}",
             where=line,
             remedy="Under Airflow it is tried again; by hand, run the update again. It goes on from where it stood.",
         )
-    hint = hint_for(whole) or "Correct the cause and run the update again; it goes on from where it stood."
+    hint = hint_for(causes) or "Correct the cause and run the update again; it goes on from where it stood."
     return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=line, remedy=hint)
 
 
-def _raised_in_worker(text: str) -> HeadwaterError | None:
-    """The error of ours that a Python worker of Spark raised: its traceback is in the text."""
-    found = _RAISED.search(text)
-    kind = getattr(errors, found["kind"], None) if found is not None else None
-    if found is None or not (isinstance(kind, type) and issubclass(kind, HeadwaterError)):
+def _raised_in_worker(cause: Cause) -> HeadwaterError | None:
+    """The error of ours that a Python worker of Spark raised: the class decides what is done about it, no text."""
+    ending = worker_traceback(cause)
+    found = _RAISED.fullmatch(ending) if ending is not None else None
+    if found is None:
         return None
-    error: HeadwaterError = kind(redact_text(found["what"]), remedy=found["remedy"] or "")
-    return error
+    kind = next((kind for kind in _OF_WORKERS if kind.__name__ == found["kind"]), None)
+    if kind is None or kind.condition != found["condition"]:
+        return None
+    remedies = _OF_WORKERS[kind]
+    remedy = next((one for one in remedies[1:] if f"\n  what to do: {one}\n" in cause.message), remedies[0])
+    return kind(redact_text(found["what"]), remedy=remedy)
 
 
-def passes_by_itself(text: str) -> bool:
-    """Whether an error with this text is one that another try may not meet."""
-    return _TRANSIENT.search(text) is not None
+def passes_by_itself(messages: Sequence[str]) -> bool:
+    """Whether an error with these messages (``cause_messages``) is one that another try may not meet."""
+    return any(map(_passes, causes_of(messages)))
+
+
+def _passes(cause: Cause) -> bool:
+    if _TRANSIENT_KIND.search(cause.kind) or _TRANSIENT_CONDITION.match(cause.condition):
+        return True
+    return cause.kind in _OF_SYSTEM and _TRANSIENT_SYSTEM.search(cause.message) is not None
 
 
 def cause_messages(error: BaseException) -> list[str]:
-    """What an error and its causes in the JVM say, outermost first."""
-    messages = [str(error).split("\n\nJVM stacktrace")[0]]
+    """What an error and its causes in the JVM say, outermost first, each behind its class: ``Class: message``."""
+    messages = [f"{type(error).__name__}: {str(error).split(chr(10) * 2 + 'JVM stacktrace')[0]}"]
     if isinstance(error, PySparkException | Py4JJavaError):
         origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
         messages += _java_messages(origin)

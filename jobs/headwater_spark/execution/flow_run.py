@@ -59,7 +59,7 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
         outcome.data_quality = {}
         entry = _entry(context, outcome.flow)
         if entry.streaming:
-            lag = flow_lag(context.pipeline.project, entry)
+            lag = _lag_left(context, entry)
             outcome.backlog_records = lag.backlog.records
             details["metrics"] = _backlog_metrics(lag)
         message = f"{outcome.flow} is done: {outcome.output_rows} rows written in {outcome.batches} batches."
@@ -72,6 +72,15 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
         message = f"{outcome.flow} was stopped; it goes on from where it stood."
     context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
     context.flow_event(outcome, status, message, **details)
+
+
+def _lag_left(context: UpdateContext, entry: FlowEntry) -> FlowLag:
+    """What is left at the sources. The rows are committed: that it can't be measured is for the record, and fails nothing."""
+    try:
+        return flow_lag(context.pipeline.project, entry)
+    except Exception as error:
+        unknown = Backlog.because(f"lag could not be measured: {type(error).__name__}: {error}")
+        return FlowLag(entry.name, entry.target, entry.streaming, unknown, ())
 
 
 def _backlog_metrics(lag: FlowLag) -> dict[str, Any]:
@@ -87,6 +96,7 @@ def _backlog(backlog: Backlog) -> dict[str, Any]:
         "backlog_bytes": backlog.bytes,
         "backlog_files": backlog.files,
         "backlog_seconds": backlog.seconds,
+        "backlog_unknown": backlog.unknown,
     }
     return {name: value for name, value in found.items() if value is not None}
 

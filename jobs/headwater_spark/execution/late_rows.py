@@ -6,26 +6,26 @@ that version and the one that Delta's transaction began from is in neither. (Wha
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
+from headwater.delta_log.commits import commit_file, commit_head
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.added_rows import rows_of_commit
 from headwater_spark.execution.failures import cause_messages
+from headwater_spark.messages.exception_text import causes_of
 
 _CONFLICT = "DELTA_CONCURRENT"
 
 
 def conflicts(error: BaseException) -> bool:
     """Whether Delta says that another writer came between: the same rows may be tried again."""
-    return any(_CONFLICT in message for message in cause_messages(error))
+    return any(cause.condition.startswith(_CONFLICT) for cause in causes_of(cause_messages(error)))
 
 
 try_again = retry(
@@ -43,10 +43,13 @@ def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, t
     Two at once do it once: each commit has an id of its own. What is not committed is left to its backfill.
     """
     for pending in pending_replacements(state_folder, dataset):
-        if has_transaction(table, pending.application, 0):
+        with pending.abandoned(state_folder) as abandoned:
+            # In this order: between a look at the table and the end of its backfill, the backfill may have committed.
+            committed = has_transaction(table, pending.application, 0)
+            if abandoned and not committed:
+                pending.cross_out(state_folder)
+        if committed:
             put_back_late_rows(spark, state_folder, table, pending)
-        elif pending.is_abandoned(state_folder):
-            pending.cross_out(state_folder)
 
 
 def put_back_late_rows(
@@ -64,23 +67,12 @@ def _put_back(
     spark: SparkSession, table: Path, pending: PendingReplacement, first: int, replaced: int
 ) -> None:
     known = pending.known
-    began = int(_commit_info(table, replaced).get("readVersion", replaced - 1))
+    began = int(commit_head(commit_file(table, replaced)).info.get("readVersion", replaced - 1))
     for version in range(first + 1, began + 1):
-        if not any(known.get(name, began) < version for name in _transactions(table, version)):
+        if not any(
+            known.get(name, began) < version for name in commit_head(commit_file(table, version)).transactions
+        ):
             continue
         late = BatchTransaction(f"{pending.application}-late-{version}", 0, pending.user_metadata)
         if not has_transaction(table, late.application, 0):
             DeltaAppend(table).write(rows_of_commit(spark, table, version).where(pending.condition), late)
-
-
-def _actions(table: Path, version: int) -> list[dict[str, Any]]:
-    text = (table / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines() if line.startswith(('{"commitInfo"', '{"txn"'))]
-
-
-def _commit_info(table: Path, version: int) -> dict[str, Any]:
-    return next((a["commitInfo"] for a in _actions(table, version) if "commitInfo" in a), {})
-
-
-def _transactions(table: Path, version: int) -> set[str]:
-    return {str(action["txn"]["appId"]) for action in _actions(table, version) if "txn" in action}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater.contract.driver_report import ReportedError
 from headwater.contract.report import FlowReport, RunReport
 from headwater.errors import RefusedForSafety
 from headwater.event_log.details import FlowStatus
@@ -28,5 +29,5 @@ def _flow_report(outcome: FlowOutcome) -> FlowReport:
         outcome.output_rows,
         outcome.dropped_rows,
         outcome.quarantined_rows,
-        str(outcome.error) if outcome.error is not None else None,
+        ReportedError.of(outcome.error) if outcome.error is not None else None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
@@ -13,15 +14,14 @@ from headwater_spark.execution.file_cleaning import clean_sources
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.unreadable_restart import run_readable
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.messages.exception_text import Cause, causes_of, marked
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS, wider_columns
 
-# In the text of a plan, which some errors show, a comma follows.
-_NAMES = re.compile(re.escape(UNKNOWN_FIELDS) + r"(?!, )([^\n]+)")
 # The columns of a Delta table changed after the query was made, or while it ran. A tracked schema evolves so, too.
 _MOVED = re.compile(
-    r"assertion failed: Invalid batch: |DELTA_SCHEMA_CHANGED|DELTA_STREAMING_METADATA_EVOLUTION|DELTA_STREAMING_SCHEMA_EVOLUTION|DELTA_STREAMING_SCHEMA_MISMATCH"
+    r"DELTA_SCHEMA_CHANGED|DELTA_STREAMING_METADATA_EVOLUTION|DELTA_STREAMING_SCHEMA_EVOLUTION|DELTA_STREAMING_SCHEMA_MISMATCH"
 )
-_LATE = re.compile(re.escape(LATE_FILE) + r"(?!,)\S")
+_INVALID_BATCH = "assertion failed: Invalid batch: "
 
 
 def run_evolving(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
@@ -55,7 +55,7 @@ def _once_more(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
         reasons = _reasons(context, dataset, flow, error)
         if not reasons:
             raise
-        if _MOVED.search("\n".join(cause_messages(error))):
+        if _moved(causes_of(cause_messages(error))):
             raise SourceSchemaChanged(
                 f"The columns of a source of {flow.name!r} are others than in rows that it has not read yet.",
                 where=flow.location,
@@ -73,29 +73,38 @@ def _once_more(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: Fl
 def _reasons(context: UpdateContext, dataset: Dataset, flow: Flow, error: Exception) -> list[str]:
     """What was changed so that another start can succeed; nothing where the error is of another kind."""
     cloud = context.pipeline.evaluation.cloud
-    text = "\n".join(cause_messages(error))
-    if "DELTA_METADATA_CHANGED" in text:
+    causes = causes_of(cause_messages(error))
+    if any(cause.condition.startswith("DELTA_METADATA_CHANGED") for cause in causes):
         # Nothing was committed: the batch is planned, and comes again.
         return ["another flow changed the columns of the table at the same moment"]
-    if _MOVED.search(text):
+    if _moved(causes):
         return ["the columns of a source changed while it ran"]
     if not cloud.reads_of(flow.name):
         return []
-    if _LATE.search(text):
+    if marked(causes, LATE_FILE) is not None:
         # A file came between the look at the folder and the start of the stream.
         cloud.careful.add(flow.name)
         return ["files arrived while it was about to start"]
-    found = _NAMES.search(text)
+    found = marked(causes, UNKNOWN_FIELDS)
     if found is None:
         return []
-    names = found[1].partition(" in file")[0]
+    found = found.partition("\n")[0]
+    names = found.partition(" in file")[0]
     checkpoint = context.checkpoint(dataset.name, flow.name)
     changes = cloud.evolve(flow.name, checkpoint, wider_columns(names))
     if changes:
         return changes
     raise UnknownFields(
-        f"Flow '{flow.name}' met fields that its schema does not have: {found[1].partition(' SQLSTATE')[0]}",
+        f"Flow '{flow.name}' met fields that its schema does not have: {found.partition(' SQLSTATE')[0]}",
         where=flow.location,
         remedy="Add them to .schema(...) or cloudFiles.schemaHints, or remove the file, or let the schema take them "
         "(cloudFiles.schemaEvolutionMode = addNewColumns) or rescue them (rescue). Nothing of the batch was written.",
     ) from error
+
+
+def _moved(causes: Sequence[Cause]) -> bool:
+    return any(
+        _MOVED.match(cause.condition)
+        or (cause.kind == "AssertionError" and cause.message.startswith(_INVALID_BATCH))
+        for cause in causes
+    )

@@ -45,7 +45,7 @@ def _found(
     messages = cause_messages(error)
     if not quarantines(dataset.expectations) or damaged_file(messages) is None:
         return []
-    if passes_by_itself("\n".join(messages)):
+    if passes_by_itself(messages):
         return []
     checkpoint = context.checkpoint(dataset.name, flow.name)
     state = checkpoint.read_state()

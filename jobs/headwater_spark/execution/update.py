@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +15,8 @@ from datetime import timedelta
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import ProcessingTime
-from headwater.errors import EventLogNotWritten, HeadwaterError
+from headwater.errors import HeadwaterError
+from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
 from headwater.event_log.event import Event
@@ -27,6 +28,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
 from headwater_spark.execution.flow_run import record_end
@@ -96,10 +98,6 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         InvalidPipeline: the definition can't be run; nothing was written.
         RefusedForSafety: another update is running, or the selection would lose data.
     """
-    # Read while the JVM starts: both wait for other things than this process.
-    reading = ThreadPoolExecutor(1, thread_name_prefix="event-log-reader")
-    recorded = reading.submit(last_batches, project.state_folder)
-    reading.shutdown(wait=False)
     spark = start_session(project.pipeline_id, project.spec.spark)
     update_id = str(uuid.uuid4())
     with ExitStack() as stack:
@@ -108,8 +106,10 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         # A selection that can't be is told before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         lease = stack.enter_context(_lease(project, request, update_id))
+        recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)
+        refuse_nested_on_disk(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
         stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
         done = _done_before(project, request, pipeline.manifest)
@@ -143,6 +143,17 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         finally:
             pipeline.session.streams.removeListener(listener)
             keep_event_log(project.state_folder, project.spec.event_log.retention_days)
+
+
+def _recorded_batches(project: PipelineProject) -> Future[dict[tuple[str, int], int]]:
+    """Read, beside what goes on, which batches the log has records of.
+
+    Only who holds the lease may ask: until its holder before has ended, that one goes on recording.
+    """
+    reading = ThreadPoolExecutor(1, thread_name_prefix="event-log-reader")
+    recorded = reading.submit(last_batches, project.state_folder)
+    reading.shutdown(wait=False)
+    return recorded
 
 
 def _run_and_record(

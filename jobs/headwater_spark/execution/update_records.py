@@ -130,7 +130,8 @@ def _describe_flows(context: UpdateContext, epochs: Mapping[str, int]) -> None:
                 entry,
                 kind=flow.kind.value,
                 explain_text=_explained(context.pipeline.evaluation.frames.get(entry.name), stubs),
-                spark_conf=flow.spark_conf,
+                spark_conf=context.pipeline.evaluation.settings_of(flow),
+                comment=flow.comment,
             ),
         )
 

@@ -9,39 +9,32 @@ any, nor start a stream.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from pyspark.sql import GroupedData
 from pyspark.sql.classic.dataframe import DataFrame
-from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headwater.errors import ActionInDefinition, UnsupportedArgument, UnsupportedStreamOperation
+from headwater_spark.facade.guarded_methods import DESCRIBE, QUERIES, STARTS, WRITES, remedy_of
 
 _LOADING: ContextVar[bool] = ContextVar("headwater_loading", default=False)
 _EVALUATING: ContextVar[str | None] = ContextVar("headwater_evaluating", default=None)
-_ACTIONS: dict[type, tuple[str, ...]] = {
-    DataFrame: (
-        "collect", "count", "toPandas", "toArrow", "toLocalIterator", "head", "first", "take", "tail", "show", "foreach",
-        "foreachPartition", "isEmpty", "checkpoint", "localCheckpoint",
-    ),
-    DataFrameWriter: ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "jdbc", "xml"),
-    DataFrameWriterV2: ("append", "create", "createOrReplace", "overwrite", "overwritePartitions", "replace"),
-}  # fmt: skip
-# `table` is Databricks' name of `toTable`; open Spark has none.
-_STARTS = ("start", "toTable", "table")
 
 
 def install_action_guard() -> None:
     """Put the guard in place; a second call does nothing."""
-    for owner, names in _ACTIONS.items():
-        for name in names:
-            method = getattr(owner, name, None)
-            if method is not None and not hasattr(method, "headwater_guard"):
-                setattr(owner, name, _guarded(method, name, writes=owner is not DataFrame))
-    for name in _STARTS:
+    for group in (QUERIES, WRITES):
+        for owner, names in group.items():
+            for name in names:
+                _install(owner, name, writes=group is WRITES)
+    if not hasattr(GroupedData.pivot, "headwater_guard"):
+        GroupedData.pivot = _guarded_pivot(GroupedData.pivot)  # type: ignore[method-assign]
+    for name in STARTS:
         start = getattr(DataStreamWriter, name, _no_such_method)
         if not hasattr(start, "headwater_guard"):
             setattr(DataStreamWriter, name, _guarded_start(start, name))
@@ -59,21 +52,51 @@ def _no_such_method(writer: DataStreamWriter, *_: Any, **__: Any) -> Any:
     )
 
 
-def _guarded(method: Callable[..., Any], name: str, *, writes: bool) -> Callable[..., Any]:
+def _install(owner: type, name: str, *, writes: bool) -> None:
+    found: Any = inspect.getattr_static(owner, name)
+    is_property = isinstance(found, property | functools.cached_property)
+    # A cached property keeps its value with the frame, whoever calls it.
+    method = found.__get__ if is_property else found
+    if hasattr(found.fget if isinstance(found, property) else found, "headwater_guard"):
+        return
+    guarded = _guarded(method, name, remedy_of(name, owner), writes=writes)
+    setattr(owner, name, property(guarded) if is_property else guarded)
+
+
+def _guarded(method: Callable[..., Any], name: str, remedy: str, *, writes: bool) -> Callable[..., Any]:
     @functools.wraps(method)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         dataset = _EVALUATING.get()
         if dataset is not None:
             raise ActionInDefinition(
-                f"The function of {dataset!r} calls {name}(), which runs a query.",
-                remedy="Return the DataFrame that describes the rows; the update runs it and writes the result.",
+                f"The function of {dataset!r} calls {name}(), which {'acts at once' if writes else 'runs a query'}.",
+                remedy=remedy,
             )
         if writes and _LOADING.get():
             raise ActionInDefinition(
-                f"The source calls {name}(), which writes data while the pipeline is being read.",
-                remedy="Declare the table: a function under @dp.table that returns the DataFrame.",
+                f"The source calls {name}(), which acts at once, while the pipeline is being read.",
+                remedy="Declare the table: a function under @dp.table that returns the DataFrame."
+                if remedy == DESCRIBE
+                else remedy,
             )
         return method(*args, **kwargs)
+
+    guarded.headwater_guard = True  # type: ignore[attr-defined]
+    return guarded
+
+
+def _guarded_pivot(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def guarded(rows: GroupedData, pivot_col: str, values: Any = None) -> GroupedData:
+        dataset = _EVALUATING.get()
+        if dataset is not None and values is None:
+            raise ActionInDefinition(
+                f"The function of {dataset!r} calls pivot({pivot_col!r}) without its values: Spark runs a query for them at "
+                "once, over stand-ins without rows, and the table would have no columns for them.",
+                remedy=f'Name the values: .pivot({pivot_col!r}, ["a", "b"]).',
+            )
+        pivoted: GroupedData = method(rows, pivot_col, values)
+        return pivoted
 
     guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
@@ -135,6 +158,11 @@ def _guarded_keeping(method: Callable[..., Any], name: str) -> Callable[..., Any
 
     guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
+
+
+def in_user_code() -> bool:
+    """Whether a source is being run, or a function of a dataset is being called, in this thread."""
+    return _LOADING.get() or _EVALUATING.get() is not None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from headwater.definitions.pipeline_spec import PIPELINE_ID
+from headwater.definitions.names import is_folder_name
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.event_log.event import event_table
@@ -88,7 +88,7 @@ class EventLogText:
         return self._log_of(self._state_folder.name)
 
     def _log_of(self, pipeline: str) -> Path:
-        usable = re.match(PIPELINE_ID, pipeline) is not None
+        usable = is_folder_name(pipeline)
         path = event_table(self._state_folder.with_name(pipeline) if usable else self._state_folder)
         if not usable or not table_exists(path):
             raise UnknownDataset(

@@ -133,6 +133,13 @@ class _KnowsFormats:
                 f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
             )
 
+    def changes(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's spelling
+        """Refused: it asks a catalog that does not have the pipeline's tables, and Delta's does not know the call."""
+        raise UnsupportedSource(
+            f"changes({tableName!r}) can't be honoured: Delta tables give their changes by an option.",
+            remedy=f'Write .option("readChangeFeed", "true").option("startingVersion", 0).table({tableName!r}).',
+        )
+
     def _refuse_rescue(self) -> None:
         """Open Spark passes over ``rescuedDataColumn``, and rows would lose what it is to keep."""
         if rescued_columns.OPTION in self.options_given and not self._can_rescue:

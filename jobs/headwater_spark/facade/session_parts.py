@@ -9,9 +9,21 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQueryManager
 
+from headwater.definitions.platform_settings import is_platform_setting
 from headwater.errors import UnsupportedArgument
+from headwater_spark.facade.action_guard import in_user_code
 
 _TOO_LATE = ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG")
+
+
+def refuse_platform_setting(key: str, call: str) -> None:
+    """Refuse a setting of pipelines and flows in a source's own session, where nothing reads it."""
+    if is_platform_setting(key) and in_user_code():
+        raise UnsupportedArgument(
+            f"{call}: settings of flows are not read from the session.",
+            remedy=f"Put {key} into `configuration` in pipeline.yml for all flows, or give it to a table or flow: "
+            f'spark_conf={{"{key}": ...}}.',
+        )
 
 
 class PipelineConf(RuntimeConfig):
@@ -19,6 +31,7 @@ class PipelineConf(RuntimeConfig):
 
     def set(self, key: str, value: Any) -> None:
         """As Spark's; a setting that must be known before Spark starts is refused with its place in ``pipeline.yml``."""
+        refuse_platform_setting(key, f"spark.conf.set({key!r}, ...)")
         try:
             super().set(key, value)
         except PySparkException as error:

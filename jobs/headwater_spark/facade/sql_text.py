@@ -6,18 +6,20 @@ over the dataset's frame, and so are the calls that read a source. Nothing is re
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import ParseException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame
 
-from headwater.errors import ActionInDefinition
+from headwater.errors import ActionInDefinition, MissingValue
 from headwater_spark.facade.event_log_text import EventLogText
+from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
-from headwater_spark.plans.plan_walk import TableReference, class_name, table_references
+from headwater_spark.plans.plan_walk import TableReference, class_name, pair_of, table_references
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
@@ -41,7 +43,7 @@ class SqlText:
 
     def rewrite(self, text: str, is_known: Callable[[list[str]], bool]) -> str:
         """Return ``text`` with ``${key}`` filled in and every known name replaced; what does not parse is left alone."""
-        text = _VARIABLE.sub(lambda match: self._configuration.get(match[1], match[0]), text)
+        text = _VARIABLE.sub(lambda match: self._value(match[1]), text)
         text = self._event_logs.rewrite_calls(text)
         try:
             plan = self._parse(text)
@@ -63,6 +65,16 @@ class SqlText:
             return _replaced(text, [*found, *calls], views, with_aliases=False)
         return named
 
+    def _value(self, key: str) -> str:
+        """The value of ``${key}``: of the configuration, else of the session (Spark's own substitution)."""
+        found = self._configuration.get(key)
+        if found is not None:
+            return found
+        try:
+            return str(self._session.conf.get(key))
+        except PySparkException:
+            raise missing_value(key, self._configuration) from None
+
     def _parse(self, text: str) -> Any:
         return self._session._jsparkSession.sessionState().sqlParser().parsePlan(text)  # noqa: SLF001
 
@@ -76,7 +88,7 @@ class SqlText:
         frame.createOrReplaceTempView(view)
         return view
 
-    def _refuse_commands(self, plan: object, text: str) -> None:
+    def _refuse_commands(self, plan: Any, text: str) -> None:
         kind = class_name(plan).rpartition(".")[2]
         classes = self._session.sparkContext._jvm.java.lang.Class  # type: ignore[union-attr]  # noqa: SLF001
         is_command = any(
@@ -88,6 +100,20 @@ class SqlText:
                 f"spark.sql runs a command here: {text.strip().splitlines()[0][:80]}",
                 remedy="Declare tables with @dp.table and dp.create_streaming_table; a source only describes queries.",
             )
+        if kind == "SetCommand" and plan.kv().isDefined():
+            key, value = pair_of(plan.kv().get())
+            if not value.startswith("None"):
+                refuse_platform_setting(key, f"SET {key}")
+
+
+def missing_value(key: str, known: Collection[str]) -> MissingValue:
+    """The error of a ``${key}`` that nothing gives a value; ``known``: the keys that have one."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    hint = f"Did you mean ${{{near[0]}}}? Or give" if near else "Give"
+    return MissingValue(
+        f"The SQL text names ${{{key}}}, and {key} has no value.",
+        remedy=f"{hint} it one: `{key}: ...` under `configuration` in pipeline.yml, or --param {key}=...",
+    )
 
 
 def _replaced(

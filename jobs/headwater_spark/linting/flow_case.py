@@ -8,10 +8,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from headwater.definitions.dataset import Dataset
+from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.finding import Finding, finding
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
+from headwater.graph.query_settings import views_in
 from headwater_spark.linting.definition_text import SourceFile
 from headwater_spark.plans.plan_walk import class_name, items, pair_of, plan_leaves, plan_nodes
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
@@ -68,6 +69,18 @@ class FlowCase:
                 options = {str(key): str(value) for key, value in dict(node.extraOptions()).items()}
                 found.append(_leaf(str(node.sourceName()), options))
         return found
+
+    @property
+    def views(self) -> list[Dataset]:
+        """The temporary views that are a part of the flow's query."""
+        evaluation, registry = self.pipeline.evaluation, self.pipeline.registry
+        datasets = {dataset.name: dataset for dataset in registry.datasets()}
+        views = {
+            d.name: f
+            for f in registry.flows()
+            if (d := datasets[f.target]).kind is DatasetKind.TEMPORARY_VIEW
+        }
+        return [datasets[view.target] for view in views_in(self.flow.name, views, evaluation.reads_of)]
 
     def find(self, code: str, message: str, remedy: str, calls: Collection[str] = ()) -> Finding:
         """A finding at the one call of these methods in the function, or else at the function."""

@@ -10,6 +10,11 @@ from headwater_spark.linting.definition_text import IgnoreComment, SourceFile
 from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.linting.key_rules import unsteady_keys
 from headwater_spark.linting.retention_rules import short_retention
+from headwater_spark.linting.setting_rules import (
+    idle_settings_of_a_flow,
+    idle_settings_of_the_pipeline,
+    uncounted_rules,
+)
 from headwater_spark.linting.source_rules import (
     first_loads,
     forgotten_caches,
@@ -35,6 +40,8 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     short_retention,
     unsteady_keys,
     first_loads,
+    idle_settings_of_a_flow,
+    uncounted_rules,
 )
 _ORDER = list(Severity)
 
@@ -70,6 +77,7 @@ def lint(pipeline: ResolvedPipeline) -> LintReport:
 
 
 def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> Iterator[Finding]:
+    yield from idle_settings_of_the_pipeline(pipeline)
     by_flow: dict[str, list[Finding]] = {}
     for flow in pipeline.registry.flows():
         if flow.name not in pipeline.evaluation.frames:

@@ -43,6 +43,7 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
         SourceFileFailed: where a source raises, with the user's own line.
     """
     files = project.source_files()
+    project.check_sources()
     if not files:
         raise InvalidPipeline(
             "The pipeline has no source files.",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from headwater.errors import HELP_PAGE
+from headwater_spark.messages.exception_text import Cause
 
 _HINTS = (
     (re.compile(r"FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)(?!.*MALFORMED_RECORD_IN_PARSING)", re.DOTALL),
@@ -35,7 +37,8 @@ _HINTS = (
      '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '
      "F.get_json_object or F.from_json."),
     (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
-     'Open Spark has no read_files. Read with spark.readStream.format("json").schema(...).load(folder).'),
+     "read_files is taken in the text of spark.sql of a dataset's function: SELECT * FROM STREAM read_files('/data/landing', "
+     "format => 'json'). Elsewhere read with spark.readStream.format(\"cloudFiles\")."),
 )  # fmt: skip
 
 
@@ -57,8 +60,16 @@ _CONDITIONS = (
 )  # fmt: skip
 
 
-def hint_for(text: str) -> str | None:
-    """What to do about an error with this text, None where nothing special is known."""
+# Exceptions of logs, plans and offsets: none quotes a record. Of all others only class and condition are looked at, since
+# whoever writes records would choose the advice.
+_WITHOUT_RECORDS = re.compile(
+    r"^(?:AnalysisException|ExtendedAnalysisException|ParseException|AssertionError|IllegalStateException|FileNotFoundException|Delta\w+)$"
+)
+
+
+def hint_for(causes: Sequence[Cause]) -> str | None:
+    """What to do about an exception and its causes, None where nothing special is known."""
+    text = "\n".join(map(_outline, causes))
     hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), None)
     if hint is not None:
         return hint
@@ -69,3 +80,10 @@ def hint_for(text: str) -> str | None:
         f"This is {condition} ({HELP_PAGE}#{condition.lower()}). `headwater checkpoints diagnose PIPELINE_DIR` lists what can be "
         "done, and what each remedy would cost."
     )
+
+
+def _outline(cause: Cause) -> str:
+    """What Spark itself decides of an exception's text."""
+    package = "java.io." if cause.kind == "FileNotFoundException" else ""
+    said = cause.rest if _WITHOUT_RECORDS.match(cause.kind) else ""
+    return f"{package}{cause.kind}: [{cause.condition}] {said}"

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 
 from headwater.definitions.flow import Flow
 from headwater.errors import HeadwaterError, QueryFailed, SourceFileFailed, UpdateFailed
+from headwater_spark.messages.exception_text import Cause
 from headwater_spark.messages.hints import hint_for
 from headwater_spark.messages.source_errors import describe, user_location
 
@@ -27,7 +28,8 @@ def user_errors(flow: Flow, labels: Collection[str], *, live: bool) -> Iterator[
             raise QueryFailed(
                 f"Spark can't run the query of {flow.name!r}: {describe(error).partition(': ')[2]}",
                 where=where,
-                remedy=hint_for(str(error)) or "Correct the query and run `python -m headwater validate`.",
+                remedy=hint_for([Cause(type(error).__name__, str(error))])
+                or "Correct the query and run `python -m headwater validate`.",
             ) from error
         if live and isinstance(error, PySparkException):
             raise UpdateFailed(

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
+from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.plans.plan_walk import class_name, items, pair_of
 from headwater_spark.rules.source_records import frame_of
 from headwater_spark.sources.cloud_files.new_files import file_uri
@@ -67,9 +68,10 @@ class UnreadableFile:
 
 def damaged_file(messages: Sequence[str]) -> str | None:
     """The path of the file that a failure to read is about, None where something else failed."""
-    if any(_REFUSED in text for text in messages):
+    causes = causes_of(messages)
+    if any(cause.condition.startswith(_REFUSED) for cause in causes):
         return None
-    found = next((match for text in messages if (match := _DAMAGED.search(text))), None)
+    found = next((match for cause in causes if (match := _DAMAGED.match(cause.message))), None)
     return None if found is None else _path(found[1])
 
 

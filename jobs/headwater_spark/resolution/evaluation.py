@@ -26,6 +26,7 @@ from headwater.errors import (
     StreamingReadOfMaterializedView,
     UnknownDataset,
 )
+from headwater.graph.query_settings import query_settings
 from headwater.graph.registry import Registry, registering
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.facade.action_guard import no_actions
@@ -233,12 +234,12 @@ class Evaluation:
 
     @contextmanager
     def settings(self, flow: Flow, kept: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Have the flow's own Spark settings in force inside the block, and no other flow evaluated meanwhile.
+        """Have the Spark settings of a flow and of its views in force inside the block, and no other flow evaluated meanwhile.
 
         ``kept``: settings that stand whatever the flow's own say; for a stream, which takes the settings that it finds
         when it starts, at least an empty dict.
         """
-        wanted = {**flow.spark_conf, **(kept or {})}
+        wanted = {**self.settings_of(flow), **(kept or {})}
         if not wanted and kept is None:
             yield
             return
@@ -253,6 +254,12 @@ class Evaluation:
             finally:
                 for key, old in before.items():
                     self.session.conf.unset(key) if old is None else self.session.conf.set(key, old)
+
+    def settings_of(self, flow: Flow) -> Mapping[str, str]:
+        """The flow's Spark settings and those of the views that it read; raises UnsupportedArgument where they differ."""
+        kinds = {dataset.name: dataset.kind for dataset in self._registry.datasets()}
+        views = [f for f in self._registry.flows() if kinds.get(f.name) is DatasetKind.TEMPORARY_VIEW]
+        return query_settings(flow, views, self.reads_of)
 
     def schema_of(self, dataset: Dataset) -> StructType:
         """The columns of a dataset, evaluating its flows where that was not done yet."""

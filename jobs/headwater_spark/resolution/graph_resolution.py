@@ -15,12 +15,13 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source_location import SourceLocation
-from headwater.errors import DuplicateDataset, FlowWithoutTarget
+from headwater.errors import FlowWithoutTarget
 from headwater.graph.change_targets import check_no_rules, check_only_changes, check_retention
 from headwater.graph.history_views import declare_history_views, declare_targets
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
+from headwater.graph.table_places import declared_places, refuse_around_sources, refuse_overlaps
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.loader.loader import loaded_sources
@@ -98,6 +99,8 @@ def _resolve(
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
+    for flow in registry.flows():
+        evaluation.settings_of(flow)
     # Views that nobody asked for and nobody reads are no part of the graph.
     read = {name for names in evaluation.reads_of.values() for name in names}
     datasets = [dataset for dataset in datasets if dataset.name not in views - read]
@@ -120,31 +123,13 @@ def _resolve(
 
 
 def _locations(project: PipelineProject, datasets: list[Dataset]) -> dict[str, str]:
-    """The tables by their folders; raises DuplicateDataset where two would write to one."""
-    found: dict[str, Dataset] = {}
-    for dataset in datasets:
-        location = dataset.table_location(project.pipeline_id)
-        if location is None:
-            continue
-        taken = found.setdefault(str(project.warehouse / location), dataset)
-        if taken is not dataset:
-            raise DuplicateDataset(
-                f"{dataset.name!r} and {taken.name!r} write to the same folder.",
-                where=f"{dataset.location}, and before at {taken.location}",
-                remedy="Give one of them another path or name; several flows may write to one table or sink.",
-            )
-    for dataset in datasets:
-        kept_out = dataset.quarantine_location(project.pipeline_id)
-        taken_by = found.get(str(project.warehouse / kept_out)) if kept_out else None
-        if taken_by is not None:
-            raise DuplicateDataset(
-                f"{taken_by.name!r} would lie where the rows lie that the rules of {dataset.name!r} keep out.",
-                where=f"{taken_by.location}, and the rules at {dataset.location}",
-                remedy="Give it another name or path: <table>_quarantine is taken.",
-            )
+    """The tables by their folders; raises DuplicateDataset where two would write to one, or one inside the other."""
+    places = list(declared_places(project, datasets))
+    refuse_overlaps(places)
+    refuse_around_sources(project, places)
     return {
         str(dataset.table_location(project.pipeline_id)): dataset.name
-        for dataset in found.values()
+        for dataset in datasets
         if dataset.stored
     }
 

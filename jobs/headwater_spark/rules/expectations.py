@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -23,6 +22,7 @@ from pyspark.sql.types import BooleanType, DataType, MapType, VariantType
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
+from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
 from headwater_spark.rules.source_records import SOURCE, without_source
@@ -307,12 +307,15 @@ class Violation:
     input: str | None = None
 
 
-def find_violation(message: str) -> Violation | None:
-    """Read the violation out of Spark's error text, or None where it speaks of something else."""
-    match = re.search(_VIOLATION + r"(\{.*\})", message, re.DOTALL)
-    if match is None:
+def find_violation(causes: Sequence[Cause]) -> Violation | None:
+    """Read the violation out of what Spark threw, or None where it speaks of something else.
+
+    Only where the rule's own message begins a message: a record that quotes one breaks no rule.
+    """
+    text = marked(causes, _VIOLATION)
+    if text is None or not text.startswith("{"):
         return None
-    data, _ = json.JSONDecoder().raw_decode(match[1])
+    data, _ = json.JSONDecoder().raw_decode(text)
     source = data.get("input")
     return Violation(
         tuple(data["rules"]),

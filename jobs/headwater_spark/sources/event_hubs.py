@@ -69,6 +69,11 @@ def kafka_options(given: Mapping[str, str], *, streaming: bool) -> dict[str, str
             f"The Event Hubs option {unknown[0]} has no counterpart at the hub's Kafka endpoint.",
             remedy='Leave it out, or read with format("kafka") and Kafka\'s own settings.',
         )
+    if streaming and "eventhubs.endingposition" in given:
+        raise UnsupportedArgument(
+            "eventhubs.endingPosition ends a batch, and a stream has no end.",
+            remedy="Leave it out, or read with spark.read.",
+        )
     text = given.get("eventhubs.connectionstring", "")
     connection = ConnectionString.parse(text)
     hub = given.get("eventhubs.name") or connection.hub

@@ -28,6 +28,7 @@ import headwater.kinesis.connection
 import headwater.kinesis.positions
 import headwater.kinesis.shards
 from headwater.errors import FlowFailed, InvalidSourceOption, SourcePositionLost
+from headwater.kinesis.connection import NOT_AGGREGATED
 from headwater.kinesis.positions import StreamPlanner
 from headwater.kinesis.shards import KinesisStream, Record
 from headwater_spark.sources.kinesis_options import KinesisOptions, parse_kinesis_options
@@ -196,7 +197,7 @@ def _row(partition: ShardRange, record: Record) -> tuple[Any, ...]:
     if record.data.startswith(_AGGREGATED):
         raise FlowFailed(
             f"Record {record.sequence} of {partition.stream!r} holds several, put together by Kinesis' producer library.",
-            remedy="Turn aggregation off at the producer (AggregationEnabled = false): it can't be undone here yet.",
+            remedy=NOT_AGGREGATED,
         )
     return (
         record.key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
@@ -10,6 +11,8 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.updates.news import news_for
 from headwater.updates.quiet_update import record_quiet_update
 from headwater_airflow.forms.selection import Selection
+
+_log = logging.getLogger(__name__)
 
 
 def report_without_news(
@@ -28,6 +31,8 @@ def report_without_news(
         request_id=request,
     )
     verdict = news_for(project, arguments)
+    if verdict is not None and verdict.unexpected:
+        _log.warning("Starting Spark for %s: %s.", project.pipeline_id, "; ".join(verdict.reasons))
     if verdict is None or verdict.moved or verdict.manifest is None:
         return None
     return record_quiet_update(project, verdict.manifest, arguments, started).as_dict()

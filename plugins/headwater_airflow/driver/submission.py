@@ -8,7 +8,7 @@ from pathlib import Path
 from headwater.definitions.trigger import ProcessingTime
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.runtime.java import java_environment
-from headwater.runtime.submit import submit_conf
+from headwater.runtime.submit import command_line_conf, submit_conf
 from headwater_airflow.roots import home_folder
 
 UPDATE = "run_update.py"
@@ -27,7 +27,9 @@ def application(name: str = UPDATE) -> str:
 
 
 def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
-    """What has to be known before the JVM starts; ``master`` as the connection names it.
+    """What has to be known before the JVM starts, without any secret; ``master`` as the connection names it.
+
+    Everything here stands on the command line of ``spark-submit`` and in the task's log.
 
     Raises:
         JarsUnavailable, JarChecksumMismatch: if the jars are neither in the cache nor to be had.
@@ -37,7 +39,7 @@ def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
     # A short update is over before anybody looks.
     shown = isinstance(project.spec.trigger, ProcessingTime) if wanted is None else wanted
     ui = {"spark.ui.enabled": "true"} if shown else {}
-    return submit_conf({**ui, **project.spec.spark}, local=master.startswith("local"))
+    return command_line_conf(submit_conf({**ui, **project.spec.spark}, local=master.startswith("local")))
 
 
 def driver_environment(project: PipelineProject) -> dict[str, str]:

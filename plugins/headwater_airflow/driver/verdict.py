@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.contract.driver_report import DriverReport, read_report
 from headwater.errors import InvalidPipeline, RefusedForSafety
 from headwater.event_log.details import UpdateState
 
@@ -28,45 +29,37 @@ def judge(
 
     Args:
         code: what it ended with (negative or over 128: a signal); None if that is not known.
-        report: its last line with ``--json``, if it wrote one.
+        report: its last line with ``--json`` (a ``DriverReport``), if it wrote one.
         failed_flows: the last FAILED record of each flow in the event log, for this request.
 
     """
-    error = (report or {}).get("error")
-    if isinstance(error, Mapping):
-        return Failure(_told(error), bool(error.get("transient")))
-    told = _flows_of_report(report) or _flows_of_log(failed_flows)
+    told = read_report(report)
+    if told is not None and (failure := _reported(told)) is not None:
+        return failure
+    logged = _flows_of_log(failed_flows)
+    message = "\n".join(text for text, _ in logged)
     if code in _TERMINAL_CODES:
-        refused = "\n".join(message for message, _ in told) or error
         return Failure(
-            str(refused or f"The driver refused to run the update (exit code {code})."), transient=False
+            message or f"The driver refused to run the update (exit code {code}).", transient=False
         )
-    if told:
-        return Failure("\n".join(message for message, _ in told), all(transient for _, transient in told))
-    if report is None:
+    if logged:
+        return Failure(message, all(transient for _, transient in logged))
+    if told is None:
         return Failure(f"The driver ended without a word ({_ending(code)}).", transient=True, silent=True)
-    if report.get("state") == UpdateState.CANCELED:
+    if told.state == UpdateState.CANCELED:
         return Failure("The update was stopped at a batch boundary; it goes on from there.", transient=True)
-    return Failure(str(error or f"The update failed ({_ending(code)})."), transient=False)
+    return Failure(f"The update failed ({_ending(code)}).", transient=False)
 
 
-def _told(error: Mapping[str, Any]) -> str:
-    lines = [f"[{error.get('condition', 'ERROR')}] {error.get('message', '')}"]
-    lines += [
-        f"  {label}: {error[key]}"
-        for label, key in (("where", "where"), ("what to do", "remedy"), ("more", "help"))
-        if error.get(key)
-    ]
-    return "\n".join(lines)
-
-
-def _flows_of_report(report: Mapping[str, Any] | None) -> list[tuple[str, bool]]:
-    found = []
-    for flow in (report or {}).get("flows") or ():
-        error = flow.get("error")
-        if isinstance(error, Mapping):
-            found.append((f"{flow.get('flow')}: {_told(error)}", bool(error.get("transient"))))
-    return found
+def _reported(report: DriverReport) -> Failure | None:
+    """What a report's own errors decide, if it has any."""
+    if report.error is not None:
+        return Failure(str(report.error), report.error.transient)
+    failed = [(flow.flow, flow.error) for flow in report.flows if flow.error is not None]
+    if not failed:
+        return None
+    message = "\n".join(f"{name}: {error}" for name, error in failed)
+    return Failure(message, all(error.transient for _, error in failed))
 
 
 def _flows_of_log(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, bool]]:

@@ -67,11 +67,16 @@ class DatasetProgress:
         )
 
     def _updates_before(self) -> frozenset[str]:
-        """Return the ids of the request's updates that began before the run did: it has been cleared since."""
+        """Return the ids of the request's updates that were over before the run began: it has been cleared since.
+
+        One that is not over is of this run, whatever its machine's clock says beside the scheduler's.
+        """
         if self.since is None:
             return frozenset()
         found = request_updates(self.project, self.request)
-        return frozenset(update.update_id for update in found if update.started < self.since)
+        return frozenset(
+            update.update_id for update in found if update.ended is not None and update.started < self.since
+        )
 
     def news(self) -> Iterator[str]:
         """A line for each flow that moved on since the last call."""

@@ -12,7 +12,7 @@ from airflow.sdk import Param
 
 from headwater.backfills.backfill_range import BackfillMode, BackfillRange, RangeKind, read_range
 from headwater.backfills.conditions import InvalidRange
-from headwater.definitions.dataset_name import NAME_PATTERN, check_name
+from headwater.definitions.names import NAME_PATTERN, check_name
 from headwater.errors import UsageError
 from headwater_airflow.forms.selection import QUALIFIED
 

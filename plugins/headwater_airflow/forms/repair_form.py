@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from headwater.definitions.dataset_name import NAME_PATTERN
+from headwater.definitions.names import NAME_PATTERN, is_dotted_name
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.errors import UsageError
 from headwater.preflight.damage import Repair
@@ -34,7 +34,11 @@ class RepairForm:
 
 def repair_params(flows: Sequence[str]) -> dict[str, Param]:
     """The fields of the form; ``flows`` are offered for choosing."""
-    named = {"type": "string", "pattern": rf"^{NAME_PATTERN.pattern}$", "examples": list(flows)}
+    named = {
+        "type": "string",
+        "pattern": rf"^{NAME_PATTERN.pattern}(\.{NAME_PATTERN.pattern})*$",
+        "examples": list(flows),
+    }
     whole = {"type": ["null", "integer"], "minimum": 0}
     return {
         "flow": Param(flows[0] if flows else "", title="Flow", **named),
@@ -70,7 +74,7 @@ def read_repair(params: Mapping[str, Any]) -> RepairForm:
 
     """
     flow, action = params.get("flow"), params.get("action")
-    if not isinstance(flow, str) or not NAME_PATTERN.fullmatch(flow):
+    if not isinstance(flow, str) or not is_dotted_name(flow):
         raise UsageError(f"{flow!r} names no flow.", where="flow")
     if action not in _OFFERED:
         raise UsageError(f"{action!r} is none of {', '.join(_OFFERED)}.", where="action")

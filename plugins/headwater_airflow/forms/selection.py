@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from headwater.definitions.dataset_name import NAME_PATTERN, check_name
+from headwater.definitions.names import NAME_PATTERN, check_name
 from headwater.errors import InvalidName
 
 _NAME = NAME_PATTERN.pattern

@@ -13,6 +13,7 @@ from headwater.event_log.details import UpdateState
 from headwater.event_log.redaction import redact_text
 from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_ids import known_homes, taking_turns
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.checkpoint_health import CheckpointHealth, pipeline_health
 from headwater.metrics.freshness import Freshness, pipeline_freshness
@@ -146,7 +147,8 @@ def _is_silent(history: History) -> bool:
 
 
 def _notes(project: PipelineProject, manifest: Manifest | None, history: History) -> tuple[str, ...]:
-    found = []
+    turns = taking_turns(known_homes(project.state_folder))
+    found = [turns] if turns else []
     if manifest is None:
         found.append("The graph is not known yet: no update has run, and no manifest is committed.")
     elif manifest.source_hash != project.source_hash():

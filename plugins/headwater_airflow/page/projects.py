@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.definitions.names import is_folder_name
 from headwater.errors import HeadwaterError
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spec_file import SPEC_FILES
@@ -14,7 +14,6 @@ from headwater_airflow.roots import home_folder, pipeline_project
 
 # What may stand in an address of the page: ids of DAGs and pipelines, names of flows.
 URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
-_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 # What other DAGs of a pipeline have behind its id.
 _BESIDE = ("_checks", "_maintenance", "_backfill", "_repair")
 
@@ -37,7 +36,8 @@ def all_projects() -> list[Found]:
     """Every folder below HEADWATER_PIPELINES that has a spec, by name."""
     root = home_folder() / os.environ.get("HEADWATER_PIPELINES", "jobs/pipelines")
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    return [_open(path) for path in folders if _FOLDER.fullmatch(path.name) and _has_spec(path)]
+    found = [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
+    return [_checked(entry, found) for entry in found]
 
 
 def project_of(dag_id: str) -> Found | None:
@@ -48,11 +48,33 @@ def project_of(dag_id: str) -> Found | None:
 
 
 def _has_spec(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in SPEC_FILES)
+    try:
+        return any((folder / name).is_file() for name in SPEC_FILES)
+    except OSError:
+        return True  # opening it says why it can't be read
 
 
 def _open(folder: Path) -> Found:
     try:
-        return Found(folder.name, pipeline_project(folder.name))
-    except (HeadwaterError, OSError) as error:
-        return Found(folder.name, trouble=str(getattr(error, "what", None) or error))
+        return Found(folder.name, pipeline_project(folder.name, alone=True))
+    except Exception as error:
+        return Found(folder.name, trouble=trouble_in_words(error))
+
+
+def _checked(entry: Found, all_found: list[Found]) -> Found:
+    """The pipeline, or its trouble where another folder has one of the same id: one's state would be shown as the other's."""
+    ids = [other.project.pipeline_id for other in all_found if other.project is not None]
+    if entry.project is None or ids.count(entry.project.pipeline_id) == 1:
+        return entry
+    try:
+        pipeline_project(entry.folder)
+    except Exception as error:
+        return Found(entry.folder, trouble=trouble_in_words(error))
+    return entry
+
+
+def trouble_in_words(error: Exception) -> str:
+    """Why a pipeline can't be read, with its file and line where that is known."""
+    if not isinstance(error, HeadwaterError):
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{error.what} ({error.where})" if error.where else error.what

@@ -17,7 +17,7 @@ from headwater_airflow.page import wording
 from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGINS, may_read
 from headwater_airflow.page.addresses import PREFIX, base_path
 from headwater_airflow.page.diagnoses import diagnoses
-from headwater_airflow.page.pipeline_view import PipelineView, pipeline_view
+from headwater_airflow.page.pipeline_view import pipeline_view
 from headwater_airflow.page.projects import URL_NAME, Found, all_projects, project_of
 
 _REFRESH_SECONDS = 20
@@ -66,26 +66,26 @@ def pipelines(request: Request, user: Any = LOGGED_IN) -> HTMLResponse:
     return _page("pipelines.html", request, views=[pipeline_view(entry) for entry in found])
 
 
-def pipeline(request: Request, dag_id: Name) -> HTMLResponse:
+def pipeline(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLResponse:
     """One pipeline: its graph, its datasets, its updates."""
-    found = project_of(dag_id)
+    found = _visible(dag_id, user)
     if found is None:
         return _page("no_pipeline.html", request, status=404, dag_id=dag_id)
     return _page("pipeline.html", request, view=pipeline_view(found))
 
 
-def flow_batches(request: Request, dag_id: Name, flow: Name) -> HTMLResponse:
+def flow_batches(request: Request, dag_id: Name, flow: Name, user: Any = LOGGED_IN) -> HTMLResponse:
     """The batches of a flow over time."""
-    view = _known(dag_id)
+    view = pipeline_view(_project(dag_id, user))
     batches = view.history.batches.get(flow, ())
     if not batches and flow not in {name for dataset in view.datasets for name in dataset.flows}:
         raise HTTPException(404, "There is no such flow.")
     return _page("flow.html", request, view=view, flow=flow, batches=batches[::-1])
 
 
-def checkpoints(request: Request, dag_id: Name) -> HTMLResponse:
+def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLResponse:
     """Every epoch of every flow's checkpoint."""
-    found = _project(dag_id)
+    found = _project(dag_id, user)
     assert found.project is not None
     entries = list_checkpoints(found.project.state_folder)
     view = pipeline_view(found)
@@ -103,15 +103,19 @@ def checkpoints(request: Request, dag_id: Name) -> HTMLResponse:
     )
 
 
-def _project(dag_id: str) -> Found:
+def _visible(dag_id: str, user: Any) -> Found | None:
+    """The pipeline of a DAG. The address may name a DAG beside it that Airflow has never seen: the pipeline's own decides, too."""
     found = project_of(dag_id)
-    if found is None or found.project is None:
-        raise HTTPException(404, "There is no such pipeline.")
+    if found is not None and not may_read(user, found.pipeline_id):
+        raise HTTPException(403, "Forbidden")
     return found
 
 
-def _known(dag_id: str) -> PipelineView:
-    return pipeline_view(_project(dag_id))
+def _project(dag_id: str, user: Any) -> Found:
+    found = _visible(dag_id, user)
+    if found is None or found.project is None:
+        raise HTTPException(404, "There is no such pipeline.")
+    return found
 
 
 async def _not_a_name(request: Request, _: Exception) -> HTMLResponse:

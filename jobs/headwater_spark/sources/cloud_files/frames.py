@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
 
 from headwater.metrics.file_listing import instant_ns
+from headwater_spark.sources.cloud_files.nested_fields import any_there, narrowed, surplus_parts
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE
@@ -35,6 +36,8 @@ class FileRead:
 
     ``checked``: the URIs of files that were looked at before the start, None where that is not needed; a file that
     is not among them fails the query. ``skipped``: URIs of files that are taken as read. ``headers``: of CSV files.
+    ``whole``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the
+    batch to come may be gone; decided at the start, from its plan.
     ``proven``: the checked JSON files are certain to have no unknown key; ``fits``: nor a value that does not fit.
     """
 
@@ -45,10 +48,11 @@ class FileRead:
     checked: tuple[str, ...] | None = None
     skipped: tuple[str, ...] = ()
     headers: Mapping[str, tuple[str, ...]] | None = None
-    extra: StructType = StructType()  # noqa: RUF009 - never changed
+    whole: StructType | None = None
     proven: bool = False
     streaming: bool = True
     fits: bool = False
+    resumes_without: bool = True
 
     @property
     def checks_fields(self) -> bool:
@@ -72,7 +76,7 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
         reader = reader.option("maxBytesPerTrigger", options.max_bytes)
     if options.allow_overwrites:
         reader = reader.option(OVERWRITES_OPTION, "true")
-    if options.mode is EvolutionMode.FAIL:
+    if options.mode is EvolutionMode.FAIL and read.resumes_without:
         # What ends a failure over new fields is to take the file away: its batch then comes again without it.
         reader = reader.option("ignoreMissingFiles", "true")
     # Spark's own default forgets, and then ignores, files a week older than the newest.
@@ -127,24 +131,29 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
 
 def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
     """Parquet, ORC and Avro: fields that the schema lacks are read as well, and folded into the rescued column."""
-    whole = StructType([*read.data.fields, *read.extra.fields])
+    whole = read.data if read.whole is None else read.whole
     frame = guarded(native_reader(session, read, read.options.format).schema(whole).load(read.path), read)
-    columns = [F.col(_quoted(field.name)) for field in read.data.fields]
+    types = {field.name: field.dataType for field in whole.fields}
+    columns = [
+        narrowed(_column(field.name), types[field.name], field.dataType).alias(field.name)
+        for field in read.data.fields
+    ]
     if read.options.rescued is not None:
-        columns.append(_folded(read.extra.fields).alias(read.options.rescued))
+        parts = surplus_parts(_column, whole.fields, read.data.fields)
+        columns.append(_folded(parts).alias(read.options.rescued))
     return with_path_columns(frame, read, columns)
 
 
-def _folded(extra: Sequence[StructField]) -> Column:
+def _folded(parts: Sequence[Column]) -> Column:
     nothing = F.lit(None).cast("string")
-    if not extra:
+    if not parts:
         return nothing
-    parts = [F.col(_quoted(field.name)) for field in extra]
-    there = F.lit(False)
-    for part in parts:
-        there = there | part.isNotNull()
     path = F.col("_metadata.file_path").alias("_file_path")
-    return F.when(there, F.to_json(F.struct(*parts, path))).otherwise(nothing)
+    return F.when(any_there(parts), F.to_json(F.struct(*parts, path))).otherwise(nothing)
+
+
+def _column(name: str) -> Column:
+    return F.col(_quoted(name))
 
 
 def text_lines(session: SparkSession, read: FileRead) -> DataFrame:

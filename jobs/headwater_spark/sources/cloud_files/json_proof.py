@@ -55,9 +55,9 @@ def proven(files: Sequence[ListedFile], schema: StructType) -> Proof:
 def _proof(path: str, schema: StructType) -> Proof:
     import pyarrow as pa
 
-    if Path(path).stat().st_size == 0:
-        return Proof.VALUES
     try:
+        if Path(path).stat().st_size == 0:
+            return Proof.VALUES
         with pa.input_stream(path, compression="detect") as stream:
             return _proof_of(_Lines(stream), schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeError, RecursionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from pyspark.sql.types import (
     ArrayType,
@@ -70,15 +71,15 @@ def _filled(kind: DataType) -> DataType:
 
 
 def _merged(before: DataType, seen: DataType, *, widen: bool, else_string: bool) -> DataType:
-    if before == seen or isinstance(seen, NullType):
-        return before
-    if isinstance(before, NullType):
-        return seen
+    if before == seen or NullType() in (before, seen):
+        return seen if isinstance(before, NullType) else before
     if isinstance(before, StructType) and isinstance(seen, StructType):
         return evolved(before, seen, widen=widen, else_string=else_string)
+    within = partial(_merged, widen=widen, else_string=else_string)
     if isinstance(before, ArrayType) and isinstance(seen, ArrayType):
-        inner = _merged(before.elementType, seen.elementType, widen=widen, else_string=else_string)
-        return ArrayType(inner)
+        return ArrayType(within(before.elementType, seen.elementType))
+    if isinstance(before, MapType) and isinstance(seen, MapType) and before.keyType == seen.keyType:
+        return MapType(before.keyType, within(before.valueType, seen.valueType))
     wide = _wider(before, seen) if widen else None
     if wide is None and else_string and _wider(seen, before) is None:
         return DoubleType() if {type(before), type(seen)} == {LongType, DoubleType} else StringType()

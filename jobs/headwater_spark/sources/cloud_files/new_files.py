@@ -11,7 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from headwater.checkpoints.offsets import committed_offsets, files_seen
+from headwater.checkpoints.offsets import (
+    BatchOffsets,
+    committed_offsets,
+    files_seen,
+    last_planned_batch,
+    read_offsets,
+)
 from headwater.metrics.file_listing import ListedFile, list_files
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions
 
@@ -31,10 +37,30 @@ def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
         return list(files)
     known: set[str] = set()
     for index in range(len(offsets.sources)):
-        offset = offsets.source(index)
-        if isinstance(offset, dict) and "logOffset" in offset:
-            known |= {f.path for f in files_seen(checkpoint, index, up_to=int(offset["logOffset"]))}
+        offset = _log_offset(offsets, index)
+        if offset is not None:
+            known |= {f.path for f in files_seen(checkpoint, index, up_to=offset)}
     return [file for file in files if file.path not in known]
+
+
+def planned_and_gone(checkpoint: Path) -> bool:
+    """Whether the batch that a flow has planned and not committed has a file that is not there any more."""
+    planned = last_planned_batch(checkpoint)
+    if planned is None:
+        return False
+    offsets, done = read_offsets(checkpoint, planned), committed_offsets(checkpoint)
+    for index in range(len(offsets.sources)):
+        if _log_offset(offsets, index) is not None:
+            before = _log_offset(done, index)
+            ahead = (f for f in files_seen(checkpoint, index) if before is None or f.batch_id > before)
+            if any(not Path(file.path).exists() for file in ahead):
+                return True
+    return False
+
+
+def _log_offset(offsets: BatchOffsets | None, index: int) -> int | None:
+    found = offsets.source(index) if offsets is not None else None
+    return int(found["logOffset"]) if isinstance(found, dict) and "logOffset" in found else None
 
 
 def file_uri(path: str) -> str:

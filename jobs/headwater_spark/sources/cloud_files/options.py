@@ -20,14 +20,14 @@ _NOTED = (
     "fetchParallelism", "listOnStart", "queueUrl", "region", "pathRewrites", "resourceTag", "resourceTags",
     "connectionString", "resourceGroup", "subscriptionId", "tenantId", "clientId", "clientSecret", "projectId",
     "subscription", "client", "clientEmail", "privateKey", "privateKeyId", "awsAccessKey", "awsSecretKey", "roleArn",
-    "roleExternalId", "roleSessionName", "stsEndpoint", "validateOptions",
+    "roleExternalId", "roleSessionName", "stsEndpoint",
 )  # fmt: skip
 _HONOURED = (
     "format", "schemaLocation", "inferColumnTypes", "schemaHints", "schemaEvolutionMode", "rescuedDataColumn",
     "maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "includeExistingFiles", "allowOverwrites",
     "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination",
 )  # fmt: skip
-CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED)
+CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED, "validateOptions")
 # Options of Spark's readers that would give other rows than they say, on the way that these files are read.
 _REFUSED = {
     "badrecordspath": "Malformed lines are kept in the rescued data column.",
@@ -108,7 +108,7 @@ def parse_options(given: Mapping[str, str], *, schema_given: bool) -> CloudFiles
     own: dict[str, str] = {}
     native: dict[str, str] = {}
     notes = []
-    known = {name.lower(): name for name in (*_HONOURED, *_NOTED)}
+    known = {name.lower(): name for name in CLOUD_FILES_NAMES}
     for key, value in given.items():
         lowered = key.lower()
         if lowered == "rescueddatacolumn":
@@ -120,6 +120,11 @@ def parse_options(given: Mapping[str, str], *, schema_given: bool) -> CloudFiles
             _unknown(key)
         elif name in _NOTED:
             notes.append(f"cloudFiles.{name} has no effect here: each start lists the folder")
+        elif name == "validateOptions":
+            if not _flag(name, {name: value}, default=True):
+                notes.append(
+                    "cloudFiles.validateOptions = false has no effect here: options are always checked"
+                )
         else:
             own[name] = value
     return _checked(own, native, tuple(notes), schema_given=schema_given)
@@ -208,7 +213,7 @@ def _check_native(key: str, value: str) -> None:
 
 
 def _unknown(key: str) -> None:
-    names = [f"cloudFiles.{name}" for name in (*_HONOURED, *_NOTED)]
+    names = [f"cloudFiles.{name}" for name in CLOUD_FILES_NAMES]
     lowered = {name.lower(): name for name in names}
     near = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
     remedy = (

@@ -16,8 +16,9 @@ from headwater.metrics.file_listing import ListedFile
 from headwater_spark.sources.cloud_files.frames import FileRead
 from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas
 from headwater_spark.sources.cloud_files.json_proof import Proof, proven
-from headwater_spark.sources.cloud_files.merging import union
-from headwater_spark.sources.cloud_files.new_files import file_uri, listed, unseen
+from headwater_spark.sources.cloud_files.merging import evolved, union
+from headwater_spark.sources.cloud_files.nested_fields import unknown_fields
+from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_and_gone, unseen
 from headwater_spark.sources.cloud_files.options import EvolutionMode
 from headwater_spark.sources.cloud_files.rescue import UNKNOWN_FIELDS
 
@@ -53,6 +54,8 @@ def prepared(
         read = replace(read, skipped=_existing(checkpoint, key, files))
     if not read.checks_fields:
         return read
+    if read.options.mode is EvolutionMode.FAIL:
+        read = replace(read, resumes_without=planned_and_gone(folder))
     new = [file for file in unseen(files, folder) if file_uri(file.path) not in read.skipped]
     new += [file for file in files if file.path in again and file not in new]
     if read.options.format == "json":
@@ -82,11 +85,12 @@ def _with_headers(read: FileRead, new: list[ListedFile]) -> FileRead:
 
 def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) -> FileRead:
     found = union(file_schemas(session, [f.path for f in new if f.size > 0], read.options.format))
-    known = {name.lower() for name in (*read.data.names, *read.partitions.names)}
-    extra = StructType([field for field in found.fields if field.name.lower() not in known])
-    _check(read, extra.names)
-    keep = extra if read.options.rescued is not None else StructType()
-    return replace(read, extra=keep, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+    partitions = {name.lower() for name in read.partitions.names}
+    found = StructType([field for field in found.fields if field.name.lower() not in partitions])
+    unknown = unknown_fields(read.data, found)
+    _check(read, unknown)
+    whole = evolved(read.data, found) if unknown and read.options.rescued is not None else None
+    return replace(read, whole=whole, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
 
 
 def _check(read: FileRead, names: list[str]) -> None:
@@ -97,12 +101,16 @@ def _check(read: FileRead, names: list[str]) -> None:
 
 def _existing(checkpoint: FlowCheckpoint, key: str, files: list[ListedFile]) -> tuple[str, ...]:
     """The files that were there at the first start of the live epoch: they are taken as read until a batch is done."""
-    record = checkpoint.folder / f"existing-{checkpoint.live_folder().name}-{key}.json"
-    if not record.is_file():
-        write_atomically(record, json.dumps([f.path for f in files], indent=0) + "\n")
-    paths = json.loads(record.read_text(encoding="utf-8"))
-    if last_committed_batch(checkpoint.live_folder()) is not None and not unseen(
-        [f for f in files if f.path in set(paths)], checkpoint.live_folder()
-    ):
+    epoch = checkpoint.live_folder()
+    records = [checkpoint.folder / f"existing-{epoch.name}-{key}.json"]
+    begun = last_committed_batch(epoch) is not None
+    if not records[0].is_file():
+        if begun:
+            # Not the first start: the folder is only spelled in another way now. What came since must not be left out.
+            records = sorted(checkpoint.folder.glob(f"existing-{epoch.name}-*.json"))
+        else:
+            write_atomically(records[0], json.dumps([f.path for f in files], indent=0) + "\n")
+    paths = {path: None for record in records for path in json.loads(record.read_text(encoding="utf-8"))}
+    if begun and not unseen([f for f in files if f.path in paths], epoch):
         return ()  # Spark's own log knows them now
     return tuple(file_uri(path) for path in paths)

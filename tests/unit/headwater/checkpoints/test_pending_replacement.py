@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import pytest
+
+from headwater.checkpoints import layout, pending_replacement
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 
 ONE = PendingReplacement("orders", "shop.orders@backfill-1", "day = '2026-01-02'", "{}", {"shop.orders@0": 7})
@@ -28,3 +32,70 @@ def test_only_who_has_ended_has_abandoned_it(tmp_path: Path):
     assert ONE.is_abandoned(tmp_path)
     ONE.cross_out(tmp_path)
     assert not ONE.is_abandoned(tmp_path)
+
+
+def test_it_is_locked_before_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whoever looks at the very moment in which it gets its name sees that somebody works on it."""
+    sync = layout.sync_folder
+    seen: list[tuple[int, bool]] = []
+
+    def look(folder: Path) -> None:
+        seen.append((len(list(pending_replacements(tmp_path))), ONE.is_abandoned(tmp_path)))
+        sync(folder)
+
+    for module in (layout, pending_replacement):
+        monkeypatch.setattr(module, "sync_folder", look, raising=False)
+    with ONE.written_down(tmp_path):
+        assert seen == [(1, False)]
+
+
+def test_nobody_crosses_out_what_is_being_worked_on(tmp_path: Path):
+    """Beside one who ends all that is abandoned, as fast as it can, each entry lasts as long as its block."""
+    ends = threading.Event()
+    crossed: list[PendingReplacement] = []
+
+    def cross_out() -> None:
+        while not ends.is_set():
+            for pending in pending_replacements(tmp_path):
+                with pending.abandoned(tmp_path) as abandoned:
+                    if abandoned:
+                        pending.cross_out(tmp_path)
+                        crossed.append(pending)
+
+    others = [threading.Thread(target=cross_out) for _ in range(2)]
+    for other in others:
+        other.start()
+    try:
+        for _ in range(200):
+            with ONE.written_down(tmp_path):
+                assert ONE in pending_replacements(tmp_path)
+    finally:
+        ends.set()
+        for other in others:
+            other.join()
+    assert crossed, "the other never came between: the test says nothing"
+
+
+def test_a_block_that_never_began_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A disk that is full at the write leaves no file, not even a half one."""
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pending_replacement.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"), ONE.written_down(tmp_path):
+        pass
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_an_entry_that_may_not_be_opened_is_no_ones_guess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Missing rights are an error, not an entry that somebody works on for ever."""
+    with ONE.written_down(tmp_path):
+        pass
+
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pending_replacement.fcntl, "flock", denied)
+    with pytest.raises(PermissionError):
+        ONE.is_abandoned(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.contract.driver_report import ReportedError
 from headwater.contract.report import FlowReport, RunReport
 
 
@@ -19,7 +20,12 @@ def test_exit_codes(state: str, refused: bool, code: int):
 def test_json_is_the_contract():
     """The keys are those that programs were promised."""
     report = RunReport(
-        "u", "FAILED", (FlowReport("f", "d", "FAILED", error="x"),), 1.23456, "why", refused=True
+        "u",
+        "FAILED",
+        (FlowReport("f", "d", "FAILED", error=ReportedError(condition="X", message="x")),),
+        1.23456,
+        "why",
+        refused=True,
     )
     assert {"update_id", "state", "flows"} <= set(report.as_dict())
     assert set(report.as_dict()["flows"][0]) >= {

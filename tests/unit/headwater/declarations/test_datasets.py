@@ -142,17 +142,49 @@ def test_an_argument_that_cannot_be_honoured(registry: Registry, arguments: dict
 
 
 def test_other_arguments_that_are_refused(registry: Registry):
-    """What is refused of the other declarations: a refresh policy, a table's own conf, an imported checkpoint."""
+    """What is refused of the other declarations: a refresh policy, a table's own conf, an order, an imported checkpoint."""
     with pytest.raises(UnsupportedArgument, match="refresh_policy"):
         dp.materialized_view(refresh_policy="incremental_strict")(lambda: None)
-    with pytest.raises(UnsupportedArgument, match="spark_conf"):
+    with pytest.raises(UnsupportedArgument, match="spark_conf") as refused:
         dp.create_streaming_table("t", spark_conf={"a": "b"})
+    assert "append_flow" in refused.value.remedy
+    with pytest.raises(UnsupportedArgument, match="depends_on") as refused:
+        dp.append_flow(target="t", depends_on=["u"])(lambda: None)
+    assert "runs after the datasets" in refused.value.remedy
     with pytest.raises(UnsupportedArgument, match="import_checkpoint"):
         dp.append_flow(target="t", import_checkpoint="x")(lambda: None)
     with pytest.raises(UnsupportedArgument, match="decorates a function"):
         dp.table("orders")
-    with pytest.raises(TypeError):
-        dp.table(unknown=1)(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("call", "what", "remedy"),
+    [
+        (lambda: dp.table(coment="x"), "dp.table has no argument 'coment'", "Did you mean 'comment'?"),
+        (lambda: dp.append_flow(target="t", sparkConf={}), "no argument 'sparkConf'", "'spark_conf'"),
+        (lambda: dp.expect("r", "a", action="drop"), "no argument 'action'", "name, constraint"),
+        (
+            lambda: dp.create_auto_cdc_flow("t", "s", key=["id"], sequence_by="n"),
+            "no argument 'key'",
+            "'keys'",
+        ),
+        (lambda: dp.append_flow(), "dp.append_flow: missing a required", "target"),
+        (lambda: dp.read("t", 1), "dp.read: too many positional arguments", "name"),
+    ],
+)
+def test_a_call_that_does_not_fit(call: Any, what: str, remedy: str):
+    """An argument that a function lacks, and one that is missing, are refused with the user's line and the nearest name."""
+    with pytest.raises(UnsupportedArgument) as caught:
+        call()
+    assert what in caught.value.what
+    assert f"{__file__}:" in str(caught.value.where)
+    assert remedy in caught.value.remedy
+
+
+def test_settings_of_change_flows(registry: Registry):
+    """A flow of changes has Spark settings of its own, as any other."""
+    dp.create_auto_cdc_flow("t", "s", ["id"], "n", spark_conf={"spark.sql.shuffle.partitions": 3})
+    assert registry.flows()[0].spark_conf == {"spark.sql.shuffle.partitions": "3"}
 
 
 @pytest.mark.parametrize(

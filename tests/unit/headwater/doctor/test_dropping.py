@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
+from headwater.checkpoints.conditions import TableNested
 from headwater.commands.command_line import main
 from headwater.definitions.dataset import DatasetKind
+from headwater.doctor.dropping import drop, plan_drop
 from headwater.event_log.reader import events
 from headwater.graph.manifest import DatasetEntry
 from headwater.leases.lease import update_lease
@@ -94,3 +99,28 @@ def test_not_while_an_update_runs(done, capsys, flag):
     with update_lease(done.project.state_folder, "somebody"):
         assert call(done, capsys, "silver", *flag)[0] == (3 if flag else 0)
     assert done.table("silver").is_dir()
+
+
+@pytest.mark.parametrize("name", ["", ".", "a/b", "bronze\n"])
+def test_no_name_stands_for_all_checkpoints(done, capsys, name):
+    """An empty name would be the folder of them all."""
+    code, answer = call(done, capsys, name, "--yes")
+    assert (code, answer["error"]["condition"]) == (2, "UNKNOWN_DATASET")
+    assert done.checkpoint("bronze").state_file.exists()
+    assert done.checkpoint("silver").state_file.exists()
+
+
+def test_a_table_inside_it_stays(done, capsys):
+    """Another table in its folder would go with it: the drop is refused, nothing is removed; also one that came since the plan."""
+    inner = done.table("silver") / "items"
+    project = done.project
+    plan = plan_drop(project, done.manifest, "silver")
+    write_deltalake(str(inner), pa.table({"id": [1, 2]}))
+    code, answer = call(done, capsys, "silver", "--yes")
+    assert (code, answer["error"]["condition"]) == (3, "TABLE_NESTED")
+    with pytest.raises(TableNested):
+        drop(project, [plan])
+    assert DeltaTable(str(inner)).to_pyarrow_table().num_rows == 2
+    assert done.checkpoint("silver").state_file.exists()
+    shutil.rmtree(inner)
+    assert call(done, capsys, "silver", "--yes")[0] == 0

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from headwater.errors import EventLogUnreadable
 from headwater.event_log import details, reader
+from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.event import arrow_schema, event_table
 from headwater.event_log.retention import maintain_event_log

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.errors import EventLogNotWritten, ExpectationViolated, FlowInterrupted
+from headwater.errors import ExpectationViolated, FlowInterrupted
 from headwater.event_log import details, reader
+from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.event import event_table
 from headwater.event_log.writer import EventLogWriter

@@ -117,3 +117,23 @@ def test_the_hash_stays_where_nothing_matters(folder: Path, tmp_path: Path):
     assert opened(folder, environment={"X": "other"}).source_hash() == before
     folder.rename(tmp_path / "elsewhere")
     assert opened(tmp_path / "elsewhere").source_hash() == before
+
+
+@pytest.mark.parametrize(
+    "library", ["glob: {include: src/**}", "file: {path: src/deep/x.sql}", "glob: {include: 'src/deep/*'}"]
+)
+def test_a_source_in_sql(folder: Path, library: str):
+    """A .sql file that a library takes in is refused by name, where it would be passed over; beside the sources it is nobody's."""
+    (folder / "pipeline.yml").write_text(f"name: orders\nlibraries: [{{{library}}}]\n")
+    (folder / "queries.sql").write_text("select 1")
+    if "file" not in library:
+        opened(folder).check_sources()
+        assert opened(folder).source_files()
+    (folder / "src/deep/x.sql").write_text("select 1")
+    with pytest.raises(InvalidSpec, match=r"src/deep/x\.sql is SQL") as caught:
+        opened(folder).check_sources()
+    assert str(caught.value.where).endswith("x.sql")
+    assert "spark.sql" in caught.value.remedy
+    if "file" in library:
+        with pytest.raises(InvalidSpec, match="is SQL"):
+            opened(folder).source_files()

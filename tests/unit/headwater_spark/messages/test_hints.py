@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import HELP_PAGE
+from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.hints import hint_for
 
 PAGE = Path(__file__).resolve().parents[4] / HELP_PAGE
@@ -16,23 +17,44 @@ PAGE = Path(__file__).resolve().parents[4] / HELP_PAGE
 @pytest.mark.parametrize(
     ("said", "condition"),
     [
-        ("[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema", "PLAN_CHANGED"),
-        ("[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful", "PLAN_CHANGED"),
-        ("[CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] An error", "STATE_LOST"),
-        ("[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart", "STATE_LOST"),
-        ("Failed to read log file /c/offsets/4. Incomplete log file", "OFFSETS_DAMAGED"),
-        ("[INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION] UnsupportedLogVersion", "OFFSETS_TOO_NEW"),
+        ("SparkException: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema", "PLAN_CHANGED"),
+        (
+            "SparkException: [STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful",
+            "PLAN_CHANGED",
+        ),
+        (
+            "SparkException: [CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] An error",
+            "STATE_LOST",
+        ),
+        (
+            "SparkException: [STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart",
+            "STATE_LOST",
+        ),
+        (
+            "IllegalStateException: Failed to read log file /c/offsets/4. Incomplete log file",
+            "OFFSETS_DAMAGED",
+        ),
+        (
+            "SparkException: [INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION] UnsupportedLogVersion",
+            "OFFSETS_TOO_NEW",
+        ),
         ("IllegalStateException: batch 3 doesn't exist", "OFFSETS_LOST"),
-        ("[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query", "SOURCE_REPLACED"),
-        ("[DELTA_MISSING_FILES_UNEXPECTED_VERSION] The stream from your Delta table", "SOURCE_LOG_CUT"),
-        ("[DELTA_STREAMING_TRAILING_COMMIT_MISSING]", "SOURCE_LOG_CUT"),
-        ("[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (1, 3)", "SOURCE_LOG_HOLE"),
-        ("[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error", "SOURCE_FILES_GONE"),
+        (
+            "SparkException: [DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query",
+            "SOURCE_REPLACED",
+        ),
+        (
+            "SparkException: [DELTA_MISSING_FILES_UNEXPECTED_VERSION] The stream from your Delta table",
+            "SOURCE_LOG_CUT",
+        ),
+        ("SparkException: [DELTA_STREAMING_TRAILING_COMMIT_MISSING]", "SOURCE_LOG_CUT"),
+        ("SparkException: [DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (1, 3)", "SOURCE_LOG_HOLE"),
+        ("SparkException: [FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error", "SOURCE_FILES_GONE"),
     ],
 )
 def test_errors_of_spark_have_our_names(said: str, condition: str):
     """The hint names the condition and its section, which is there."""
-    hint = hint_for(said)
+    hint = hint_for(causes_of([said]))
     assert hint is not None
     assert f"{HELP_PAGE}#{condition.lower()}" in hint
     assert re.search(rf"^### {condition}$", PAGE.read_text(), re.MULTILINE)
@@ -40,15 +62,19 @@ def test_errors_of_spark_have_our_names(said: str, condition: str):
 
 def test_other_errors_have_none():
     """Nothing is claimed of errors that are about something else."""
-    assert hint_for("[UNRESOLVED_COLUMN] no such column") is None
+    assert hint_for(causes_of(["AnalysisException: [UNRESOLVED_COLUMN] no such column"])) is None
 
 
 def test_a_plain_stream_over_rows_that_change():
     """Who reads a target of AUTO CDC as a plain stream is told of its change feed, and of a materialized view."""
     hint = hint_for(
-        "[DELTA_SOURCE_TABLE_IGNORE_CHANGES] Detected a data update (MERGE) in the source table at version 3."
+        causes_of(
+            [
+                "X: [DELTA_SOURCE_TABLE_IGNORE_CHANGES] Detected a data update (MERGE) in the source table at version 3."
+            ]
+        )
     )
     assert hint is not None
     assert '.option("readChangeFeed", "true")' in hint
     assert "@dp.materialized_view" in hint
-    assert hint_for("something else") is None
+    assert hint_for(causes_of(["IllegalStateException: something else"])) is None

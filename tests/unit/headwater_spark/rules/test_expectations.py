@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
+from headwater_spark.execution.failures import cause_messages
+from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.rules.expectations import (
     Quality,
     RuleCounts,
@@ -74,7 +76,7 @@ def violation_of(frame: DataFrame) -> tuple[tuple[str, ...], str]:
     """The rules and the record that a failing query tells."""
     with pytest.raises(PySparkException) as caught:
         frame.collect()
-    found = find_violation(str(caught.value))
+    found = find_violation(causes_of(cause_messages(caught.value)))
     assert found is not None
     return found.rules, found.record
 
@@ -158,9 +160,9 @@ def test_no_rules(frame: DataFrame):
 
 def test_messages_that_are_no_violation():
     """Other errors of Spark are not taken for one; text after a violation is."""
-    assert find_violation("[DIVIDE_BY_ZERO] Division by zero") is None
+    assert find_violation(causes_of(["SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero"])) is None
     text = '[USER_RAISED_EXCEPTION] HEADWATER_EXPECTATION_VIOLATION{"rules":["r"],"record":{"a":"}"}} SQLSTATE: P0001 {x}'
-    found = find_violation(text)
+    found = find_violation(causes_of([f"SparkRuntimeException: {text}"]))
     assert found is not None
     assert (found.rules, found.record) == (("r",), '{"a": "}"}')
 

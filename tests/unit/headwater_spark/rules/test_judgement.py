@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headwater.definitions.expectation import Expectation, UniqueKey, UniqueWithin, ViolationAction
+from headwater_spark.execution.failures import cause_messages
+from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.rules.expectations import Quality, RuleCounts, find_violation
 from headwater_spark.rules.judgement import (
     broken_names,
@@ -68,7 +70,7 @@ def test_a_fail_rule_sees_what_others_keep_out(spark: SparkSession, tmp_path: Pa
     rules = [rule("small", "id < 5", FAIL), rule("tiny", "id < 3", QUARANTINE), rule("less", "id < 4", DROP)]
     with pytest.raises(PySparkException) as caught, judged_batch(mark_rows(frame, rules), rules):
         pass
-    found = find_violation(str(caught.value))
+    found = find_violation(causes_of(cause_messages(caught.value)))
     assert found is not None
     assert found.rules == ("small",)
 
@@ -129,6 +131,6 @@ def test_a_key_that_fails(spark: SparkSession):
     frame = spark.range(3).select((F.col("id") % 2).alias("id"), F.col("id").alias("v"))
     with pytest.raises(PySparkException) as caught, judged_batch(mark_rows(frame, rules), rules):
         pass
-    found = find_violation(str(caught.value))
+    found = find_violation(causes_of(cause_messages(caught.value)))
     assert found is not None
     assert (found.rules, found.record, found.input) == (("once",), '{"id": 0, "v": 2}', None)

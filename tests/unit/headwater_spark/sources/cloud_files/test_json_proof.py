@@ -106,3 +106,11 @@ def test_the_end_of_a_long_file_is_looked_at(tmp_path, last: dict, proof: Proof)
     content = "\n".join([*lines, json.dumps(last)]).encode()
     assert len(content) > 2 * (4 << 20)
     assert proof_of(tmp_path, content) is proof
+
+
+def test_a_file_that_vanishes_before_it_is_proven(tmp_path):
+    """Nothing is certain of a file that is gone when it is looked at; Spark, which reads later, has the last word."""
+    (tmp_path / "0.json").write_text('{"id": 1}\n')
+    files = list_files(str(tmp_path), {})
+    (tmp_path / "0.json").unlink()
+    assert proven(files, SCHEMA) == Proof.NOTHING

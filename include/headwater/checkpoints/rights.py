@@ -1,0 +1,45 @@
+"""A right that is missing is no damage: the file is whole, and must neither be moved aside nor be written anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from headwater.checkpoints.conditions import StorageNotReadable
+from headwater.files.atomic_files import who_asks, whose
+
+
+def not_readable(file: Path, what: str, error: OSError | None = None) -> StorageNotReadable:
+    """The error for a file that can't be read now. ``what``: what can't be known without it; ``error``: what the system said."""
+    reason = f"{error.strerror or error}: " if error is not None else ""
+    place = first_denied(file) or file
+    if error is None or isinstance(error, PermissionError):
+        reason += f"{who_asks()} has no right to ({whose(place)})"
+        remedy = "Run as the user that writes the storage, or give this one the right to read and write it."
+    else:
+        reason += str(file)
+        remedy = "Make the storage available and run it again."
+    return StorageNotReadable(
+        f"It can't be read {what}: {reason}.",
+        where=place,
+        remedy=f"{remedy} The file is not damaged: leave it where it is.",
+    )
+
+
+def first_denied(file: Path) -> Path | None:
+    """The first folder above a file that this user can't look into, else the file where it can't be read; None else."""
+    for folder in reversed(file.parents):
+        if not _allowed(folder, os.X_OK):
+            return folder
+    wanted = os.R_OK | os.X_OK if file.is_dir() else os.R_OK
+    return None if not file.exists() or _allowed(file, wanted) else file
+
+
+def _allowed(path: Path, mode: int) -> bool:
+    try:
+        path.stat()
+    except PermissionError:
+        return False
+    except OSError:
+        return True  # it is not there
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)

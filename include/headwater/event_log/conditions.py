@@ -1,0 +1,24 @@
+"""What can be wrong with an event log, or with a question to it."""
+
+from __future__ import annotations
+
+from headwater.errors import UpdateFailed, UsageError
+
+
+class EventLogUnreadable(UsageError):
+    """The event log is damaged, or was written by a version that knows more."""
+
+    condition = "EVENT_LOG_UNREADABLE"
+
+
+class NotAQuery(UsageError):
+    """A statement that changes something, given to a verb that only reads."""
+
+    condition = "NOT_A_QUERY"
+
+
+class EventLogNotWritten(UpdateFailed):
+    """Records of the event log could not be written."""
+
+    condition = "EVENT_LOG_NOT_WRITTEN"
+    transient = True

@@ -1,0 +1,43 @@
+"""Which values of ``pipeline.yml`` are secrets: noted, so that no text of ours shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headwater.definitions.pipeline_spec import PipelineSpec
+from headwater.runtime.secret_values import names_a_secret, note_secret
+
+_VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def note_secrets(spec: PipelineSpec, written: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    """Note the values of settings named like a secret, of ``*_env`` keys, and of such ``${env:...}``.
+
+    Args:
+        spec: as it was read, with values from the environment in it.
+        written: the file as it is, with ``${env:...}`` still in it.
+        environment: where those values came from.
+
+    """
+    for name, value in {**spec.spark, **spec.configuration}.items():
+        if names_a_secret(name):
+            note_secret(value)
+    for key, text in _texts(written):
+        if key.endswith("_env"):
+            note_secret(environment.get(text))
+        for variable in _VARIABLE.findall(text):
+            if names_a_secret(variable) or names_a_secret(key):
+                note_secret(environment.get(variable))
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(item, str(name))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, key)
+    elif isinstance(value, str):
+        yield key, value

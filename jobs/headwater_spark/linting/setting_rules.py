@@ -1,0 +1,48 @@
+"""What is accepted and has no effect, or less than one may think: HW601, HW602."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from headwater.definitions.finding import Finding, finding
+from headwater.definitions.flow_settings import TRIGGER_INTERVAL
+from headwater.definitions.platform_settings import idle_settings
+from headwater.definitions.trigger import AvailableNow, Trigger
+from headwater_spark.linting.flow_case import FlowCase
+from headwater_spark.resolution.graph_resolution import ResolvedPipeline
+
+
+def idle_settings_of_the_pipeline(pipeline: ResolvedPipeline) -> Iterator[Finding]:
+    """HW601, of what stands in pipeline.yml."""
+    spec = pipeline.project.spec
+    for key, reason in _idle({**spec.spark, **spec.configuration}, spec.trigger).items():
+        yield finding("HW601", f"{key} in pipeline.yml has no effect: {reason}.", "Take it out.")
+
+
+def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:
+    """HW601, of what stands on a table or flow."""
+    given = {**case.dataset.table_properties, **case.flow.spark_conf}
+    for key, reason in _idle(given, case.pipeline.project.spec.trigger).items():
+        yield case.find("HW601", f"{key} has no effect here: {reason}.", "Take it out.")
+
+
+def uncounted_rules(case: FlowCase) -> Iterator[Finding]:
+    """HW602."""
+    if case.frame.isStreaming or not case.dataset.written:
+        return
+    for view in case.views:
+        if view.expectations:
+            names = ", ".join(rule.name for rule in view.expectations)
+            yield case.find(
+                "HW602",
+                f"The rules of the view {view.name!r} ({names}) act on the rows that it reads as a batch, and their counts are not "
+                "recorded: those of streams are.",
+                f"Put the rules on {case.dataset.name!r}, or make {view.name!r} a table, where they are counted.",
+            )
+
+
+def _idle(given: Mapping[str, str], trigger: Trigger) -> dict[str, str]:
+    found = idle_settings(given)
+    if TRIGGER_INTERVAL in given and isinstance(trigger, AvailableNow):
+        found[TRIGGER_INTERVAL] = "the pipeline's trigger is available_now; it counts with processing_time"
+    return found

@@ -1,0 +1,75 @@
+"""Secrets among Spark's settings reach Spark, and neither a command line, nor its event log, nor a plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.runtime.java import java_environment
+from headwater.runtime.submit import command_line_conf, submit_conf
+
+CANARY = "Hunter2Canary"
+ACCOUNT = "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net"
+SCRIPT = """
+import json, pathlib, sys
+from headwater_spark.session import start_session
+spark = start_session("canary", json.loads(pathlib.Path(sys.argv[1]).read_text()))
+seen = spark._jsc.hadoopConfiguration().get("fs.azure.account.key.lake.dfs.core.windows.net")
+frame = spark.readStream.format("rate").option("awsSecretKey", seen).option("rowsPerSecond", "1").load()
+plan = frame._jdf.queryExecution().toString()
+spark.read.format("csv").schema("a int").option("awsSecretKey", seen).option("header", "true").load(sys.argv[2]).collect()
+lines = [path.read_bytes().replace(b"\\0", b" ").decode() for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
+         if pathlib.Path("/proc/self").resolve().name in path.read_text() or b"spark" in path.read_bytes()]
+print("\\n" + json.dumps({"seen": seen, "plan": plan, "java": [line for line in lines if "SparkSubmit" in line],
+                  "leaks": [line for line in lines if seen in line], "rounds": spark.conf.get("spark.sql.shuffle.partitions")}))
+spark.stop()
+"""
+
+
+@pytest.mark.parametrize("way", ["by hand", "submitted"])
+def test_a_secret_setting(way, tmp_path: Path):
+    """Hadoop has the key; no process shows it, and Spark's event log and plans hide it, started either way."""
+    (tmp_path / "data.csv").write_text("a\n1\n")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "events").mkdir()
+    conf = {
+        ACCOUNT: CANARY,
+        "spark.master": "local[1]",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+        "spark.sql.shuffle.partitions": "3",
+    }
+    (tmp_path / "conf.json").write_text(json.dumps(conf))
+    program = [sys.executable]
+    if way == "submitted":
+        program = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+        for name, value in command_line_conf(submit_conf(conf)).items():
+            program += ["--conf", f"{name}={value}"]
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [*program, str(tmp_path / "script.py"), str(tmp_path / "conf.json"), str(tmp_path / "data.csv")],
+        env={**os.environ, **java_environment(), "PYTHONPATH": paths, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert found["seen"] == CANARY
+    assert found["java"]
+    assert found["leaks"] == []
+    assert found["rounds"] == "3"
+    assert "(redacted)" in found["plan"]
+    assert CANARY not in found["plan"]
+    logged = "".join(path.read_text() for path in (tmp_path / "events").rglob("*") if path.is_file())
+    assert "SparkListenerApplicationStart" in logged
+    assert ACCOUNT in logged
+    assert CANARY not in logged
+    assert CANARY not in done.stderr

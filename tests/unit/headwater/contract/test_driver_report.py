@@ -1,0 +1,119 @@
+"""What drivers write is what Airflow reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headwater.contract.driver_report import ReportedError, read_report
+from headwater.contract.failure_report import run_and_report
+from headwater.contract.report import FlowReport, RunReport
+from headwater.errors import (
+    FlowFailed,
+    FlowInterrupted,
+    HeadwaterError,
+    InvalidSpec,
+    LeaseLost,
+    MaintenanceFailed,
+    SourceMismatch,
+    UpdateInProgress,
+)
+from headwater_airflow.driver.process import DriverReport as LineCatcher
+from headwater_airflow.driver.verdict import judge
+
+
+def caught(capsys):
+    """The last line of what was printed, as the task catches it."""
+    catcher = LineCatcher()
+    list(catcher.without_report(capsys.readouterr().out.splitlines()))
+    return catcher.content
+
+
+def reported(*errors: HeadwaterError | None) -> RunReport:
+    """The report of an update whose flows ended so."""
+    flows = tuple(
+        FlowReport(
+            f"f{number}",
+            "t",
+            "FAILED" if error else "COMPLETED",
+            error=ReportedError.of(error) if error else None,
+        )
+        for number, error in enumerate(errors)
+    )
+    return RunReport("u", "FAILED", flows, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("errors", "transient"),
+    [
+        ([FlowInterrupted("Broker away.", remedy="Wait.")], True),
+        ([FlowInterrupted("Broker away."), None, LeaseLost("Gone.")], True),
+        ([FlowFailed("Bad cast.")], False),
+        ([FlowInterrupted("Broker away."), FlowFailed("Bad cast.")], False),
+        ([SourceMismatch("Another topic.")], False),
+    ],
+)
+def test_flows_errors_decide_without_an_event_log(errors, transient, capsys):
+    """A report that the real code printed, and no record in the event log: Airflow tries again what may pass, and nothing else."""
+    report = reported(*errors)
+    report.show(as_json=True)
+    found = judge(report.exit_code, caught(capsys), [])
+    assert found.transient is transient
+    assert not found.silent
+    for error in filter(None, errors):
+        assert f"[{error.condition}] {error.what}" in found.message
+    assert ("what to do: Wait." in found.message) is (errors[0].remedy == "Wait.")
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (UpdateInProgress("Another one runs."), True),
+        (InvalidSpec("Unknown key.", where="pipeline.yml:3"), False),
+        (MaintenanceFailed("silver"), False),
+        (ValueError("x"), False),
+        (KeyboardInterrupt(), True),
+    ],
+)
+def test_an_error_that_ends_a_program(error, transient, capsys):
+    """What updates, backfills and maintenance end with, through the one way in which all of them end."""
+
+    def action() -> int:
+        raise error
+
+    code = run_and_report(action, as_json=True)
+    found = judge(code, caught(capsys), [])
+    assert (found.transient, found.silent) == (transient, False)
+
+
+def test_reports_are_read_as_they_were_written():
+    """Through JSON and back nothing of an error is lost."""
+    error = ReportedError.of(FlowInterrupted("Away: ä.", where="a.py:3", remedy="Wait."))
+    content = json.loads(
+        RunReport("u", "FAILED", (FlowReport("f", "t", "FAILED", error=error),), 1.0, error=error).to_json()
+    )
+    found = read_report(content)
+    assert found is not None
+    assert (found.error, found.flows[0].error) == (error, error)
+    assert found.error is not None
+    assert found.error.help.endswith("#flow_interrupted")
+
+
+@pytest.mark.parametrize("content", [None, {"flows": 3}, {"error": "text"}, {"flows": [{"error": "text"}]}])
+def test_other_lines_are_no_report(content):
+    """A line of another form counts as none: the driver is taken for one that ended without a word."""
+    assert read_report(content) is None
+    assert judge(1, content, []).silent
+
+
+def test_secrets_of_unexpected_errors(capsys, monkeypatch):
+    """An exception that nobody expected may quote a secret; neither line shows it."""
+    monkeypatch.setenv("HEADWATER_SECRET_A", "Hunter2Canary")
+
+    def action() -> int:
+        raise RuntimeError("can't log in with Hunter2Canary")
+
+    run_and_report(action, as_json=True)
+    printed = capsys.readouterr()
+    assert "Hunter2" not in printed.out + printed.err

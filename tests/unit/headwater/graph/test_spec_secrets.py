@@ -1,0 +1,44 @@
+"""Secrets of a pipeline's spec are known once it was opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.event_log.redaction import REDACTED, redact_text
+from headwater.graph.pipeline_project import open_project
+from headwater.runtime import secret_values
+
+SPEC = """
+name: orders
+libraries: [{glob: {include: src/**}}]
+configuration: {landing: '${env:LANDING}', hub: '${env:HUB_TOKEN}', api_key: written-in-the-file}
+spark:
+  spark.hadoop.fs.azure.account.key.x: ${env:ODD}
+  spark.hadoop.fs.s3a.endpoint: ${env:ENDPOINT}
+brokers:
+  kafka:9092: {protocol: SASL_SSL, mechanism: PLAIN, username: me, password_env: BROKER}
+"""
+ENVIRONMENT = {
+    "LANDING": "/data/landing",
+    "HUB_TOKEN": "value-of-hub",
+    "ODD": "value-of-account",
+    "ENDPOINT": "http://store:9000",
+    "BROKER": "value-of-broker",
+}
+
+
+@pytest.fixture(autouse=True)
+def apart(monkeypatch):
+    """No secret that another test has noted."""
+    monkeypatch.setattr(secret_values, "_noted", set())
+
+
+def test_secrets_are_noted_and_places_are_not(tmp_path: Path):
+    """By the name of the variable, of the key, or as `*_env`; a folder and an address are shown as they are."""
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    open_project(tmp_path, environment=ENVIRONMENT)
+    for secret in ("value-of-hub", "value-of-account", "value-of-broker", "written-in-the-file"):
+        assert redact_text(f"it said {secret}!") == f"it said {REDACTED}!"
+    assert redact_text("/data/landing http://store:9000 me") == "/data/landing http://store:9000 me"

@@ -1,0 +1,69 @@
+"""The terminal record of a flow, written after its rows are committed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headwater.event_log.details import FlowStatus
+from headwater.metrics.backlog import Backlog
+from headwater.metrics.lag import FlowLag
+from headwater_spark.execution import flow_run
+from headwater_spark.execution.outcome import FlowOutcome
+
+
+class Context:
+    """As much of an update's context as a record needs."""
+
+    def __init__(self) -> None:
+        entry = SimpleNamespace(name="bronze", target="bronze", streaming=True)
+        self.pipeline: Any = SimpleNamespace(project=None, manifest=SimpleNamespace(flows=[entry]))
+        self.more_rounds = False
+        self.records: list[dict[str, Any]] = []
+
+    def say(self, line: str) -> None:
+        assert "COMPLETED" in line
+
+    def flow_event(self, outcome: FlowOutcome, status: FlowStatus, message: str, **details: Any) -> None:
+        self.records.append({"status": status, **details})
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError("x.tmp"), KeyError("logOffset"), RuntimeError("a client")]
+)
+def test_lag_that_can_not_be_measured_fails_no_committed_flow(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    """The flow stays COMPLETED, and its record says why no backlog is in it."""
+
+    def flow_lag(*_: object) -> FlowLag:
+        raise error
+
+    monkeypatch.setattr(flow_run, "flow_lag", flow_lag)
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    outcome.status = FlowStatus.COMPLETED
+    flow_run.record_end(context, outcome)  # type: ignore[arg-type]
+    (record,) = context.records
+    assert record["status"] is FlowStatus.COMPLETED
+    assert type(error).__name__ in record["metrics"]["backlog_unknown"]
+    assert outcome.backlog_records is None
+
+
+def test_the_reason_of_each_source_is_in_the_record(monkeypatch: pytest.MonkeyPatch):
+    """A measured lag of which a part is not known says so; one that is known has no such entry."""
+    known, unknown = Backlog(records=3, moved=True), Backlog.because("the broker is away")
+    parts = tuple(SimpleNamespace(name=name, backlog=part) for name, part in (("a", known), ("b", unknown)))
+    lag = FlowLag("bronze", "bronze", True, unknown, parts)  # type: ignore[arg-type]
+    monkeypatch.setattr(flow_run, "flow_lag", lambda *_: lag)
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    outcome.status = FlowStatus.COMPLETED
+    flow_run.record_end(context, outcome)  # type: ignore[arg-type]
+    assert context.records[0]["metrics"] == {
+        "backlog_unknown": "the broker is away",
+        "source_metrics": [
+            {"source_name": "a", "backlog_records": 3},
+            {"source_name": "b", "backlog_unknown": "the broker is away"},
+        ],
+    }
