@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater_spark.execution import flow_retries
+from headwater_spark.execution import remedies
 
 SOURCE = """
 import pathlib
@@ -26,7 +26,7 @@ def wrong():
 
 def test_what_passes_is_tried_again(pipeline, monkeypatch):
     """Two failed tries, then a good one; what can't pass fails at once; the event log has one end of each flow."""
-    monkeypatch.setattr(flow_retries, "FIRST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(remedies, "FIRST_WAIT_SECONDS", 0.1)
     case = pipeline(SOURCE, spec="  pipelines.maxFlowRetryAttempts: 2\n")
     case.land([{"id": 1}])
     report = case.update()

@@ -14,22 +14,20 @@ from headwater.quarantine.table import literal
 from headwater_spark.backfills.range_rows import RangeRows
 from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.execution.stream_start import quarantine_table
 from headwater_spark.execution.update_context import UpdateContext
 
 # No live epoch has this number: a batch of the stream never takes the rows of a backfill for its own.
 BACKFILL_EPOCH = -1
 
 
-def hold_rows(
-    context: UpdateContext, plan: TablePlan, part: RangeRows, transaction: BatchTransaction
-) -> None:
+def hold_rows(plan: TablePlan, part: RangeRows, transaction: BatchTransaction) -> None:
     """Hold what the rules keep out of the range; it comes before the table's commit, and once."""
-    quarantine = quarantine_table(context, plan.dataset, part.flow, BACKFILL_EPOCH)
+    quarantine = part.run.quarantine(BACKFILL_EPOCH)
     if quarantine is None:
         return
+    part.run.context.check_lease()
     if plan.mode is BackfillMode.REPLACE_WHERE and table_exists(quarantine.path):
-        _discard_former(context, plan, part)
+        _discard_former(part.run.context, plan, part)
     if part.quality.quarantined:
         quarantine.hold(part.judged, plan.dataset.expectations, transaction)
 
@@ -42,7 +40,7 @@ def _discard_former(context: UpdateContext, plan: TablePlan, part: RangeRows) ->
     if column not in {field.name.lower() for field in table.toDF().schema.fields}:
         return  # no row that was held had a time that the quarantine could keep
     former = (
-        f"{c.FLOW} = {literal(part.flow.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.condition}"
+        f"{c.FLOW} = {literal(part.run.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.condition}"
         f" AND {c.UPDATE_ID} <> {literal(context.update_id)}"
     )
     marks: dict[str, str | Column] = {

@@ -25,13 +25,11 @@ from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
 from headwater_spark.backfills.table_plan import TablePlan
-from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
-from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.delta_merge import DeltaMerge
-from headwater_spark.delta_writes.delta_replace import DeltaReplace
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, flow_metadata
+from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
+from headwater_spark.execution.flow_writer import target_of, write_batch
 from headwater_spark.execution.late_rows import finish_replacements, put_back_late_rows, try_again
-from headwater_spark.execution.stream_start import change_target
 from headwater_spark.execution.update_context import UpdateContext
 
 _FEWER = "fewer rows would come than leave: refused (FEWER_ROWS) unless --allow-fewer-rows is given."
@@ -93,8 +91,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
             fewer = kept < replaced and not arguments.allow_fewer_rows
             return replace(report, note=_FEWER if fewer else "")
         for part in parts:
-            context.check_lease()
-            hold_rows(context, plan, part, transaction)
+            hold_rows(plan, part, transaction)
         known = {
             name: p.position.table_version for p in parts if p.position for name in p.position.applications
         }
@@ -132,16 +129,12 @@ def _transaction(
     definition = context.pipeline.manifest.source_hash
     parts = [names, plan.chosen.key, str(plan.mode), ",".join(plan.keys), definition, again]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
-    told = {
-        "pipeline": project.pipeline_id,
-        "flow": names,
-        "backfill": context.update_id,
-        "request": arguments.request_id,
-        "range": plan.chosen.as_dict(),
-        "mode": str(plan.mode),
-    }
+    metadata = flow_metadata(
+        project.pipeline_id, names, backfill=context.update_id, request=arguments.request_id,
+        range=plan.chosen.as_dict(), mode=str(plan.mode),
+    )  # fmt: skip
     application = f"{project.pipeline_id}.{plan.dataset.name}@backfill-{digest}"
-    return BatchTransaction(application, 0, json.dumps(told))
+    return BatchTransaction(application, 0, json.dumps(metadata))
 
 
 @try_again
@@ -153,25 +146,13 @@ def _write(
     known: Mapping[str, int],
 ) -> None:
     """Commit the rows; where Delta says that another writer came between, the same rows are tried again."""
-    context.check_lease()
     if plan.mode is BackfillMode.REPLACE_WHERE:
         _replace(context, plan, parts, transaction, known)
         return
     (part,) = parts
     if plan.keys:
         _check_keys(part.kept, plan.keys, plan)
-    _target(context, plan, part).write(part.kept, transaction)
-
-
-def _target(context: UpdateContext, plan: TablePlan, part: RangeRows) -> BatchTarget:
-    table, flow = context.table_path(plan.dataset), part.flow
-    if flow.changes is not None:
-        return change_target(context, plan.dataset, flow)
-    if flow.replacement is not None:
-        return DeltaReplace(table, flow.replacement)
-    if plan.mode is BackfillMode.MERGE:
-        return DeltaMerge(table, plan.keys)
-    return DeltaAppend(table, plan.dataset.partition_columns)
+    write_batch(context, part.kept, target_of(part.run, keys=plan.keys), transaction)
 
 
 def _replace(
@@ -189,20 +170,10 @@ def _replace(
     rows = reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True), [p.kept for p in parts]
     )
-    writer = (
-        rows.write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", plan.condition)
-        .option("mergeSchema", "true")
-        .option("txnAppId", transaction.application)
-        .option("txnVersion", str(transaction.batch_id))
-        .option("userMetadata", transaction.user_metadata)
-    )
-    if plan.dataset.partition_columns:
-        writer = writer.partitionBy(*plan.dataset.partition_columns)
+    target = DeltaOverwrite(table, plan.dataset.partition_columns, plan.condition)
     state = context.pipeline.project.state_folder
     with pending.written_down(state):
-        writer.save(str(table))
+        write_batch(context, rows, target, transaction)
         put_back_late_rows(context.spark, state, table, pending)
 
 

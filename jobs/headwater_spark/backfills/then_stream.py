@@ -33,19 +33,16 @@ from headwater_spark.backfills.backfill import backfill_context, known_dataset
 from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.delta_replace import DeltaReplace
 from headwater_spark.delta_writes.sink_commits import as_metadata
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.flow_writer import judged_target, target_of
 from headwater_spark.execution.report import run_report
-from headwater_spark.execution.stream_start import change_target, quarantine_table
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 from headwater_spark.rules.expectations import Quality
-from headwater_spark.rules.judgement import kept_rows
 
 
 def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> int:
@@ -71,7 +68,7 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
         with project.lease(f"history-{load_id}") as lease:
             leased = replace(context, lease=lease)
             for dataset, flow in flows:
-                loaded.append(_load(leased, dataset, flow, dry_run=arguments.dry_run))
+                loaded.append(_load(FlowRun.of(leased, dataset, flow), dry_run=arguments.dry_run))
         names = [dataset.name for dataset in datasets]
     if arguments.dry_run:
         _show_planned(loaded, as_json=arguments.as_json)
@@ -128,36 +125,34 @@ def _case(context: UpdateContext, flow: Flow) -> FlowCase:
     return FlowCase(context.pipeline.project, manifest, manifest.flow(flow.name))
 
 
-def _load(context: UpdateContext, dataset: Dataset, flow: Flow, *, dry_run: bool) -> dict[str, Any]:
+def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
     """The history of one flow: its commit, unless it is there, and the epoch that begins where it ended."""
-    case = _case(context, flow)
-    table = context.table_path(dataset)
-    told = {"dataset": dataset.name, "flow": flow.name}
-    commit = _history(flow_commits(table, *case.identity.names))
+    context = run.context
+    case = _case(context, run.flow)
+    report = {"dataset": run.dataset.name, "flow": run.name}
+    commit = _history(flow_commits(run.table, *case.identity.names))
     if case.start.checkpoint.epochs():
-        return {**told, "rows": 0, "message": "it has run already; the stream goes on from where it stood."}
+        return {**report, "rows": 0, "message": "it has run already; the stream goes on from where it stood."}
     rows, ends = 0, commit.end_offsets if commit is not None else None
     if ends is None:
         ends = _ends(context, case.start.sources or ())
-        rows = _write(context, dataset, flow, ends, dry_run=dry_run)
+        rows = _write(run, ends, dry_run=dry_run)
         if dry_run:
             words = f"{rows} rows of history would be loaded, up to {_shown(ends)}."
-            return {**told, "rows": rows, "message": words}
-        case = _case(context, flow)
+            return {**report, "rows": rows, "message": words}
+        case = _case(context, run.flow)
     position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
     context.check_lease()
     opened = open_at(case, position, {})
     message = f"{rows} rows of history were loaded; {opened}."
-    context.events.emit(
+    run.emit(
         "operation_progress",
-        f"{flow.name}: {message}",
-        flow=flow.name,
-        dataset=dataset.name,
+        f"{run.name}: {message}",
         details=operation_progress(
             "BACKFILL", "COMPLETED", None, history=True, rows=rows, position=list(position)
         ),
     )
-    return {**told, "rows": rows, "message": message}
+    return {**report, "rows": rows, "message": message}
 
 
 def _history(commits: list[FlowCommit]) -> FlowCommit | None:
@@ -189,73 +184,48 @@ def _kafka_ends(context: UpdateContext, options: Mapping[str, str]) -> dict[str,
     return ends
 
 
-def _write(
-    context: UpdateContext, dataset: Dataset, flow: Flow, ends: tuple[Any, ...], *, dry_run: bool
-) -> int:
+def _write(run: FlowRun, ends: tuple[Any, ...], *, dry_run: bool) -> int:
     """Write the history in one commit that tells where it ended; returns the rows that were (or would be) written."""
-    sources = _case(context, flow).start.sources or ()
+    sources = _case(run.context, run.flow).start.sources or ()
     limits = tuple(everything(source, end) for source, end in zip(sources, ends, strict=True))
-    table, rules = context.table_path(dataset), dataset.expectations
-    epoch = context.unused_epoch(dataset.name, flow.name)
-    identity = context.identity(dataset.name, flow.name)
-    metadata = {
-        "pipeline": identity.pipeline,
-        "flow": identity.flow,
-        "epoch": epoch,
-        "end_offsets": list(ends),
-    }
-    transaction = BatchTransaction(identity.application(epoch) + _MARK, 0, json.dumps(metadata))
+    context, table = run.context, run.table
+    epoch = context.unused_epoch(run.dataset.name, run.name)
+    transaction = run.transaction(epoch, end_offsets=list(ends))
+    transaction = replace(transaction, application=transaction.application + _MARK)
     try:
-        with judged_rows(context, dataset, flow, limits, None, table) as (judged, quality, _):
+        with judged_rows(run, limits) as (judged, quality, _):
             if dry_run:
                 return quality.kept
             context.check_lease()
             if not table_exists(table):
-                create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
-            _announce(context, dataset, flow)
-            quarantine = quarantine_table(context, dataset, flow, epoch)
-            if quarantine is not None and quality.quarantined:
-                quarantine.hold(judged, rules, transaction)
-            transaction = transaction.telling(quality=as_metadata(quality))
-            context.check_lease()
-            _target(context, dataset, flow).write(kept_rows(judged, rules), transaction)
-            _record(context, dataset, flow, quality)
+                schema = context.pipeline.evaluation.table_schema(run.dataset)
+                create_table(context.spark, run.dataset, table, schema)
+            _announce(run)
+            judged_target(run, target_of(run), epoch).write_judged(judged, quality, transaction)
+            _record(run, quality)
             return quality.kept
     except Exception as error:
-        raise flow_error(flow, error, context.pipeline.evaluation.labels) from None
+        raise flow_error(run.flow, error, context.pipeline.evaluation.labels) from None
 
 
-def _target(context: UpdateContext, dataset: Dataset, flow: Flow) -> Any:
-    table = context.table_path(dataset)
-    if flow.changes is not None:
-        return change_target(context, dataset, flow)
-    if flow.replacement is not None:
-        return DeltaReplace(table, flow.replacement)
-    return DeltaAppend(table, dataset.partition_columns)
-
-
-def _announce(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
-    context.say(f"HISTORY    {flow.name} is loaded as one batch")
-    context.events.emit(
+def _announce(run: FlowRun) -> None:
+    run.context.say(f"HISTORY    {run.name} is loaded as one batch")
+    run.emit(
         "user_action",
-        f"{user_name()} loads the history of {flow.name} as one batch.",
-        flow=flow.name,
-        dataset=dataset.name,
-        details=user_action("BACKFILL", user_name(), backfill_id=context.update_id, history=True),
+        f"{user_name()} loads the history of {run.name} as one batch.",
+        details=user_action("BACKFILL", user_name(), backfill_id=run.context.update_id, history=True),
     )
 
 
-def _record(context: UpdateContext, dataset: Dataset, flow: Flow, quality: Quality) -> None:
-    told = as_metadata(quality)
-    context.say(
-        f"WRITTEN    {flow.name}: {quality.kept} rows of history, version {head_version(context.table_path(dataset))}"
-    )
-    context.events.emit(
+def _record(run: FlowRun, quality: Quality) -> None:
+    version = head_version(run.table)
+    run.context.say(f"WRITTEN    {run.name}: {quality.kept} rows of history, version {version}")
+    run.emit(
         "operation_progress",
-        f"The history of {flow.name} was loaded: {quality.kept} rows.",
-        flow=flow.name,
-        dataset=dataset.name,
-        details=operation_progress("BACKFILL", "IN_PROGRESS", None, history=True, quality=told),
+        f"The history of {run.name} was loaded: {quality.kept} rows.",
+        details=operation_progress(
+            "BACKFILL", "IN_PROGRESS", None, history=True, quality=as_metadata(quality)
+        ),
     )
 
 

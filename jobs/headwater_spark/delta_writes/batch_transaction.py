@@ -43,6 +43,11 @@ class BatchTarget(Protocol):
         """Write a batch; called again with the same transaction after a crash."""
 
 
+def flow_metadata(pipeline: str, flow: str, **more: Any) -> dict[str, Any]:
+    """What a commit says of itself: whose it is, and ``more``."""
+    return {"pipeline": pipeline, "flow": flow, **more}
+
+
 def application_id(pipeline_id: str, flow: str, epoch: int) -> str:
     """The id under which a flow's epoch commits."""
     return f"{pipeline_id}.{flow}@{epoch}"

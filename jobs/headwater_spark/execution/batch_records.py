@@ -11,8 +11,6 @@ from typing import Any
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import read_offsets
-from headwater.definitions.dataset import Dataset
-from headwater.definitions.flow import Flow
 from headwater.errors import CheckpointUnreadable, RowsNotConserved
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater.event_log.stream_progress import (
@@ -24,30 +22,23 @@ from headwater.event_log.stream_progress import (
 from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, quality_details
 from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
-from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
-from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.recounting import OBSERVATION
 from headwater_spark.execution.stream_start import StartedStream
-from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.rules.expectations import Quality, read_quality, view_observation
 
 
 class BatchRecords:
     """Turns a query's progress into one record per batch."""
 
-    def __init__(
-        self, context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
-    ) -> None:
-        self._context = context
-        self._dataset = dataset
-        self._flow = flow
+    def __init__(self, run: FlowRun, state: FlowState) -> None:
+        self._run, context = run, run.context
         self._epoch = state.epoch
         self._first_of_epoch = state.first_batch
-        self._outcome = outcome
-        self._folder: Path = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
-        self._known = context.recorded_batches.result().get((flow.name, state.epoch))
-        context.events.set_known_batches(flow.name, state.epoch, self._known)
+        self._folder: Path = run.checkpoint.epoch_folder(state.epoch)
+        self._known = context.recorded_batches.result().get((run.name, state.epoch))
+        context.events.set_known_batches(run.name, state.epoch, self._known)
         self._seen: set[int] = set()
         self._first = self._last_committed() + 1
         self._started = threading.Event()
@@ -57,9 +48,8 @@ class BatchRecords:
         self._stream: StartedStream | None = None
         self._unaccounted: list[str] = []
         self._recounts: Mapping[int, Recount] = {}
-        mode = context.pipeline.evaluation.output_mode_of(flow)
         # Of a merge or an aggregation that is written whole, rows of the batch and rows of the table are two things.
-        self._appends = mode.kind.only_adds_rows and dataset.sink is None
+        self._appends = run.mode.kind.only_adds_rows and run.dataset.sink is None
 
     @property
     def unrecorded(self) -> list[int]:
@@ -74,7 +64,7 @@ class BatchRecords:
         of dead drivers came to.
         """
         self._recounts = recounts
-        table = delta_table(self._context, self._dataset)
+        table = self._run.delta_table
         self._stream = stream
         self._commits = SinkCommits(table, *stream.applications) if table is not None else None
         self._record_untold(self._first - 1)
@@ -89,7 +79,7 @@ class BatchRecords:
         self._seen.add(batch_id)
         self._started.wait(60)
         observed = progress.observedMetrics.get(OBSERVATION)
-        rules = self._dataset.expectations
+        rules = self._run.dataset.expectations
         quality = read_quality(observed.asDict(), rules) if observed is not None else self._judged(batch_id)
         end_offsets = self._end_offsets(batch_id) or [str(source.endOffset) for source in progress.sources]
         told = json.loads(progress.json)
@@ -102,11 +92,9 @@ class BatchRecords:
         self._listing_ms = added_listing(self._listing_ms, told)
         views = self._view_rules(progress.observedMetrics)
         self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures, views)
-        self._context.events.emit(
+        self._run.emit(
             "stream_progress",
-            f"Spark's progress of {self._flow.name}, batch {batch_id}.",
-            flow=self._flow.name,
-            dataset=self._dataset.name,
+            f"Spark's progress of {self._run.name}, batch {batch_id}.",
             batch_id=batch_id,
             epoch=self._epoch,
             details=stream_progress(told),
@@ -116,7 +104,7 @@ class BatchRecords:
     def _view_rules(self, observed: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What the rules of temporary views saw, which are part of the query that reads them."""
         told: list[dict[str, Any]] = []
-        for view in self._context.pipeline.registry.datasets():
+        for view in self._run.context.pipeline.registry.datasets():
             counts = observed.get(view_observation(view.name)) if view.expectations else None
             if counts is not None:
                 quality = read_quality(counts.asDict(), view.expectations)
@@ -131,8 +119,8 @@ class BatchRecords:
         """Raise RowsNotConserved where a batch of this run wrote more or fewer rows than its rules let through."""
         if self._unaccounted:
             raise RowsNotConserved(
-                f"Flow '{self._flow.name}': rows are not accounted for. {' '.join(self._unaccounted)}",
-                where=self._flow.location,
+                f"Flow '{self._run.name}': rows are not accounted for. {' '.join(self._unaccounted)}",
+                where=self._run.flow.location,
                 remedy="The table has what was written. Compare it with its source, fill it anew with --full-refresh, and "
                 "report this: it should not happen.",
             )
@@ -151,11 +139,11 @@ class BatchRecords:
         """Record batches of this run that Spark's listener never told of, and how long folders were listed."""
         self._record_untold(self._last_committed())
         if self._listing_ms is not None:
-            self._context.events.emit(
+            self._run.emit(
                 "operation_progress",
-                f"{self._flow.name} listed its folders for {self._listing_ms} ms.",
-                flow=self._flow.name,
-                dataset=self._dataset.name,
+                f"{self._run.name} listed its folders for {self._listing_ms} ms.",
+                flow=self._run.name,
+                dataset=self._run.dataset.name,
                 epoch=self._epoch,
                 details=operation_progress("AUTO_LOADER_LISTING", "COMPLETED", self._listing_ms),
                 maturity="EVOLVING",
@@ -164,7 +152,7 @@ class BatchRecords:
     def _untold(self, last: int) -> list[int]:
         first = self._known + 1 if self._known is not None else self._first_of_epoch
         # Earlier rounds and tries of this update have told of their own.
-        told = partial(self._context.events.has_batch, self._flow.name, self._epoch)
+        told = partial(self._run.context.events.has_batch, self._run.name, self._epoch)
         return [batch for batch in range(max(first, self._first - 100), last + 1) if not told(batch)]
 
     def _record_untold(self, last: int) -> None:
@@ -193,7 +181,7 @@ class BatchRecords:
         recount = self._recounts.get(batch_id)
         counts = batch_counts(
             BatchCounts(input_rows, quality), commit, recount,
-            has_rules=bool(self._dataset.expectations), appends=self._appends,
+            has_rules=bool(self._run.dataset.expectations), appends=self._appends,
         )  # fmt: skip
         if counts.origin == RECOMPUTED and recount is not None:
             views = self._view_rules(recount.observed)
@@ -204,18 +192,16 @@ class BatchRecords:
         output = self._output_rows(commit, counts)
         version = commit.version if commit else None
         if batch_id >= self._first:
-            self._outcome.add_batch(
+            self._run.outcome.add_batch(
                 input_rows=output or 0 if counts.input_rows is None else counts.input_rows, output_rows=output or 0,
                 dropped_rows=dropped, version=version, quarantined_rows=quarantined,
             )  # fmt: skip
-        details = quality_details(quality or Quality(0, 0, ()), self._dataset.name)
+        details = quality_details(quality or Quality(0, 0, ()), self._run.dataset.name)
         details["expectations"] += views
-        self._context.events.emit(
+        self._run.emit(
             "flow_progress",
-            _message(batch_id, self._flow.name, output, counts),
+            _message(batch_id, self._run.name, output, counts),
             level="METRICS",
-            flow=self._flow.name,
-            dataset=self._dataset.name,
             batch_id=batch_id,
             epoch=self._epoch,
             details=flow_progress(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -23,20 +22,10 @@ from headwater.errors import (
 from headwater.event_log.redaction import redact_text
 from headwater.kinesis.connection import NOT_AGGREGATED
 from headwater_spark.messages.exception_text import Cause, causes_of, worker_traceback
-from headwater_spark.messages.hints import hint_for
+from headwater_spark.messages.known_exceptions import PASSING, hint_for, shows
 from headwater_spark.messages.source_errors import describe, user_location
 from headwater_spark.quarantine.unreadable_files import damaged_file
 from headwater_spark.rules.expectations import find_violation
-
-# By class, and by condition, of any exception of the chain; never by what a message says, which may be a record.
-_TRANSIENT_KIND = re.compile(
-    r"(?:Timeout|Connect|UnknownHost|Socket|NoRouteToHost|BrokerNotAvailable|Disconnect|LeaderNotAvailable|Interrupted|NoBrokersAvailable)"
-    r"(?:ed|IO)?(?:Exception|Error)$|^ClosedByInterruptException$|^Connection(?:Refused|Reset|Aborted)Error$|^ExecutorLost|^SparkOutOfMemory"
-)
-_TRANSIENT_CONDITION = re.compile(r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|CONCURRENT_STREAM_LOG_UPDATE")
-# The system's own words, in exceptions that carry nothing else.
-_TRANSIENT_SYSTEM = re.compile(r"(?:^|: )(?:No space left on device|Connection refused)(?: |$)")
-_OF_SYSTEM = ("IOException", "FileSystemException", "FSError", "OSError")
 
 _RAISED = re.compile(r"headwater\.errors\.(?P<kind>[A-Z]\w+): \[(?P<condition>[A-Z_]+)\] (?P<what>.+)")
 # What a Python worker of a source of ours may raise, and what to do about it: the first sentence, unless it names another.
@@ -82,7 +71,7 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
     text = redact_text(_root(messages) or describe(error))
     if (file := damaged_file(messages)) is not None:
         text = f"{file} can't be read: {text}"
-    if isinstance(error, Py4JNetworkError) or passes_by_itself(messages):
+    if isinstance(error, Py4JNetworkError) or shows(causes, PASSING):
         return FlowInterrupted(
             f"Flow '{flow.name}' was interrupted: {text}",
             where=line,
@@ -106,15 +95,9 @@ def _raised_in_worker(cause: Cause) -> HeadwaterError | None:
     return kind(redact_text(found["what"]), remedy=remedy)
 
 
-def passes_by_itself(messages: Sequence[str]) -> bool:
-    """Whether an error with these messages (``cause_messages``) is one that another try may not meet."""
-    return any(map(_passes, causes_of(messages)))
-
-
-def _passes(cause: Cause) -> bool:
-    if _TRANSIENT_KIND.search(cause.kind) or _TRANSIENT_CONDITION.match(cause.condition):
-        return True
-    return cause.kind in _OF_SYSTEM and _TRANSIENT_SYSTEM.search(cause.message) is not None
+def causes_of_error(error: BaseException) -> tuple[Cause, ...]:
+    """The exceptions of the chain that an error is."""
+    return causes_of(cause_messages(error))
 
 
 def cause_messages(error: BaseException) -> list[str]:

@@ -8,28 +8,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.definitions.dataset import Dataset
-from headwater.definitions.flow import Flow
 from headwater.errors import InvalidSourceOption
 from headwater.metrics.file_history import IngestedFile, ingested_files
 from headwater_spark.sources.cloud_files.new_files import listed
 
 if TYPE_CHECKING:
-    from headwater_spark.execution.update_context import UpdateContext
+    from headwater_spark.execution.flow_run import FlowRun
     from headwater_spark.sources.cloud_files.source import CloudRead
 
 
-def clean_sources(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
+def clean_sources(run: FlowRun) -> None:
     """Clean up behind a flow that is done; what can't be cleaned now is tried again by the next update."""
-    for read in context.pipeline.evaluation.cloud.reads_of(flow.name):
+    for read in run.context.pipeline.evaluation.cloud.reads_of(run.name):
         if read.options.clean == "off":
             continue
-        project = context.pipeline.project
-        history = ingested_files(project.state_folder, dataset.name, flow.name)
+        history = ingested_files(run.context.pipeline.project.state_folder, run.dataset.name, run.name)
         done = clean_read(read, history, now=datetime.now(UTC))
         if done:
             verb = "deleted" if read.options.clean == "delete" else "moved"
-            context.say(f"{flow.name}: {len(done)} files that were taken in are {verb}")
+            run.context.say(f"{run.name}: {len(done)} files that were taken in are {verb}")
 
 
 def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -> list[str]:

@@ -1,105 +1,152 @@
-"""One flow of an update, from QUEUED to its terminal record; no error leaves it but as part of the outcome."""
+"""One flow in an update, a backfill or a replay, as one value: what those who run it need to know of it."""
 
 from __future__ import annotations
 
-import time
+import json
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from headwater.checkpoints.conditions import NameTaken
+from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
+from headwater.delta_log.table_history import readable_table_id, table_exists
+from headwater.doctor import start_facts
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FlowEntry
-from headwater.metrics.backlog import Backlog
-from headwater.metrics.lag import FlowLag, flow_lag
-from headwater_spark.execution.failures import flow_error
-from headwater_spark.execution.once_flow import run_once
+from headwater.quarantine.table import is_quarantine
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, flow_metadata
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.schema_restart import run_evolving
-from headwater_spark.execution.snapshot_flow import run_snapshots
 from headwater_spark.execution.update_context import UpdateContext
-from headwater_spark.execution.view_refresh import refresh_view
-from headwater_spark.sources.reachability import check_brokers
+from headwater_spark.plans.output_mode import OutputMode
+from headwater_spark.plans.schemas import stored_schema
+from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
 
-def run_flow(
-    context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome, *, force: bool
-) -> None:
-    """Run a flow and fill in its outcome. ``force``: recompute a materialized view whatever its sources say."""
-    started = time.monotonic()
-    context.flow_event(outcome, FlowStatus.STARTING, f"{flow.name} starts.")
-    try:
-        context.check_lease()
-        check_brokers(_entry(context, flow.name).sources)
-        if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
-            refresh_view(context, dataset, flow, outcome, force=force)
-        elif flow.snapshots is not None:
-            run_snapshots(context, dataset, flow, outcome)
-        elif flow.once:
-            run_once(context, dataset, flow, outcome)
-        else:
-            run_evolving(context, dataset, flow, outcome)
-    except Exception as error:
-        if context.stop_requested.is_set():
-            outcome.status = FlowStatus.STOPPED
-        else:
-            outcome.status = FlowStatus.FAILED
-            outcome.error = flow_error(flow, error, context.pipeline.evaluation.labels)
-    outcome.seconds += time.monotonic() - started
+@dataclass(frozen=True)
+class FlowRun:
+    """A flow, its dataset and what they run in. ``outcome`` takes what comes of it."""
 
+    context: UpdateContext
+    dataset: Dataset
+    flow: Flow
+    outcome: FlowOutcome
 
-def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
-    """Write the terminal record of a flow: status, table version, what is left at its sources.
+    @classmethod
+    def of(cls, context: UpdateContext, dataset: Dataset, flow: Flow) -> FlowRun:
+        """The run of a flow that no update reports of: in a backfill or a replay."""
+        return cls(context, dataset, flow, FlowOutcome(flow.name, dataset.name))
 
-    Between two rounds of a long update a flow that is done is IDLE; its terminal record comes at the update's end.
-    """
-    details: dict[str, Any] = {"version": outcome.version}
-    status = outcome.status
-    if status is FlowStatus.COMPLETED:
-        details |= outcome.data_quality
-        outcome.data_quality = {}
-        entry = _entry(context, outcome.flow)
-        if entry.streaming:
-            lag = _lag_left(context, entry)
-            outcome.backlog_records = lag.backlog.records
-            details["metrics"] = _backlog_metrics(lag)
-        message = f"{outcome.flow} is done: {outcome.output_rows} rows written in {outcome.batches} batches."
-        status = FlowStatus.IDLE if context.more_rounds else status
-    elif outcome.error is not None:
-        message = outcome.error.what
-        if status is FlowStatus.FAILED:
-            details["will_retry"] = outcome.error.transient and context.attempts_left
-    else:
-        message = f"{outcome.flow} was stopped; it goes on from where it stood."
-    context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
-    context.flow_event(outcome, status, message, **details)
+    @property
+    def name(self) -> str:
+        """The flow's name."""
+        return self.flow.name
 
+    @cached_property
+    def entry(self) -> FlowEntry:
+        """The flow in the manifest."""
+        return self.context.pipeline.manifest.flow(self.flow.name)
 
-def _lag_left(context: UpdateContext, entry: FlowEntry) -> FlowLag:
-    """What is left at the sources. The rows are committed: that it can't be measured is for the record, and fails nothing."""
-    try:
-        return flow_lag(context.pipeline.project, entry)
-    except Exception as error:
-        unknown = Backlog.because(f"lag could not be measured: {type(error).__name__}: {error}")
-        return FlowLag(entry.name, entry.target, entry.streaming, unknown, ())
+    @cached_property
+    def checkpoint(self) -> FlowCheckpoint:
+        """The flow's checkpoint folder."""
+        return self.context.checkpoint(self.dataset.name, self.flow.name)
 
+    @cached_property
+    def identity(self) -> FlowIdentity:
+        """The names in the flow's commits; raises FlowStateDamaged."""
+        return self.context.identity(self.dataset.name, self.flow.name)
 
-def _backlog_metrics(lag: FlowLag) -> dict[str, Any]:
-    return {
-        **_backlog(lag.backlog),
-        "source_metrics": [{"source_name": part.name, **_backlog(part.backlog)} for part in lag.sources],
-    }
+    @property
+    def mode(self) -> OutputMode:
+        """What the flow's rows do to those of its table."""
+        return self.context.pipeline.evaluation.output_mode_of(self.flow)
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it fills a materialized view."""
+        return self.context.pipeline.evaluation.kind_of(self.dataset) is DatasetKind.MATERIALIZED_VIEW
 
-def _backlog(backlog: Backlog) -> dict[str, Any]:
-    found = {
-        "backlog_records": backlog.records,
-        "backlog_bytes": backlog.bytes,
-        "backlog_files": backlog.files,
-        "backlog_seconds": backlog.seconds,
-        "backlog_unknown": backlog.unknown,
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    @property
+    def is_stream(self) -> bool:
+        """Whether it runs as a streaming query."""
+        return not (self.is_view or self.flow.once or self.flow.snapshots is not None)
 
+    @cached_property
+    def delta_table(self) -> Path | None:
+        """The folder of the Delta table that the rows go to, None where they go elsewhere."""
+        return self.context.delta_table(self.dataset)
 
-def _entry(context: UpdateContext, flow: str) -> FlowEntry:
-    return context.pipeline.manifest.flow(flow)
+    @property
+    def table(self) -> Path:
+        """The folder of the table; raises KeyError for a sink that has none."""
+        return self.context.table_path(self.dataset)
+
+    def destination_id(self) -> str | None:
+        """What stays the same as long as rows go to the same place, as a checkpoint keeps it and checks compare it.
+
+        None where there is no table (yet).
+
+        Raises:
+            SourceUnreachable: the table's log can't be read; the id that was known before must not be written over.
+        """
+        if self.delta_table is not None:
+            return readable_table_id(self.delta_table)
+        return start_facts.destination_id(self.context.pipeline.manifest.dataset(self.dataset.name), None)
+
+    def quarantine(self, epoch: int) -> QuarantineTable | None:
+        """The dataset's quarantine table as the flow writes to it; None where no rule quarantines.
+
+        Raises:
+            NameTaken: another table is there, which no dataset of the pipeline need be.
+        """
+        path = self.context.quarantine_path(self.dataset)
+        if path is None:
+            return None
+        if table_exists(path) and not is_quarantine(path):
+            raise NameTaken(
+                f"Rows that the rules of {self.dataset.name!r} keep out would go to a table that is no quarantine: {path}",
+                where=self.dataset.location,
+                remedy="Give that table another name or place, or this one: <table>_quarantine is taken by the rules.",
+            )
+        return QuarantineTable(path, self.identity.flow, epoch, self.context.update_id)
+
+    def metadata(self, **more: Any) -> dict[str, Any]:
+        """What the flow's commits say of themselves."""
+        return flow_metadata(*self.identity.names, **more)
+
+    def transaction(self, epoch: int, batch_id: int = 0, **more: Any) -> BatchTransaction:
+        """The identity of a batch, with ``more`` in its metadata."""
+        metadata = json.dumps(self.metadata(epoch=epoch, **more))
+        return BatchTransaction(self.identity.application(epoch), batch_id, metadata)
+
+    def settings(self, state: FlowState | None = None) -> AbstractContextManager[None]:
+        """The flow's settings in its session, and those that its state is kept with."""
+        kept = state.state_settings if state is not None else None
+        return self.context.pipeline.evaluation.settings(self.flow, kept)
+
+    def rows(self, *, whole: bool = False) -> DataFrame:
+        """The flow's query, as Delta is to store it: with the mark of a watermark readers would inherit that.
+
+        Args:
+            whole: of a view that recomputes a part of its table, all of it.
+        """
+        frame = self.context.pipeline.evaluation.evaluate(self.flow, whole=whole)
+        for field, plain in zip(frame.schema.fields, stored_schema(frame.schema).fields, strict=True):
+            if field.metadata != plain.metadata:
+                frame = frame.withMetadata(field.name, plain.metadata)
+        return frame
+
+    def record(self, status: FlowStatus, message: str, **details: object) -> None:
+        """Record where the flow stands."""
+        self.context.flow_event(self.outcome, status, message, **details)  # type: ignore[arg-type]
+
+    def emit(self, event_type: str, message: str, **more: Any) -> None:
+        """Record an event of the flow."""
+        self.context.events.emit(event_type, message, flow=self.flow.name, dataset=self.dataset.name, **more)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from headwater.checkpoints.layout import FlowState
-from headwater.definitions.dataset import Dataset
-from headwater.definitions.flow import Flow
 from headwater.event_log.details import operation_progress
-from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.plans.stateful_queries import (
     PARTITIONS,
     PROVIDER,
@@ -16,12 +14,13 @@ from headwater_spark.plans.stateful_queries import (
 )
 
 
-def kept_settings(context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState) -> dict[str, str]:
+def kept_settings(run: FlowRun, state: FlowState) -> dict[str, str]:
     """The settings that the flow's state was, or will be, laid down with; empty where it keeps none.
 
     Where somebody asks for others than those that stand, it is said and recorded: Spark takes the old ones and is silent.
     """
-    if not is_stateful(context.pipeline.evaluation.frames[flow.name]):
+    context = run.context
+    if not is_stateful(context.pipeline.evaluation.frames[run.name]):
         return {}
     own = context.pipeline.session.conf.get(PARTITIONS)
     # A number that follows from the machine was asked for by nobody.
@@ -30,33 +29,31 @@ def kept_settings(context: UpdateContext, dataset: Dataset, flow: Flow, state: F
         **context.pipeline.project.spec.spark,
         **context.pipeline.project.configuration,
         **by_source,
-        **flow.spark_conf,
+        **run.flow.spark_conf,
     }
     kept = state_settings(
         state.state_settings, {PARTITIONS: given.get(PARTITIONS) or own, PROVIDER: given.get(PROVIDER)}
     )
     for key, asked in overruled(kept, given).items():
-        _tell(context, dataset, flow, key, kept[key], asked)
+        _record_kept(run, key, kept[key], asked)
     return kept
 
 
-def _tell(context: UpdateContext, dataset: Dataset, flow: Flow, key: str, kept: str, asked: str) -> None:
+def _record_kept(run: FlowRun, key: str, kept: str, asked: str) -> None:
     remedy = (
-        f"run PIPELINE_DIR --reset-checkpoint {flow.name}"
-        if dataset.sink is not None
-        else f"run PIPELINE_DIR --full-refresh {dataset.name}"
+        f"run PIPELINE_DIR --reset-checkpoint {run.name}"
+        if run.dataset.sink is not None
+        else f"run PIPELINE_DIR --full-refresh {run.dataset.name}"
     )
     message = (
-        f"The state of {flow.name!r} was laid down with {key}={kept}, which stands; {asked} holds for state that is laid down "
+        f"The state of {run.name!r} was laid down with {key}={kept}, which stands; {asked} holds for state that is laid down "
         f"anew: headwater {remedy}"
     )
-    context.say(f"KEPT       {message}")
-    context.events.emit(
+    run.context.say(f"KEPT       {message}")
+    run.emit(
         "operation_progress",
         message,
         level="WARN",
-        flow=flow.name,
-        dataset=dataset.name,
         details=operation_progress(
             "STATE_SETTING_KEPT", "COMPLETED", None, setting=key, kept=kept, asked=asked
         ),

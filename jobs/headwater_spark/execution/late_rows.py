@@ -17,15 +17,13 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.added_rows import rows_of_commit
-from headwater_spark.execution.failures import cause_messages
-from headwater_spark.messages.exception_text import causes_of
-
-_CONFLICT = "DELTA_CONCURRENT"
+from headwater_spark.execution.failures import causes_of_error
+from headwater_spark.messages.known_exceptions import CONFLICT, shows
 
 
 def conflicts(error: BaseException) -> bool:
     """Whether Delta says that another writer came between: the same rows may be tried again."""
-    return any(cause.condition.startswith(_CONFLICT) for cause in causes_of(cause_messages(error)))
+    return shows(causes_of_error(error), CONFLICT)
 
 
 try_again = retry(

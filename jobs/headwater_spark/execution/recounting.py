@@ -19,11 +19,10 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
-from headwater.definitions.flow import Flow
 from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.execution.batch_counts import Recount
-from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.rules.expectations import read_quality
 
@@ -37,12 +36,7 @@ _FOLDER = ".recount"
 
 
 def recount_batches(
-    context: UpdateContext,
-    dataset: Dataset,
-    flow: Flow,
-    state: FlowState,
-    frame: DataFrame,
-    unrecorded: Sequence[int],
+    run: FlowRun, state: FlowState, frame: DataFrame, unrecorded: Sequence[int]
 ) -> dict[int, Recount]:
     """Evaluate batches again that were written and not recorded, each over the offsets that it was planned with.
 
@@ -55,32 +49,28 @@ def recount_batches(
     Raises:
         InterruptedError: the update was told to stop; nothing is recorded then.
     """
-    folder = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
-    batches = [*unrecorded, *_written_only(context, dataset, flow, state, folder)]
+    folder = run.checkpoint.epoch_folder(state.epoch)
+    batches = [*unrecorded, *_written_only(run, state, folder)]
     found = {batch_id: Recount(unknown=_TOO_MANY) for batch_id in batches[:-MOST_BATCHES]}
     for batch_id in batches[-MOST_BATCHES:]:
-        context.say(
-            f"RECOUNT    {flow.name}: batch {batch_id} was written by a driver that died before recording it"
+        run.context.say(
+            f"RECOUNT    {run.name}: batch {batch_id} was written by a driver that died before recording it"
         )
-        found[batch_id] = _recount(context, dataset, flow, state, frame, batch_id)
+        found[batch_id] = _recount(run, state, frame, batch_id)
     return found
 
 
-def _written_only(
-    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, folder: Path
-) -> list[int]:
+def _written_only(run: FlowRun, state: FlowState, folder: Path) -> list[int]:
     """The planned batch, where it is in the table and not marked as done."""
-    table, planned = delta_table(context, dataset), last_planned_batch(folder)
+    table, planned = run.delta_table, last_planned_batch(folder)
     if table is None or planned is None or planned == last_committed_batch(folder):
         return []
-    ids = (query_id(folder), context.identity(dataset.name, flow.name).application(state.epoch))
+    ids = (query_id(folder), run.identity.application(state.epoch))
     return [planned] if any(name and has_transaction(table, name, planned) for name in ids) else []
 
 
-def _recount(
-    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, frame: DataFrame, batch_id: int
-) -> Recount:
-    checkpoint = context.checkpoint(dataset.name, flow.name)
+def _recount(run: FlowRun, state: FlowState, frame: DataFrame, batch_id: int) -> Recount:
+    checkpoint = run.checkpoint
     try:
         if changed := changed_files(checkpoint.epoch_folder(state.epoch), batch_id):
             others = f" and {len(changed) - 1} others" if len(changed) > 1 else ""
@@ -89,14 +79,14 @@ def _recount(
             )
         with _laid_out(checkpoint.epoch_folder(state.epoch), batch_id, checkpoint.folder / _FOLDER) as copy:
             # A query keeps the settings it was started with; other flows are not to wait for its end.
-            with context.pipeline.evaluation.settings(flow, state.state_settings):
-                query = _start(context, flow, frame, copy)
-            _await(context, query)
-            return _seen(dataset, state, query, batch_id)
+            with run.settings(state):
+                query = _start(run, frame, copy)
+            _await(run.context, query)
+            return _seen(run.dataset, state, query, batch_id)
     except InterruptedError:
         raise
     except Exception as error:
-        told = flow_error(flow, error, context.pipeline.evaluation.labels).what
+        told = flow_error(run.flow, error, run.context.pipeline.evaluation.labels).what
         return Recount(unknown=f"the batch can't be evaluated again. {told.partition(chr(10))[0]}")
 
 
@@ -109,11 +99,10 @@ def _laid_out(checkpoint: Path, batch_id: int, copy: Path) -> Iterator[Path]:
         shutil.rmtree(copy, ignore_errors=True)
 
 
-def _start(context: UpdateContext, flow: Flow, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
-    mode = context.pipeline.evaluation.output_mode_of(flow)
+def _start(run: FlowRun, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
     return (
-        frame.writeStream.outputMode(mode.kind.query_mode)
-        .queryName(f"{context.query_name(flow.name)}.recount")
+        frame.writeStream.outputMode(run.mode.kind.query_mode)
+        .queryName(f"{run.context.query_name(run.name)}.recount")
         .option("checkpointLocation", str(checkpoint))
         # The one trigger that runs a planned batch and begins no other.
         .trigger(once=True)

@@ -13,10 +13,9 @@ from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
 from headwater_spark.delta_writes.table_upkeep import keep_up
 from headwater_spark.delta_writes.tables import clear_unborn, create_table, needs_creating_first
-from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.failures import flow_error
-from headwater_spark.execution.flow_retries import run_with_retries
-from headwater_spark.execution.flow_run import record_end, run_flow
+from headwater_spark.execution.flow_lifecycle import record_end, run_flow
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.late_rows import finish_replacements
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
@@ -107,7 +106,7 @@ class _Prepared:
 
 def _prepare(context: UpdateContext, stage: RefreshStage) -> None:
     dataset = context.pipeline.dataset(stage.dataset)
-    path = delta_table(context, dataset)
+    path = context.delta_table(dataset)
     if path is None or dataset.sink is not None:  # what a sink writes to is not the pipeline's to shape
         return
     context.check_lease()
@@ -135,13 +134,7 @@ def _run(
         outcome.status = FlowStatus.FAILED
         outcome.error = flow_error(flow, error, context.pipeline.evaluation.labels)
     else:
-        run_with_retries(
-            context,
-            dataset,
-            flow,
-            outcome,
-            lambda: run_flow(context, dataset, flow, outcome, force=stage.whole),
-        )
+        run_flow(FlowRun(context, dataset, flow, outcome), force=stage.whole)
     record_end(context, outcome)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,8 +10,6 @@ from delta.tables import DeltaTable
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, encoded
-from headwater.definitions.dataset import Dataset
-from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import epochs_written, head_version, readable_table_id
 from headwater.errors import CheckpointMismatch
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
@@ -22,74 +19,67 @@ from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
-from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.view_refresh import fingerprints
 from headwater_spark.resolution.snapshot_calls import Snapshot, next_snapshot, snapshots_file
 
 
-def run_snapshots(context: UpdateContext, dataset: Dataset, flow: Flow, outcome: FlowOutcome) -> None:
+def run_snapshots(run: FlowRun) -> None:
     """Apply the snapshots that the flow has not applied yet, oldest first.
 
     Raises:
         NullKey, DuplicateKey, SnapshotOutOfOrder, FlowFailed: of that snapshot nothing was written; those before it stay.
         ChangeFlowChanged, CheckpointMismatch: nothing was written.
     """
-    checkpoint = context.checkpoint(dataset.name, flow.name)
-    table = context.table_path(dataset)
-    known = checkpoint.read_state()
-    sink, pipeline = readable_table_id(table), context.pipeline.project.pipeline_id
+    context, table = run.context, run.table
+    known, sink = run.checkpoint.read_state(), readable_table_id(table)
+    pipeline = context.pipeline.project.pipeline_id
     check_start(
-        FlowStart(pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), table, sink),
+        FlowStart(pipeline, run.name, run.dataset.name, run.checkpoint, known or FlowState(), table, sink),
         CHECKS_OF_ONCE_FLOWS,
     )
     # Where its state is lost, the table's log knows under which epoch its rows are there.
-    written = epochs_written(table, *context.identity(dataset.name, flow.name).names)
-    state = known or checkpoint.update_state(epoch=max(written, default=0))
-    entry = context.pipeline.manifest.flow(flow.name)
+    written = epochs_written(table, *run.identity.names)
+    state = known or run.checkpoint.update_state(epoch=max(written, default=0))
     # Taken before the read: what arrives meanwhile is compared by the next update, never missed.
-    now = fingerprints(context, entry)
+    now = fingerprints(context, run.entry)
     definition = context.pipeline.manifest.source_hash
-    same = now is not None and not entry.time_dependent and dict(state.input_versions) == now
-    if not (state.completed and (flow.once or (same and state.definition_hash == definition))):
-        checkpoint.update_state(completed=False, sink_id=sink)
-        with context.pipeline.evaluation.settings(flow):
-            applied = _Snapshots(context, dataset, flow, state, outcome).apply_all()
-    else:
-        applied = True
+    same = now is not None and not run.entry.time_dependent and dict(state.input_versions) == now
+    applied = True
+    if not (state.completed and (run.flow.once or (same and state.definition_hash == definition))):
+        run.checkpoint.update_state(completed=False, sink_id=sink)
+        with run.settings():
+            applied = _Snapshots(run, state).apply_all()
     stopped = context.stop_requested.is_set()
-    checkpoint.update_state(
-        completed=not stopped and (applied or not flow.once),
+    run.checkpoint.update_state(
+        completed=not stopped and (applied or not run.flow.once),
         definition_hash=definition,
         input_versions=now or {},
     )
-    outcome.version = head_version(table)
-    outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
+    run.outcome.version = head_version(table)
+    run.outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
 
 
 class _Snapshots:
     """One run over the snapshots of a flow."""
 
-    def __init__(
-        self, context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, outcome: FlowOutcome
-    ) -> None:
-        self._context, self._dataset, self._flow, self._outcome = context, dataset, flow, outcome
-        self._epoch = state.epoch
-        self._identity = context.identity(dataset.name, flow.name)
-        self._application = self._identity.application(state.epoch)
+    def __init__(self, run: FlowRun, state: FlowState) -> None:
+        context, dataset = run.context, run.dataset
+        self._run, self._flow, self._epoch = run, run.flow, state.epoch
+        self._application = run.identity.application(state.epoch)
         self._target = ChangeTarget.of(
-            context.table_path(dataset), context.change_memory(dataset.name), dataset.table_properties
+            run.table, context.change_memory(dataset.name), dataset.table_properties
         )
-        self._versions = snapshots_file(context.pipeline.evaluation, flow, self._application)
+        self._versions = snapshots_file(context.pipeline.evaluation, run.flow, self._application)
         self._commits = SinkCommits(self._target.path, self._application)
-        known = context.recorded_batches.result().get((flow.name, state.epoch))
-        context.events.set_known_batches(flow.name, state.epoch, known)
+        known = context.recorded_batches.result().get((run.name, state.epoch))
+        context.events.set_known_batches(run.name, state.epoch, known)
 
     def apply_all(self) -> bool:
         """Apply one after the other; whether there is any in the table now."""
         position = self._position()
-        while not self._context.stop_requested.is_set():
-            snapshot = next_snapshot(self._context.pipeline.evaluation, self._flow, position)
+        while not self._run.context.stop_requested.is_set():
+            snapshot = next_snapshot(self._run.context.pipeline.evaluation, self._flow, position)
             if snapshot is None:
                 break
             position = self._apply(snapshot, position)
@@ -102,12 +92,12 @@ class _Snapshots:
         position = self._versions.read()
         path = self._target.path
         if position is None and has_transaction(path, self._application, 0):
-            position = self._versions.from_table(path, self._identity, self._epoch)
+            position = self._versions.from_table(path, self._run.identity, self._epoch)
             if position is None:
                 raise CheckpointMismatch(
                     f"It is not known any more which snapshots {self._flow.name!r} has applied.",
                     where=self._versions.path,
-                    remedy=f"Fill the table anew: --full-refresh {self._dataset.name}",
+                    remedy=f"Fill the table anew: --full-refresh {self._run.dataset.name}",
                 )
         position = position or SnapshotPosition()
         if position.intended is not None and has_transaction(path, self._application, position.intended[0]):
@@ -125,17 +115,15 @@ class _Snapshots:
         table = DeltaTable.forPath(frame.sparkSession, str(self._target.path))
         check_types(columns, table.toDF().schema, where)
         with snapshot_changes(frame, columns, table, where) as changes:
-            self._context.check_lease()
+            self._run.context.check_lease()
             position = self._versions.intend(position, snapshot.version)
             if changes.count:
                 merge_snapshot(changes, snapshot.literal, table, self._transaction(position))
         position = self._versions.done(position)
         self._record(position.number, snapshot.version)
-        self._context.events.emit(
+        self._run.emit(
             "operation_progress",
             f"{self._flow.name} compared and merged snapshot {snapshot.version}.",
-            flow=self._flow.name,
-            dataset=self._dataset.name,
             batch_id=position.number,
             epoch=self._epoch,
             details=operation_progress(
@@ -148,32 +136,23 @@ class _Snapshots:
     def _transaction(self, position: SnapshotPosition) -> BatchTransaction:
         assert position.intended is not None
         number, version = position.intended
-        told: dict[str, Any] = {
-            "pipeline": self._identity.pipeline,
-            "flow": self._identity.flow,
-            "epoch": self._epoch,
-            "batch": number,
-            VERSION_KEY: encoded(version),
-        }
-        return BatchTransaction(self._application, number, json.dumps(told))
+        return self._run.transaction(self._epoch, number, batch=number, **{VERSION_KEY: encoded(version)})
 
     def _record(self, number: int, version: Any) -> None:
         commit = self._commits.find(number)
         written = commit.rows if commit else 0
         deleted = (commit.deleted or 0) if commit else 0
         # What differs from the table is what comes in.
-        self._outcome.add_batch(
+        self._run.outcome.add_batch(
             input_rows=written + deleted,
             output_rows=written,
             dropped_rows=0,
             version=commit.version if commit else None,
         )
-        self._context.events.emit(
+        self._run.emit(
             "flow_progress",
             f"Snapshot {version} of {self._flow.name}: {written} rows written, {deleted} deleted.",
             level="METRICS",
-            flow=self._flow.name,
-            dataset=self._dataset.name,
             batch_id=number,
             epoch=self._epoch,
             details=flow_progress(

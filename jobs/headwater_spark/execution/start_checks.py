@@ -10,50 +10,38 @@ from typing import Any
 
 from headwater import __version__
 from headwater.checkpoints.layout import FlowState
-from headwater.definitions.dataset import Dataset
-from headwater.definitions.flow import Flow
 from headwater.doctor.start_facts import flow_start
 from headwater.event_log.details import operation_progress
 from headwater.preflight.checks import CHECKS, Check, check_start
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.source_checks import source_identity
-from headwater_spark.execution.destination import delta_table, destination_id
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.state_plan import state_plan
 
 
-def check_flow(
-    context: UpdateContext,
-    dataset: Dataset,
-    flow: Flow,
-    state: FlowState,
-    checks: tuple[Check, ...] = CHECKS,
-) -> FlowStart:
+def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECKS) -> FlowStart:
     """Make sure that a flow may start; what can be made good without losing or doubling a row is, and recorded.
 
     Raises:
         RefusedForSafety: the first finding that stands in the way; nothing was read.
     """
-    manifest = context.pipeline.manifest
-    entry = manifest.flow(flow.name)
-    table = delta_table(context, dataset)
-    start = flow_start(context.pipeline.project, manifest, entry)
+    pipeline, table = run.context.pipeline, run.delta_table
+    start = flow_start(pipeline.project, pipeline.manifest, run.entry)
     start = replace(
         start,
         state=state,
         table=table,
         # A table whose log is broken has no id that could be read; a check says so.
-        sink_id=start.sink_id if table is not None else destination_id(context, dataset),
-        plan=_comparable_plan(context, flow, state),
+        sink_id=start.sink_id if table is not None else run.destination_id(),
+        plan=_comparable_plan(run, state),
     )
     for damage, done in check_start(start, checks):
-        context.say(f"MENDED     {flow.name}: {done}")
-        context.events.emit(
+        run.context.say(f"MENDED     {run.name}: {done}")
+        run.emit(
             "operation_progress",
             f"{damage.error.what} {done[:1].upper()}{done[1:]}.",
             level="WARN",
-            flow=flow.name,
-            dataset=dataset.name,
             epoch=state.epoch,
             details=operation_progress(
                 "CHECKPOINT_MENDED", "COMPLETED", None, condition=damage.condition, done=done
@@ -73,15 +61,15 @@ def versions(context: UpdateContext) -> dict[str, str]:
     return {"headwater": __version__, "spark": str(context.spark.version), "delta": _delta_version()}
 
 
-def plan_of(context: UpdateContext, flow: Flow) -> tuple[str, ...]:
+def plan_of(run: FlowRun) -> tuple[str, ...]:
     """The operators of a flow that keep state."""
-    return state_plan(context.pipeline.evaluation.frames[flow.name])
+    return state_plan(run.context.pipeline.evaluation.frames[run.name])
 
 
-def _comparable_plan(context: UpdateContext, flow: Flow, state: FlowState) -> tuple[str, ...] | None:
+def _comparable_plan(run: FlowRun, state: FlowState) -> tuple[str, ...] | None:
     # Another Spark may spell the same operators in another way.
-    spelled_alike = state.versions.get("spark") == str(context.spark.version)
-    return plan_of(context, flow) if spelled_alike and not flow.once else None
+    spelled_alike = state.versions.get("spark") == str(run.context.spark.version)
+    return plan_of(run) if spelled_alike and not run.flow.once else None
 
 
 @lru_cache(maxsize=1)

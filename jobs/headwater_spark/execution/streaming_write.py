@@ -11,11 +11,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
-from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
@@ -23,32 +22,25 @@ from headwater.preflight.state_checks import store_names
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import BatchRecords
-from headwater_spark.execution.destination import delta_table, destination_id
+from headwater_spark.execution.file_cleaning import clean_sources
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.kept_settings import kept_settings
-from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
-from headwater_spark.plans.schemas import stored_schema
 from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_files
 from headwater_spark.rules.expectations import apply_expectations
 from headwater_spark.rules.judgement import mark_rows
 from headwater_spark.rules.source_records import with_source
-from headwater_spark.sources.source_schemas import StreamSchemas, check_source_schemas, stream_schemas
+from headwater_spark.sources.source_schemas import check_source_schemas, stream_schemas
 
 # Who stops an update by hand has the time; under Airflow, which kills a task after five seconds, the task says less.
 STOP_SECONDS = 30.0
-_TOLD = 2.0
+_RECORDED_SECONDS = 2.0
 
 
-def run_stream(
-    context: UpdateContext,
-    dataset: Dataset,
-    flow: Flow,
-    outcome: FlowOutcome,
-    unreadable: Sequence[UnreadableFile] = (),
-) -> None:
+def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
     """Run a flow's query until what was available has been written.
 
     Args:
@@ -58,50 +50,63 @@ def run_stream(
         RefusedForSafety: where position, table and sources no longer belong together; nothing was read.
         Whatever Spark or a sink's function throws, for ``flow_error`` to name.
     """
+    context, table = run.context, run.delta_table
     context.check_lease()
-    checkpoint = context.checkpoint(dataset.name, flow.name)
-    known = checkpoint.surviving_state()
-    table = delta_table(context, dataset)
-    found = known or FlowState()
-    start = check_flow(context, dataset, flow, found)
-    epoch = known.epoch if known is not None else context.unused_epoch(dataset.name, flow.name)
-    if epoch > 0:
-        ids = ids_before(checkpoint, context.identity(dataset.name, flow.name), epoch)
-        retire(context.spark, (table, context.quarantine_path(dataset)), ids)
-    kept = kept_settings(context, dataset, flow, found)
-    state = checkpoint.update_state(epoch=epoch, completed=False, state_settings=kept)
-    batches = BatchRecords(context, dataset, flow, state, outcome)
-    ended = context.listener.expect(context.query_name(flow.name), batches.on_progress)
+    known = run.checkpoint.surviving_state()
+    start = check_flow(run, known or FlowState())
+    state = _opened(run, known)
+    folder = run.checkpoint.epoch_folder(state.epoch)
+    batches = BatchRecords(run, state)
+    ended = context.listener.expect(context.query_name(run.name), batches.on_progress)
     # A query keeps the settings it was started with.
-    with context.pipeline.evaluation.settings(flow, state.state_settings):
-        frame = _without_watermark_marks(context.pipeline.evaluation.evaluate(flow))
-        schemas = _checked_schemas(context, flow, frame, state)
-        checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
-        frame = _checked(frame, dataset, unreadable, count=table is None)
-    recounts = recount_batches(context, dataset, flow, state, frame, batches.unrecorded)
-    with context.pipeline.evaluation.settings(flow, state.state_settings):
-        started = start_stream(context, dataset, flow, state, frame, unreadable)
+    with run.settings(state):
+        frame = _prepared(run, state, unreadable)
+    recounts = recount_batches(run, state, frame, batches.unrecorded)
+    with run.settings(state):
+        started = start_stream(run, state, frame, unreadable)
     batches.started(started, recounts)
-    folder = checkpoint.epoch_folder(epoch)
-    _await(context, started, ended, folder, lambda: _note_destination(context, dataset, checkpoint))
+    _await(context, started, ended, folder, lambda: _note_destination(run))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
-        create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
+        create_table(context.spark, run.dataset, table, context.pipeline.evaluation.table_schema(run.dataset))
     batches.record_missed()
     batches.check_conservation()
     stopped = context.stop_requested.is_set()
     context.check_lease()
-    checkpoint.update_state(
-        sink_id=destination_id(context, dataset),
+    run.checkpoint.update_state(
+        sink_id=run.destination_id(),
         sink_version=head_version(table) if table is not None else None,
         completed=not stopped,
         definition_hash=context.pipeline.manifest.source_hash,
-        query_id=query_id(checkpoint.epoch_folder(epoch)),
-        plan=plan_of(context, flow),
-        state_stores=store_names(checkpoint.epoch_folder(epoch)),
+        query_id=query_id(folder),
+        plan=plan_of(run),
+        state_stores=store_names(folder),
         sources=source_identities(start, state),
         versions=versions(context),
     )
-    outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
+    run.outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
+    if not stopped:
+        clean_sources(run)
+
+
+def _opened(run: FlowRun, known: FlowState | None) -> FlowState:
+    """The state of the epoch that runs: the one that is known, or one that was never used."""
+    epoch = known.epoch if known is not None else run.context.unused_epoch(run.dataset.name, run.name)
+    if epoch > 0:
+        ids = ids_before(run.checkpoint, run.identity, epoch)
+        retire(run.context.spark, (run.delta_table, run.context.quarantine_path(run.dataset)), ids)
+    settings = kept_settings(run, known or FlowState())
+    return run.checkpoint.update_state(epoch=epoch, completed=False, state_settings=settings)
+
+
+def _prepared(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFile]) -> DataFrame:
+    """The flow's query with its rules, over sources whose columns are still those of before."""
+    frame = run.rows()
+    datasets = run.context.pipeline.registry.datasets()
+    own = {str(run.context.table_path(dataset)) for dataset in datasets if dataset.stored}
+    schemas = stream_schemas(frame, own)
+    check_source_schemas(run.flow, state.source_schemas, schemas)
+    run.checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
+    return _checked(frame, run.dataset, unreadable, count=run.delta_table is None)
 
 
 def _checked(
@@ -117,20 +122,11 @@ def _checked(
     return apply_expectations(frame, rules, OBSERVATION, count=count)
 
 
-def _checked_schemas(context: UpdateContext, flow: Flow, frame: DataFrame, state: FlowState) -> StreamSchemas:
-    evaluation = context.pipeline.evaluation
-    datasets = context.pipeline.registry.datasets()
-    own = {str(evaluation.table_path(dataset)) for dataset in datasets if dataset.stored}
-    found = stream_schemas(frame, own)
-    check_source_schemas(flow, state.source_schemas, found)
-    return found
-
-
-def _note_destination(context: UpdateContext, dataset: Dataset, checkpoint: FlowCheckpoint) -> None:
+def _note_destination(run: FlowRun) -> None:
     """Say early what the flow writes to: a driver that is killed in its first update says nothing later."""
-    state = checkpoint.read_state()
-    if state is not None and state.sink_id is None and (sink := destination_id(context, dataset)) is not None:
-        checkpoint.update_state(sink_id=sink)
+    state = run.checkpoint.read_state()
+    if state is not None and state.sink_id is None and (sink := run.destination_id()) is not None:
+        run.checkpoint.update_state(sink_id=sink)
 
 
 def _await(
@@ -180,7 +176,11 @@ def end_of_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> 
         if last_committed_batch(folder) == in_flight:
             # Its progress comes a moment after its mark, and before the next plan, or the query's own end.
             done = done or now
-        if last_planned_batch(folder) != in_flight or (ends and now >= ends) or (done and now > done + _TOLD):
+        if (
+            last_planned_batch(folder) != in_flight
+            or (ends and now >= ends)
+            or (done and now > done + _RECORDED_SECONDS)
+        ):
             return
         time.sleep(0.05)
 
@@ -192,12 +192,3 @@ def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:
     except LeaseLost:
         query.stop()
         raise
-
-
-def _without_watermark_marks(frame: DataFrame) -> DataFrame:
-    """Delta would store the mark of a watermark with the column, and readers of the table would inherit it."""
-    stored = stored_schema(frame.schema)
-    for field, plain in zip(frame.schema.fields, stored.fields, strict=True):
-        if field.metadata != plain.metadata:
-            frame = frame.withMetadata(field.name, plain.metadata)
-    return frame

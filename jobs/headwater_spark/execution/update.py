@@ -31,7 +31,7 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
-from headwater_spark.execution.flow_run import record_end
+from headwater_spark.execution.flow_lifecycle import record_end
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.resets import run_resets

@@ -14,6 +14,7 @@ from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.sink import SinkKind
 from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
@@ -71,6 +72,12 @@ class UpdateContext:
     def table_path(self, dataset: Dataset) -> Path:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
+
+    def delta_table(self, dataset: Dataset) -> Path | None:
+        """The folder of the Delta table that a dataset's rows go to, None where they go elsewhere."""
+        if dataset.sink is not None and dataset.sink.kind is not SinkKind.DELTA:
+            return None
+        return self.table_path(dataset)
 
     def quarantine_path(self, dataset: Dataset) -> Path | None:
         """The folder of a table's quarantine; None where no rule of it quarantines."""

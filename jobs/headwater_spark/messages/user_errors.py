@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 from headwater.definitions.flow import Flow
 from headwater.errors import HeadwaterError, QueryFailed, SourceFileFailed, UpdateFailed
 from headwater_spark.messages.exception_text import Cause
-from headwater_spark.messages.hints import hint_for
+from headwater_spark.messages.known_exceptions import hint_for
 from headwater_spark.messages.source_errors import describe, user_location
 
 

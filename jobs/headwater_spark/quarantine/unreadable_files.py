@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
 from headwater_spark.messages.exception_text import causes_of
+from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
 from headwater_spark.plans.plan_walk import class_name, items, pair_of
 from headwater_spark.rules.source_records import frame_of
 from headwater_spark.sources.cloud_files.new_files import file_uri
@@ -31,7 +32,6 @@ from headwater_spark.sources.plan_sources import MARK
 _DAMAGED = re.compile(
     r"\[FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)\][^\n]*? file (\S+?)\.?(?:\s|$)"
 )
-_REFUSED = "MALFORMED_RECORD_IN_PARSING"
 _OF_STREAMS = {"path", "maxfilespertrigger", "maxbytespertrigger", "latestfirst", "cleansource", "maxfileage"}
 _STREAMS = ("StreamingRelation", "StreamingRelationV2")
 # What an error and its causes say, outermost first.
@@ -69,7 +69,7 @@ class UnreadableFile:
 def damaged_file(messages: Sequence[str]) -> str | None:
     """The path of the file that a failure to read is about, None where something else failed."""
     causes = causes_of(messages)
-    if any(cause.condition.startswith(_REFUSED) for cause in causes):
+    if shows(causes, REFUSED_RECORD):
         return None
     found = next((match for cause in causes if (match := _DAMAGED.match(cause.message))), None)
     return None if found is None else _path(found[1])

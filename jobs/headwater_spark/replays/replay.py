@@ -29,11 +29,11 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
-from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, apart
-from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
 from headwater_spark.execution.failures import cause_messages, flow_error
+from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.flow_writer import target_of, write_batch
 from headwater_spark.execution.progress import ProgressListener
-from headwater_spark.execution.stream_start import batch_target
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
@@ -175,19 +175,20 @@ def _replay_flow(
             + name
             + "`.",
         )
+    run = FlowRun.of(context, dataset, flow)
     mine = held.where(F.col(c.FLOW) == name).persist()
     try:
-        with context.pipeline.evaluation.settings(flow):
-            _check_done(context, dataset, flow, mine)
+        with run.settings():
+            _check_done(run, mine)
             files = [] if arguments.of_rows else mine.where(IS_FILE).collect()
             rows = mine.where(f"NOT {IS_FILE}")
             reports = []
             if not (files and rows.isEmpty()):
-                reports.append(_judge_again(context, dataset, path, flow, rows, arguments))
+                reports.append(_judge_again(run, path, rows, arguments))
             if files:
-                reports.append(_read_again(context, dataset, path, flow, files))
+                reports.append(_read_again(run, path, files))
             for report in reports:
-                _tell(context, dataset, report)
+                _record(run, report)
             return reports
     except UsageError:
         raise
@@ -197,23 +198,16 @@ def _replay_flow(
         mine.unpersist()
 
 
-def _judge_again(
-    context: UpdateContext,
-    dataset: Dataset,
-    path: Path,
-    flow: Flow,
-    mine: DataFrame,
-    arguments: ReplayArguments,
-) -> FlowReplay:
-    rows, method = _rows_again(context, flow, mine, arguments)
-    rules, marks = dataset.expectations, _marks_of(context, dataset, path, flow)
+def _judge_again(run: FlowRun, path: Path, mine: DataFrame, arguments: ReplayArguments) -> FlowReplay:
+    rows, method = _rows_again(run, mine, arguments)
+    context, rules, marks = run.context, run.dataset.expectations, _marks_of(run, path)
     chosen = mine.count()
-    with judged_batch(apart(mark_rows(rows, rules)), rules, context.table_path(dataset)) as (judged, quality):
+    with judged_batch(apart(mark_rows(rows, rules)), rules, run.table) as (judged, quality):
         if quality.kept:
             kept = judged.where(is_kept(rules))
             context.check_lease()
             marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
-            _write(context, dataset, flow, own_rows(kept), marks)
+            _write(run, own_rows(kept), marks)
             context.check_lease()
             marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
@@ -226,15 +220,14 @@ def _judge_again(
             context.check_lease()
             marks.mark(gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
     return FlowReplay(
-        flow.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
+        run.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
     )
 
 
-def _read_again(
-    context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, files: Sequence[Row]
-) -> FlowReplay:
+def _read_again(run: FlowRun, path: Path, files: Sequence[Row]) -> FlowReplay:
     """Rows that are held of a file stand as pending until the table has the others."""
-    rules, marks = dataset.expectations, _marks_of(context, dataset, path, flow, files=True)
+    context, flow, rules = run.context, run.flow, run.dataset.expectations
+    marks = _marks_of(run, path, files=True)
     context.pipeline.evaluation.cloud.again[flow.name] = frozenset(
         json.loads(entry[c.ROW])["path"] for entry in files
     )
@@ -244,16 +237,16 @@ def _read_again(
     if rows is None:
         return FlowReplay(flow.name, "file", damaged_files=damaged)
     marked = apart(mark_rows(with_source(rows), rules))
-    with judged_batch(marked, rules, context.table_path(dataset)) as (judged, quality):
+    with judged_batch(marked, rules, run.table) as (judged, quality):
         ids = [(entry[c.ID],) for entry in readable]
         context.check_lease()
         marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
         if quality.quarantined:
             context.check_lease()
-            table = QuarantineTable(path, marks.flow, _epoch(context, dataset, flow), context.update_id)
-            table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
+            table = QuarantineTable(path, marks.flow, _epoch(run), context.update_id)
+            table.hold_pending(judged, rules, _transaction(run, marks), context.update_id)
         if quality.kept:
-            _write(context, dataset, flow, own_rows(judged.where(is_kept(rules))), marks)
+            _write(run, own_rows(judged.where(is_kept(rules))), marks)
         context.check_lease()
         marks.finish()
     return FlowReplay(
@@ -261,45 +254,42 @@ def _read_again(
     )
 
 
-def _tell(context: UpdateContext, dataset: Dataset, report: FlowReplay) -> None:
+def _record(run: FlowRun, report: FlowReplay) -> None:
     files = f" and {report.files} files" if report.files else ""
     gone = report.dropped + report.left_out
     discarded = f", {gone} were discarded" if gone else ""
-    context.events.emit(
+    run.emit(
         "user_action",
-        f"{report.replayed} quarantined rows{files} of {dataset.name} were replayed, {report.held} are held still{discarded}.",
-        flow=report.flow,
-        dataset=dataset.name,
-        details=user_action("REPLAY_QUARANTINE", user_name(), replay_id=context.update_id, **asdict(report)),
+        f"{report.replayed} quarantined rows{files} of {run.dataset.name} were replayed, {report.held} are held still{discarded}.",
+        details=user_action(
+            "REPLAY_QUARANTINE", user_name(), replay_id=run.context.update_id, **asdict(report)
+        ),
     )
 
 
-def _check_done(context: UpdateContext, dataset: Dataset, flow: Flow, mine: DataFrame) -> None:
+def _check_done(run: FlowRun, mine: DataFrame) -> None:
     """A batch that a killed driver left half done comes again, and its rows with it: they are not to come in twice."""
-    checkpoint = context.checkpoint(dataset.name, flow.name)
-    state = checkpoint.read_state()
-    if state is None or flow.once:
+    state = run.checkpoint.read_state()
+    if state is None or run.flow.once:
         return
-    folder = checkpoint.epoch_folder(state.epoch)
+    folder = run.checkpoint.epoch_folder(state.epoch)
     planned = last_planned_batch(folder)
     if planned is None or planned == last_committed_batch(folder):
         return
-    application = context.identity(dataset.name, flow.name).application(state.epoch)
-    if _target(context, dataset, flow).has(BatchTransaction(application, planned, "{}")):
+    if target_of(run).has(run.transaction(state.epoch, planned)):
         return
     if not mine.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
         raise UsageError(
-            f"Rows of batch {planned} of {flow.name!r} are held, and the batch is not done: its driver was stopped.",
-            where=flow.location,
+            f"Rows of batch {planned} of {run.name!r} are held, and the batch is not done: its driver was stopped.",
+            where=run.flow.location,
             remedy="Run an update first; it judges these rows anew. Then replay.",
         )
 
 
-def _rows_again(
-    context: UpdateContext, flow: Flow, mine: DataFrame, arguments: ReplayArguments
-) -> tuple[DataFrame, str]:
-    context.pipeline.evaluation.cloud.again[flow.name] = frozenset()
-    frame = context.pipeline.evaluation.evaluate(flow)
+def _rows_again(run: FlowRun, mine: DataFrame, arguments: ReplayArguments) -> tuple[DataFrame, str]:
+    flow, evaluation = run.flow, run.context.pipeline.evaluation
+    evaluation.cloud.again[flow.name] = frozenset()
+    frame = evaluation.evaluate(flow)
     by_source = arguments.method == "source" or (arguments.method == "auto" and not arguments.corrections)
     if by_source and arguments.corrections:
         raise UsageError("--set corrects kept rows.", remedy="Leave --from source out.")
@@ -326,31 +316,17 @@ def _rows_again(
     return rows, "row"
 
 
-def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame, marks: ReplayMarks) -> None:
-    context.check_lease()
-    _target(context, dataset, flow).write(rows, _transaction(context, dataset, flow, marks))
+def _write(run: FlowRun, rows: DataFrame, marks: ReplayMarks) -> None:
+    write_batch(run.context, rows, target_of(run), _transaction(run, marks))
 
 
-def _target(context: UpdateContext, dataset: Dataset, flow: Flow) -> BatchTarget:
-    mode = context.pipeline.evaluation.output_mode_of(flow)
-    target = batch_target(context, dataset, flow, mode)
-    return target or DeltaAppend(context.table_path(dataset), dataset.partition_columns)
-
-
-def _transaction(
-    context: UpdateContext, dataset: Dataset, flow: Flow, marks: ReplayMarks
-) -> BatchTransaction:
-    metadata = {
-        "pipeline": marks.pipeline,
-        "flow": marks.flow,
-        "epoch": _epoch(context, dataset, flow),
-        "replay": context.update_id,
-    }
+def _transaction(run: FlowRun, marks: ReplayMarks) -> BatchTransaction:
+    metadata = run.metadata(epoch=_epoch(run), replay=run.context.update_id)
     return BatchTransaction(marks.application, 0, json.dumps(metadata))
 
 
-def _epoch(context: UpdateContext, dataset: Dataset, flow: Flow) -> int:
-    state = context.checkpoint(dataset.name, flow.name).read_state()
+def _epoch(run: FlowRun) -> int:
+    state = run.checkpoint.read_state()
     return state.epoch if state else 0
 
 
@@ -367,8 +343,5 @@ def _held_as(context: UpdateContext, dataset: Dataset, flow: Flow) -> str | None
     return context.identity(dataset.name, flow.name).flow if flow.target == dataset.name else None
 
 
-def _marks_of(
-    context: UpdateContext, dataset: Dataset, path: Path, flow: Flow, *, files: bool = False
-) -> ReplayMarks:
-    identity = context.identity(dataset.name, flow.name)
-    return ReplayMarks(context.spark, path, *identity.names, context.update_id, files)
+def _marks_of(run: FlowRun, path: Path, *, files: bool = False) -> ReplayMarks:
+    return ReplayMarks(run.context.spark, path, *run.identity.names, run.context.update_id, files)

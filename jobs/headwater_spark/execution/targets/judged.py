@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
+from headwater.delta_log.table_history import table_exists
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.sink_commits import as_metadata
@@ -35,16 +36,20 @@ class Judged:
     this run came to. ``unreadable``: files that the batches of this run leave out; each is kept with its own batch.
     ``one_pass``: the rows may be read twice, since no state hangs on them, and are to be judged while they are written
     where that can be done; else, and where they turn out to be too many, they are kept in memory meanwhile.
+    ``whole``: the rows take the place of all rows of the table, and what is kept out that of all rows of the quarantine.
+    ``check_lease``: called before each of the two is written.
     """
 
     target: BatchTarget
     rules: Sequence[Expectation]
     table: Path
     quarantine: QuarantineTable | None
+    check_lease: Callable[[], None]
     # The judged rows are kept by this target itself.
     passes: int = 1
     unreadable: Sequence[UnreadableFile] = ()
     one_pass: bool = False
+    whole: bool = False
     qualities: dict[int, Quality] = field(default_factory=dict)
     _may_repeat: bool = True
 
@@ -59,9 +64,15 @@ class Judged:
         with ExitStack() as stack:
             if any(rule.unique and rule.unique.within is UniqueWithin.TABLE for rule in self.rules):
                 stack.enter_context(_LOOKING[self.table])
-            judged, quality = stack.enter_context(judged_batch(rows, self.rules, self.table))
-            told = self._held(judged, quality, transaction)
-            self.target.write(kept_rows(judged, self.rules), told)
+            present = None if self.whole else self.table
+            judged, quality = stack.enter_context(judged_batch(rows, self.rules, present))
+            self.write_judged(judged, quality, transaction)
+
+    def write_judged(self, judged: DataFrame, quality: Quality, transaction: BatchTransaction) -> None:
+        """Write both tables from rows that are judged already."""
+        transaction = self._kept_out(judged, quality, transaction)
+        self.check_lease()
+        self.target.write(kept_rows(judged, self.rules), transaction)
 
     def _write_in_one_pass(self, rows: DataFrame, transaction: BatchTransaction) -> bool:
         """Write the table's files, then the quarantine, then make the files part of the table; False: nothing was done."""
@@ -76,19 +87,23 @@ class Judged:
         if held is None or staged.rows not in (None, quality.kept):
             self.one_pass = False  # what comes next is most likely as bad
             return False
-        staged.commit(self._held(held, quality, transaction))
+        transaction = self._kept_out(held, quality, transaction)
+        self.check_lease()
+        staged.commit(transaction)
         return True
 
-    def _held(self, judged: DataFrame, quality: Quality, transaction: BatchTransaction) -> BatchTransaction:
+    def _kept_out(
+        self, judged: DataFrame, quality: Quality, transaction: BatchTransaction
+    ) -> BatchTransaction:
         """Write the quarantine; the transaction for the table, with what the batch came to."""
         files = [file for file in self.unreadable if file.batch_id == transaction.batch_id]
         quality = replace(quality, files=len(files))
-        told = transaction.telling(quality=as_metadata(quality))
-        self._hold(judged, files, quality, told)
+        transaction = transaction.telling(quality=as_metadata(quality))
+        self._write_quarantine(judged, files, quality, transaction)
         self.qualities[transaction.batch_id] = quality
-        return told
+        return transaction
 
-    def _hold(
+    def _write_quarantine(
         self,
         judged: DataFrame,
         files: Sequence[UnreadableFile],
@@ -96,6 +111,11 @@ class Judged:
         transaction: BatchTransaction,
     ) -> None:
         if self.quarantine is None:
+            return
+        self.check_lease()
+        if self.whole:
+            if quality.quarantined or table_exists(self.quarantine.path):
+                self.quarantine.replace_all(judged, self.rules, transaction)
             return
         left = self._may_repeat and self.quarantine.has(transaction)
         self._may_repeat = False

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.execution.failures import passes_by_itself
-from headwater_spark.execution.schema_restart import LATE_FILE, UNKNOWN_FIELDS, _moved
 from headwater_spark.messages.exception_text import causes_of, marked, worker_traceback
-from headwater_spark.messages.hints import hint_for
+from headwater_spark.messages.known_exceptions import PASSING, SOURCE_CHANGED, TARGET_CHANGED, hint_for, shows
 from headwater_spark.quarantine.unreadable_files import damaged_file
 from headwater_spark.rules.expectations import find_violation
+from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS
 
 ABORTED = (
     "SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: "
@@ -41,10 +40,10 @@ def decided(messages):
     """What is made of an exception's texts: none of it may come from data."""
     causes = causes_of(messages)
     return {
-        "transient": passes_by_itself(messages),
+        "transient": shows(causes, PASSING),
         "violation": find_violation(causes),
         "hint": hint_for(causes),
-        "moved": _moved(causes),
+        "moved": [shows(causes, SOURCE_CHANGED), shows(causes, TARGET_CHANGED)],
         "late": marked(causes, LATE_FILE),
         "fields": marked(causes, UNKNOWN_FIELDS),
         "file": damaged_file(messages),
@@ -88,7 +87,7 @@ def test_any_mixture_decides_nothing(quoting, pieces):
 )  # fmt: skip
 def test_what_passes_by_itself(text):
     """By the class, by the condition, and by the system's own words."""
-    assert passes_by_itself(["StreamingQueryException: [STREAM_FAILED] x", text])
+    assert shows(causes_of(["StreamingQueryException: [STREAM_FAILED] x", text]), PASSING)
 
 
 def test_marks_of_ours():

@@ -9,7 +9,15 @@ import pytest
 
 from headwater.errors import HELP_PAGE
 from headwater_spark.messages.exception_text import causes_of
-from headwater_spark.messages.hints import hint_for
+from headwater_spark.messages.known_exceptions import (
+    CONFLICT,
+    PASSING,
+    REFUSED_RECORD,
+    SOURCE_CHANGED,
+    TARGET_CHANGED,
+    hint_for,
+    shows,
+)
 
 PAGE = Path(__file__).resolve().parents[4] / HELP_PAGE
 
@@ -78,3 +86,22 @@ def test_a_plain_stream_over_rows_that_change():
     assert '.option("readChangeFeed", "true")' in hint
     assert "@dp.materialized_view" in hint
     assert hint_for(causes_of(["IllegalStateException: something else"])) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "signs"),
+    [
+        ("DeltaStreamingException: [DELTA_SCHEMA_CHANGED.VERSION] x", [SOURCE_CHANGED]),
+        ("DeltaRuntimeException: [DELTA_STREAMING_METADATA_EVOLUTION] x", [SOURCE_CHANGED]),
+        ("AssertionError: assertion failed: Invalid batch: a, b", [SOURCE_CHANGED]),
+        ("RuntimeException: assertion failed: Invalid batch: a, b", []),
+        ("MetadataChangedException: [DELTA_METADATA_CHANGED] x", [TARGET_CHANGED, PASSING]),
+        ("ConcurrentAppendException: [DELTA_CONCURRENT_APPEND.WITHOUT_HINT] x", [CONFLICT, PASSING]),
+        ("BadRecordException: [MALFORMED_RECORD_IN_PARSING] x", [REFUSED_RECORD]),
+        ("ValueError: [DELTA_CONCURRENT", []),
+    ],
+)
+def test_signs(text: str, signs: list):
+    """Each exception has its signs and no others."""
+    every = (SOURCE_CHANGED, TARGET_CHANGED, CONFLICT, PASSING, REFUSED_RECORD)
+    assert [sign for sign in every if shows(causes_of([text]), sign)] == signs

@@ -10,7 +10,7 @@ import pytest
 from headwater.event_log.details import FlowStatus
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag
-from headwater_spark.execution import flow_run
+from headwater_spark.execution import flow_lifecycle
 from headwater_spark.execution.outcome import FlowOutcome
 
 
@@ -19,7 +19,7 @@ class Context:
 
     def __init__(self) -> None:
         entry = SimpleNamespace(name="bronze", target="bronze", streaming=True)
-        self.pipeline: Any = SimpleNamespace(project=None, manifest=SimpleNamespace(flows=[entry]))
+        self.pipeline: Any = SimpleNamespace(project=None, manifest=SimpleNamespace(flow=lambda _: entry))
         self.more_rounds = False
         self.records: list[dict[str, Any]] = []
 
@@ -41,10 +41,10 @@ def test_lag_that_can_not_be_measured_fails_no_committed_flow(
     def flow_lag(*_: object) -> FlowLag:
         raise error
 
-    monkeypatch.setattr(flow_run, "flow_lag", flow_lag)
+    monkeypatch.setattr(flow_lifecycle, "flow_lag", flow_lag)
     context, outcome = Context(), FlowOutcome("bronze", "bronze")
     outcome.status = FlowStatus.COMPLETED
-    flow_run.record_end(context, outcome)  # type: ignore[arg-type]
+    flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
     (record,) = context.records
     assert record["status"] is FlowStatus.COMPLETED
     assert type(error).__name__ in record["metrics"]["backlog_unknown"]
@@ -56,10 +56,10 @@ def test_the_reason_of_each_source_is_in_the_record(monkeypatch: pytest.MonkeyPa
     known, unknown = Backlog(records=3, moved=True), Backlog.because("the broker is away")
     parts = tuple(SimpleNamespace(name=name, backlog=part) for name, part in (("a", known), ("b", unknown)))
     lag = FlowLag("bronze", "bronze", True, unknown, parts)  # type: ignore[arg-type]
-    monkeypatch.setattr(flow_run, "flow_lag", lambda *_: lag)
+    monkeypatch.setattr(flow_lifecycle, "flow_lag", lambda *_: lag)
     context, outcome = Context(), FlowOutcome("bronze", "bronze")
     outcome.status = FlowStatus.COMPLETED
-    flow_run.record_end(context, outcome)  # type: ignore[arg-type]
+    flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
     assert context.records[0]["metrics"] == {
         "backlog_unknown": "the broker is away",
         "source_metrics": [

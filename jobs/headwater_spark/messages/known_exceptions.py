@@ -1,12 +1,72 @@
-"""What to do about the errors of Spark, Delta and Kafka that pipelines meet."""
+"""The exceptions of Spark, Delta and Kafka that pipelines meet: what each is a sign of, and what to do about it.
+
+The one table: who decides about a failure (does it pass, does another start help, what is advised) asks here.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from headwater.errors import HELP_PAGE
 from headwater_spark.messages.exception_text import Cause
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How an exception is known: by all that is given of its class, its condition (from its beginning) and its message.
+
+    A message is looked at only where Spark, Delta or the system wrote all of it (decision 0138).
+    """
+
+    kind: str = ""
+    condition: str = ""
+    message: str = ""
+
+    def fits(self, cause: Cause) -> bool:
+        """Whether the exception is one of these."""
+        return (
+            re.search(self.kind, cause.kind) is not None
+            and re.match(self.condition, cause.condition) is not None
+            and re.search(self.message, cause.message) is not None
+        )
+
+
+# Another writer came between; the same rows may be tried again.
+CONFLICT = (Sign(condition="DELTA_CONCURRENT"),)
+# Another flow changed the columns of the table; nothing was committed, and the batch comes again.
+TARGET_CHANGED = (Sign(condition="DELTA_METADATA_CHANGED"),)
+# The columns of a source table changed after the query was made, or while it ran. A tracked schema evolves so, too.
+SOURCE_CHANGED = (
+    Sign(
+        condition="DELTA_SCHEMA_CHANGED|DELTA_STREAMING_METADATA_EVOLUTION|DELTA_STREAMING_SCHEMA_(?:EVOLUTION|MISMATCH)"
+    ),
+    Sign(kind="^AssertionError$", message=r"\Aassertion failed: Invalid batch: "),
+)
+# A record that FAILFAST refuses: its file is whole.
+REFUSED_RECORD = (Sign(condition="MALFORMED_RECORD_IN_PARSING"),)
+# What another try may not meet.
+PASSING = (
+    *CONFLICT,
+    *TARGET_CHANGED,
+    Sign(condition="CONCURRENT_STREAM_LOG_UPDATE"),
+    Sign(
+        r"(?:Timeout|Connect|UnknownHost|Socket|NoRouteToHost|BrokerNotAvailable|Disconnect|LeaderNotAvailable|Interrupted|NoBrokersAvailable)"
+        r"(?:ed|IO)?(?:Exception|Error)$|^ClosedByInterruptException$|^Connection(?:Refused|Reset|Aborted)Error$|^ExecutorLost|^SparkOutOfMemory"
+    ),
+    # The system's own words, in exceptions that carry nothing else.
+    Sign(
+        kind="^(?:IOException|FileSystemException|FSError|OSError)$",
+        message="(?:^|: )(?:No space left on device|Connection refused)(?: |$)",
+    ),
+)
+
+
+def shows(causes: Iterable[Cause], signs: Sequence[Sign]) -> bool:
+    """Whether an exception of the chain has one of the signs."""
+    return any(sign.fits(cause) for cause in causes for sign in signs)
+
 
 _HINTS = (
     (re.compile(r"FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)(?!.*MALFORMED_RECORD_IN_PARSING)", re.DOTALL),

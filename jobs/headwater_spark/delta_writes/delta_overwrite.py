@@ -1,0 +1,49 @@
+"""Put rows in the place of a table's rows, or of those that meet a condition, in one commit: readers see either or."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.sink_commits import has_transaction
+
+
+@dataclass(frozen=True)
+class DeltaOverwrite:
+    """Replaces rows of the table at ``table``.
+
+    Args:
+        condition: SQL text; the rows that meet it are replaced, None for all. The others keep their columns: new ones are
+            added, none is changed.
+        new_columns: whether the columns are those of the rows from now on, where all are replaced.
+        once: whether the commit carries the transaction, which makes a second one change nothing. A table that is
+            recomputed has no batches, and its refreshes no numbers.
+    """
+
+    table: Path
+    partition_columns: tuple[str, ...] = ()
+    condition: str | None = None
+    new_columns: bool = False
+    once: bool = True
+    passes: int = 1
+
+    def has(self, transaction: BatchTransaction) -> bool:
+        """Whether the table has the transaction."""
+        return self.once and has_transaction(self.table, transaction.application, transaction.batch_id)
+
+    def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
+        """Replace the rows."""
+        options = {"userMetadata": transaction.user_metadata}
+        if self.once:
+            options |= {"txnAppId": transaction.application, "txnVersion": str(transaction.batch_id)}
+        if self.condition is not None:
+            options |= {"replaceWhere": self.condition, "mergeSchema": "true"}
+        elif self.new_columns:
+            options["overwriteSchema"] = "true"
+        writer = rows.write.format("delta").mode("overwrite").options(**options)
+        if self.partition_columns:
+            writer = writer.partitionBy(*self.partition_columns)
+        writer.save(str(self.table))

@@ -1,0 +1,114 @@
+"""One flow of an update, from QUEUED to its terminal record; no error leaves it but as part of the outcome."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+from headwater.event_log.details import FlowStatus
+from headwater.graph.manifest import FlowEntry
+from headwater.metrics.backlog import Backlog
+from headwater.metrics.lag import FlowLag, flow_lag
+from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.once_flow import run_once
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.remedies import remedies_for
+from headwater_spark.execution.restarts import Start, run_with_restarts
+from headwater_spark.execution.snapshot_flow import run_snapshots
+from headwater_spark.execution.streaming_write import run_stream
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.view_refresh import refresh_view
+from headwater_spark.sources.reachability import check_brokers
+
+
+def run_flow(run: FlowRun, *, force: bool) -> None:
+    """Run a flow, again where that helps, and fill in its outcome.
+
+    Args:
+        force: recompute a materialized view whatever its sources say.
+    """
+    stop = run.context.stop_requested
+    failure = run_with_restarts(partial(_begin, run, force=force), remedies_for(run), stop)
+    if failure is not None:
+        run.outcome.status = FlowStatus.STOPPED if stop.is_set() else FlowStatus.FAILED
+        if not stop.is_set():
+            run.outcome.error = flow_error(run.flow, failure, run.context.pipeline.evaluation.labels)
+
+
+def _begin(run: FlowRun, start: Start, *, force: bool) -> None:
+    context, started = run.context, time.monotonic()
+    try:
+        if start.reason is None:
+            run.record(FlowStatus.STARTING, f"{run.name} starts.")
+            context.check_lease()
+            check_brokers(run.entry.sources)
+            context.pipeline.evaluation.cloud.careful.discard(run.name)
+        else:
+            context.say(start.reason)
+            run.record(FlowStatus.STARTING, start.reason)
+        if run.is_view:
+            refresh_view(run, force=force)
+        elif run.flow.snapshots is not None:
+            run_snapshots(run)
+        elif run.flow.once:
+            run_once(run)
+        else:
+            run_stream(run, start.left_out)
+    finally:
+        run.outcome.seconds += time.monotonic() - started
+
+
+def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
+    """Write the terminal record of a flow: status, table version, what is left at its sources.
+
+    Between two rounds of a long update a flow that is done is IDLE; its terminal record comes at the update's end.
+    """
+    details: dict[str, Any] = {"version": outcome.version}
+    status = outcome.status
+    if status is FlowStatus.COMPLETED:
+        details |= outcome.data_quality
+        outcome.data_quality = {}
+        entry = context.pipeline.manifest.flow(outcome.flow)
+        if entry.streaming:
+            lag = _lag_left(context, entry)
+            outcome.backlog_records = lag.backlog.records
+            details["metrics"] = _backlog_metrics(lag)
+        message = f"{outcome.flow} is done: {outcome.output_rows} rows written in {outcome.batches} batches."
+        status = FlowStatus.IDLE if context.more_rounds else status
+    elif outcome.error is not None:
+        message = outcome.error.what
+        if status is FlowStatus.FAILED:
+            details["will_retry"] = outcome.error.transient and context.attempts_left
+    else:
+        message = f"{outcome.flow} was stopped; it goes on from where it stood."
+    context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
+    context.flow_event(outcome, status, message, **details)
+
+
+def _lag_left(context: UpdateContext, entry: FlowEntry) -> FlowLag:
+    """What is left at the sources. The rows are committed: that it can't be measured is for the record, and fails nothing."""
+    try:
+        return flow_lag(context.pipeline.project, entry)
+    except Exception as error:
+        unknown = Backlog.because(f"lag could not be measured: {type(error).__name__}: {error}")
+        return FlowLag(entry.name, entry.target, entry.streaming, unknown, ())
+
+
+def _backlog_metrics(lag: FlowLag) -> dict[str, Any]:
+    return {
+        **_backlog(lag.backlog),
+        "source_metrics": [{"source_name": part.name, **_backlog(part.backlog)} for part in lag.sources],
+    }
+
+
+def _backlog(backlog: Backlog) -> dict[str, Any]:
+    found = {
+        "backlog_records": backlog.records,
+        "backlog_bytes": backlog.bytes,
+        "backlog_files": backlog.files,
+        "backlog_seconds": backlog.seconds,
+        "backlog_unknown": backlog.unknown,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,140 @@
+"""The one place where rows of a flow reach their target, whoever gives them: streams, bounded reads, backfills, replays.
+
+A flow has one target, whatever its rows come from. Each write carries the flow's transaction, and none is made without the
+lease: it is checked before each commit, that of the quarantine and that of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+
+from headwater.definitions.expectation import needs_judgement
+from headwater.definitions.output_kind import OutputKind
+from headwater.event_log.details import FlowStatus, flow_progress
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget
+from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, apart
+from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.delta_merge import DeltaMerge
+from headwater_spark.delta_writes.delta_replace import DeltaReplace
+from headwater_spark.delta_writes.sink_commits import SinkCommit, quality_details
+from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.targets.auto_cdc import AutoCdc
+from headwater_spark.execution.targets.judged import Judged
+from headwater_spark.execution.targets.spark_sink import SparkSink
+from headwater_spark.execution.targets.user_function import UserFunction
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.rules.expectations import Quality, apply_expectations, read_quality
+from headwater_spark.rules.judgement import mark_rows
+from headwater_spark.rules.source_records import with_source
+
+
+def target_of(run: FlowRun, *, keys: Sequence[str] = (), query_id: str | None = None) -> BatchTarget:
+    """What takes a flow's rows, batch by batch.
+
+    Args:
+        keys: merge rows that are else appended by these columns (a backfill).
+        query_id: of a streaming query, under which the Delta sink itself may have appended a batch before.
+    """
+    sink, kind = run.dataset.sink, run.mode.kind
+    if sink is not None and sink.function is not None:
+        return UserFunction(sink.function, run.context.pipeline.evaluation.find_table)
+    if run.delta_table is None:
+        assert sink is not None
+        return SparkSink(sink)
+    if kind is OutputKind.CHANGES:
+        memory = run.context.change_memory(run.dataset.name)
+        changes = ChangeTarget.of(run.table, memory, run.dataset.table_properties)
+        return AutoCdc(changes, run.context.pipeline.evaluation.changes[run.name], run.flow.location)
+    if run.flow.replacement is not None:
+        return DeltaReplace(run.table, run.flow.replacement)
+    if kind is OutputKind.UPDATE or keys:
+        return DeltaMerge(run.table, run.mode.keys or tuple(keys))
+    return DeltaAppend(run.delta_table, run.dataset.partition_columns, query_id=query_id)
+
+
+def takes_streams(run: FlowRun) -> bool:
+    """Whether a sink of Spark's takes the flow's stream as it is."""
+    sink = run.dataset.sink
+    return sink.function is None if sink is not None else not run.mode.kind.merges_by_key
+
+
+def judged_target(run: FlowRun, target: BatchTarget, epoch: int, *, whole: bool = False) -> Judged:
+    """The target behind the flow's rules. ``whole``: the rows take the place of all that are there."""
+    quarantine, rules = run.quarantine(epoch), run.dataset.expectations
+    return Judged(target, rules, run.table, quarantine, run.context.check_lease, whole=whole)
+
+
+def write_rows(
+    run: FlowRun,
+    rows: DataFrame,
+    target: BatchTarget,
+    transaction: BatchTransaction,
+    epoch: int = 0,
+    *,
+    whole: bool = False,
+) -> Quality:
+    """Put rows of a bounded read through the flow's rules and write them in one commit; returns what they came to.
+
+    Args:
+        whole: they take the place of all that are there.
+    """
+    rules = run.dataset.expectations
+    if needs_judgement(rules):
+        judged = judged_target(run, target, epoch, whole=whole)
+        judged.write(apart(mark_rows(with_source(rows), rules)), transaction)
+        return judged.qualities[transaction.batch_id]
+    observation = Observation()
+    rows = apart(apply_expectations(rows, rules, observation))
+    with ExitStack() as stack:
+        if target.passes > 1:
+            rows.persist()
+            stack.callback(rows.unpersist)
+        write_batch(run.context, rows, target, transaction)
+    return read_quality(observation.get, rules)
+
+
+def write_batch(
+    context: UpdateContext, rows: DataFrame, target: BatchTarget, transaction: BatchTransaction
+) -> None:
+    """Write rows that are as the table is to have them."""
+    context.check_lease()
+    target.write(rows, transaction)
+
+
+def count_rows(
+    run: FlowRun,
+    quality: Quality,
+    message: str,
+    version: int | None,
+    commit: SinkCommit | None = None,
+    **more: Any,
+) -> None:
+    """Add what was written at once to the flow's outcome, and record it.
+
+    Args:
+        commit: of a merge, which says how many rows it wrote; else they are those that the rules let through.
+        more: level, epoch and batch of the record.
+    """
+    written = commit.rows if commit is not None else quality.kept
+    run.outcome.add_batch(
+        input_rows=quality.rows,
+        output_rows=written,
+        dropped_rows=quality.dropped,
+        quarantined_rows=quality.quarantined,
+        version=version,
+    )
+    metrics = {
+        "num_input_rows": quality.rows,
+        "num_output_rows": written,
+        "num_upserted_rows": commit.upserted if commit else None,
+        "num_deleted_rows": commit.deleted if commit else None,
+        **change_metrics(commit),
+    }
+    details = flow_progress(FlowStatus.RUNNING, metrics=metrics, version=run.outcome.version)
+    run.emit("flow_progress", message, details=details, **more)
+    run.outcome.data_quality = quality_details(quality, run.dataset.name)

@@ -1,0 +1,142 @@
+"""What makes another start of a flow good: without files that can't be read, with the columns of now, or later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from headwater.definitions.expectation import quarantines
+from headwater.definitions.flow_settings import flow_retries
+from headwater.errors import SchemaChanged, SourceSchemaChanged, UnknownFields
+from headwater.event_log.details import operation_progress
+from headwater_spark.execution.failures import cause_messages, causes_of_error, flow_error
+from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.restarts import Remedy, Start
+from headwater_spark.messages.exception_text import Cause, causes_of, marked
+from headwater_spark.messages.known_exceptions import PASSING, SOURCE_CHANGED, TARGET_CHANGED, shows
+from headwater_spark.quarantine.unreadable_files import UnreadableFile, damaged_file, find_unreadable
+from headwater_spark.sources.cloud_files.rescue import LATE_FILE, UNKNOWN_FIELDS, wider_columns
+
+# Those of Spark's own pipelines (spark.sql.pipelines.execution.watchdog.minRetryTime and maxTime).
+FIRST_WAIT_SECONDS = 5.0
+LONGEST_WAIT_SECONDS = 3600.0
+
+
+def remedies_for(run: FlowRun) -> tuple[Remedy, ...]:
+    """The remedies of a flow, the most special one first."""
+    last = partial(try_later, run)
+    return (partial(leave_files_out, run), partial(reload_columns, run), last) if run.is_stream else (last,)
+
+
+def leave_files_out(run: FlowRun, failure: Exception, start: Start) -> Start | None:
+    """A batch failed over files that can't be read, and the table has a quarantine for them: go on without.
+
+    As often as there are new ones. They are known for this start alone: a batch is committed in both tables, or its
+    files are looked at again.
+    """
+    files = _unreadable(run, failure, start.left_out)
+    if not files:
+        return None
+    names = ", ".join(file.path.rpartition("/")[2] for file in files[:3])
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    reason = f"{run.name} starts again without files that can't be read, which go to the quarantine: {names}{more}."
+    return replace(start, seconds=0.0, reason=reason, left_out=(*start.left_out, *files))
+
+
+def _unreadable(run: FlowRun, failure: Exception, known: Sequence[UnreadableFile]) -> list[UnreadableFile]:
+    messages = cause_messages(failure)
+    if not quarantines(run.dataset.expectations) or damaged_file(messages) is None:
+        return []
+    state = None if shows(causes_of(messages), PASSING) else run.checkpoint.read_state()
+    if state is None:
+        return []
+    with run.settings(state):
+        frame = run.context.pipeline.evaluation.evaluate(run.flow)
+        return find_unreadable(frame, run.checkpoint.epoch_folder(state.epoch), cause_messages, known)
+
+
+def reload_columns(run: FlowRun, failure: Exception, start: Start) -> Start | None:
+    """Columns of a source or of the table are others than when the query was made: evolve the schema and go on, once a try.
+
+    Raises:
+        UnknownFields: there are fields that the schema may not take.
+        SourceSchemaChanged: the rows that come next have other columns than those of now.
+        SchemaChanged: new fields turned up a second time; the schema has them now.
+    """
+    causes = causes_of_error(failure)
+    reasons = _reload_reasons(run, causes, failure)
+    if not reasons:
+        return None
+    if not start.reloaded:
+        return Start(start.attempt, reason=f"{run.name} starts again: {'; '.join(reasons)}", reloaded=True)
+    if shows(causes, SOURCE_CHANGED):
+        raise SourceSchemaChanged(
+            f"The columns of a source of {run.name!r} are others than in rows that it has not read yet.",
+            where=run.flow.location,
+            remedy=f"The table was overwritten with another schema. Fill this one anew: --full-refresh {run.flow.target}; or read "
+            'from the new rows on, with .option("startingVersion", N) and --reset-checkpoint.',
+        ) from failure
+    raise SchemaChanged(
+        f"Flow '{run.name}' met new fields twice in one update: {'; '.join(reasons)}",
+        where=run.flow.location,
+        remedy="Run the update again; it goes on with the new schema. With cloudFiles.schemaEvolutionMode = rescue "
+        "new fields go to the rescued data column and no stream stops for them.",
+    ) from failure
+
+
+def _reload_reasons(run: FlowRun, causes: Sequence[Cause], failure: Exception) -> list[str]:
+    """What was changed so that another start can succeed; nothing where the failure is of another kind."""
+    cloud = run.context.pipeline.evaluation.cloud
+    if shows(causes, TARGET_CHANGED):
+        return ["another flow changed the columns of the table at the same moment"]
+    if shows(causes, SOURCE_CHANGED):
+        return ["the columns of a source changed while it ran"]
+    if not cloud.reads_of(run.name):
+        return []
+    if marked(causes, LATE_FILE) is not None:
+        # A file came between the look at the folder and the start of the stream.
+        cloud.careful.add(run.name)
+        return ["files arrived while it was about to start"]
+    fields = (marked(causes, UNKNOWN_FIELDS) or "").partition("\n")[0]
+    if not fields:
+        return []
+    changes = cloud.evolve(run.name, run.checkpoint, wider_columns(fields.partition(" in file")[0]))
+    if changes:
+        return changes
+    raise UnknownFields(
+        f"Flow '{run.name}' met fields that its schema does not have: {fields.partition(' SQLSTATE')[0]}",
+        where=run.flow.location,
+        remedy="Add them to .schema(...) or cloudFiles.schemaHints, or remove the file, or let the schema take them "
+        "(cloudFiles.schemaEvolutionMode = addNewColumns) or rescue them (rescue). Nothing of the batch was written.",
+    ) from failure
+
+
+def try_later(run: FlowRun, failure: Exception, start: Start) -> Start | None:
+    """The failure may pass by itself: try again, after twice as long each time, within ``pipelines.maxFlowRetryAttempts``.
+
+    A wait does not go on beyond the end of a long update.
+    """
+    context, project = run.context, run.context.pipeline.project
+    retries = flow_retries(
+        run.flow.spark_conf, run.dataset.table_properties, project.configuration, project.spec.spark,
+        default=context.flow_retries,
+    )  # fmt: skip
+    error = flow_error(run.flow, failure, context.pipeline.evaluation.labels)
+    if not error.transient or start.attempt > retries or context.time_is_up:
+        return None
+    left = float("inf") if context.ends is None else max(0.0, context.ends - time.monotonic())
+    seconds = min(FIRST_WAIT_SECONDS * 2 ** min(start.attempt - 1, 30), LONGEST_WAIT_SECONDS, left)
+    message = f"{run.name} is tried again in {seconds:.0f} s ({start.attempt} of {retries} times)"
+    context.say(f"RETRY      {message}: {error.what.partition(chr(10))[0]}")
+    run.emit(
+        "operation_progress",
+        f"{message}: {error.what}",
+        level="WARN",
+        details=operation_progress(
+            "FLOW_RETRY", "STARTED", None, attempt=start.attempt, retries=retries, seconds=seconds
+        ),
+        error=error,
+    )
+    return Start(start.attempt + 1, seconds)
