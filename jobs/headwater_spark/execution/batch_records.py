@@ -142,8 +142,6 @@ class BatchRecords:
             self._run.emit(
                 "operation_progress",
                 f"{self._run.name} listed its folders for {self._listing_ms} ms.",
-                flow=self._run.name,
-                dataset=self._run.dataset.name,
                 epoch=self._epoch,
                 details=operation_progress("AUTO_LOADER_LISTING", "COMPLETED", self._listing_ms),
                 maturity="EVOLVING",

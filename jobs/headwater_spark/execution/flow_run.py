@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import readable_table_id, table_exists
 from headwater.doctor import start_facts
+from headwater.errors import HeadwaterError
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FlowEntry
 from headwater.quarantine.table import is_quarantine
@@ -147,6 +149,20 @@ class FlowRun:
         """Record where the flow stands."""
         self.context.flow_event(self.outcome, status, message, **details)  # type: ignore[arg-type]
 
-    def emit(self, event_type: str, message: str, **more: Any) -> None:
+    def emit(
+        self,
+        event_type: str,
+        message: str,
+        *,
+        details: Mapping[str, Any],
+        level: str = "INFO",
+        batch_id: int | None = None,
+        epoch: int | None = None,
+        error: HeadwaterError | None = None,
+        maturity: str = "STABLE",
+    ) -> None:
         """Record an event of the flow."""
-        self.context.events.emit(event_type, message, flow=self.flow.name, dataset=self.dataset.name, **more)
+        self.context.events.emit(
+            event_type, message, level=level, flow=self.name, dataset=self.dataset.name, batch_id=batch_id,
+            epoch=epoch, details=details, error=error, maturity=maturity,
+        )  # fmt: skip

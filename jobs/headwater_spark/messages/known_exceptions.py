@@ -53,7 +53,7 @@ PASSING = (
     Sign(condition="CONCURRENT_STREAM_LOG_UPDATE"),
     Sign(
         r"(?:Timeout|Connect|UnknownHost|Socket|NoRouteToHost|BrokerNotAvailable|Disconnect|LeaderNotAvailable|Interrupted|NoBrokersAvailable)"
-        r"(?:ed|IO)?(?:Exception|Error)$|^ClosedByInterruptException$|^Connection(?:Refused|Reset|Aborted)Error$|^ExecutorLost|^SparkOutOfMemory"
+        r"(?:ed|IO)?(?:Exception|Error)$|^ClosedByInterruptException$|^Connection(?:Refused|Reset|Aborted)?Error$|^ExecutorLost|^SparkOutOfMemory"
     ),
     # The system's own words, in exceptions that carry nothing else.
     Sign(

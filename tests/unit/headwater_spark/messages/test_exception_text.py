@@ -81,7 +81,7 @@ def test_any_mixture_decides_nothing(quoting, pieces):
         "ConnectException: Connection refused", "TimeoutException: Timeout of 60000ms expired", "SocketTimeoutException", "InterruptedIOException: x",
         "IOException: No space left on device", "FileSystemException: /a/b: No space left on device", "SparkOutOfMemoryError: [X_Y] z",
         "DeltaConcurrentModificationException: [DELTA_CONCURRENT_APPEND.WITHOUT_HINT] x", ABORTED + "ExecutorLostFailure (executor 1 exited)",
-        ABORTED + "java.net.ConnectException: x", "MetadataChangedException: [DELTA_METADATA_CHANGED] x", "ConnectionRefusedError: [Errno 111]",
+        ABORTED + "java.net.ConnectException: x", "MetadataChangedException: [DELTA_METADATA_CHANGED] x", "ConnectionRefusedError: [Errno 111]", "ConnectionError: x",
         "UnknownHostException: broker", "LeaderNotAvailableException: x", "ClosedByInterruptException", "OSError: [Errno 28] : No space left on device",
     ],
 )  # fmt: skip
