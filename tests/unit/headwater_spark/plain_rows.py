@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyspark.sql.types import DataType, LongType, StructField, StructType
@@ -36,7 +36,7 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
         return Column(self.of, name, self.over_all)
 
     def cast(self, kind: str) -> Column:
-        assert kind in ("bigint", "boolean", "string")
+        assert kind in ("bigint", "binary", "boolean", "int", "string", "timestamp")
         return self
 
     def __and__(self, other: Column) -> Column:
@@ -83,8 +83,12 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
     def eqNullSafe(self, other: Column) -> Column:  # noqa: N802
         return Column(lambda row: self.of(row) == other.of(row))
 
-    def otherwise(self, other: Column) -> Column:
-        return Column(lambda row: self.of(row) if self.of(row) is not _NO_BRANCH else other.of(row))
+    def isin(self, *values: Any) -> Column:
+        return Column(lambda row: _null(value := self.of(row), True, lambda: value in values))
+
+    def otherwise(self, other: Column | Any) -> Column:
+        rest = other if isinstance(other, Column) else lit(other)
+        return Column(lambda row: self.of(row) if self.of(row) is not _NO_BRANCH else rest.of(row))
 
     def over(self, window: Window) -> Column:
         """The rank of a row within its partition (``row_number``)."""
@@ -126,7 +130,9 @@ def col(name: str) -> Column:
     return Column(lambda row: functools.reduce(lambda value, part: value[part], parts, row), parts[-1])
 
 
-expr = col
+def expr(text: str) -> Column:
+    """What a SQL text gives is in the row's column of that name."""
+    return Column(lambda row: row[text], text)
 
 
 def when(condition: Column, value: Any) -> Column:
@@ -181,6 +187,18 @@ def raise_error(column: Column) -> Column:
         raise Raised(column.of(row))
 
     return Column(value)
+
+
+def array_join(column: Column, between: str) -> Column:
+    return Column(lambda row: between.join(column.of(row)))
+
+
+def uuid() -> Column:
+    return lit("an id")
+
+
+def current_timestamp() -> Column:
+    return lit("now")
 
 
 def count(column: Column) -> Column:
@@ -274,7 +292,7 @@ class Frame:
         return self._with([row for row in self.rows if condition.of(row) is True], self.columns)
 
     def select(self, *columns: Column | str) -> Frame:
-        wanted = [col(f"`{column}`") if isinstance(column, str) else column for column in columns]
+        wanted = [_named(column, place) for place, column in enumerate(columns)]
         rows = [{column.name: _or_null(column.of(row)) for column in wanted} for row in self.rows]
         return self._with(rows, [column.name for column in wanted])
 
@@ -319,12 +337,23 @@ class Frame:
         return [_Record(row) for row in self.rows]
 
 
-class _Record(dict[str, Any]):
-    def __getitem__(self, name: Any) -> Any:
-        return list(self.values())[name] if isinstance(name, int) else super().__getitem__(name)
+def _named(column: Column | str, place: int) -> Column:
+    """A column of a selection; one that nobody named has its place for a name."""
+    if isinstance(column, str):
+        return col(f"`{column}`")
+    return column if column.name else column.alias(f"column {place}")
+
+
+class _Record(tuple[Any, ...]):  # noqa: SLOT001 - it has a name for its row
+    row: Row
+
+    def __new__(cls, row: Row) -> Self:
+        made = super().__new__(cls, row.values())
+        made.row = row
+        return made
 
     def asDict(self) -> Row:  # noqa: N802
-        return dict(self)
+        return dict(self.row)
 
 
 def _totals(rows: Sequence[Row], columns: Sequence[Column]) -> Row:

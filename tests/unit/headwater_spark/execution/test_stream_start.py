@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.unit.headwater_spark.recorded_writes import RecordedFrame, RecordedWrite
-from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, plan_batch, sink, state_of
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, plan_batch, sink
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.conditions import NameTaken
