@@ -6,6 +6,9 @@ import pytest
 
 from headwater.errors import ActionInDefinition, QueryFailed, UnknownDataset
 
+# Quick where a session is there: they run each time.
+pytestmark = pytest.mark.always
+
 TABLES = """
 @dp.table
 def orders():
