@@ -120,19 +120,23 @@ def requests(draw: st.DrawFn) -> Request:
     for index, name in enumerate(names):
         inputs = tuple(sorted(reads[index] - {""}))
         for number in range(draw(st.integers(1, 2)) if kinds[index] in (TABLE, SINK) else 1):
-            streaming = kinds[index] in (TABLE, SINK) or (kinds[index] is VIEW and draw(st.booleans()))
-            once = kinds[index] is TABLE and draw(st.sampled_from([False, False, True]))
+            way = (
+                draw(st.sampled_from(["stream", "stream", "once", "snapshot"]))
+                if kinds[index] is TABLE
+                else ""
+            )
+            streaming = (
+                way == "stream" or kinds[index] is SINK or (kinds[index] is VIEW and draw(st.booleans()))
+            )
             flows.append(
                 FlowEntry(
                     name=f"{name}_f{number}",
                     target=name,
-                    streaming=streaming and not once,
-                    once=once,
+                    streaming=streaming,
+                    once=way == "once",
                     inputs=inputs,
-                    output_mode=draw(st.sampled_from(["append", "append", "snapshot"]))
-                    if streaming
-                    else "append",
-                    sources=tuple(_source(draw, flows, one, kinds, streaming and not once) for one in inputs),
+                    output_mode="snapshot" if way == "snapshot" else "append",
+                    sources=tuple(_source(draw, flows, one, kinds, streaming) for one in inputs),
                 )
             )
     order = draw(st.permutations(range(len(names))))
