@@ -1,7 +1,8 @@
-"""No unit test starts a JVM: what needs Spark is in tests/integration, and these tests take about a minute."""
+"""What makes unit tests quick: none starts a JVM (what needs Spark is in tests/integration), and none waits for a disk."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -32,6 +33,12 @@ def _on_audit(event: str, details: tuple[Any, ...]) -> None:
 
 def _no_context(*_: Any, **__: Any) -> None:
     _refuse("a SparkContext")
+
+
+@pytest.fixture(autouse=True)
+def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test of this folder takes the power away, and a disk that others use makes each of hundreds of waits a long one."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.hookimpl(wrapper=True)
