@@ -2,7 +2,7 @@
 
 ``plain_functions`` puts this module in the place of ``pyspark.sql.functions`` in the modules under test. NULL is None, with
 SQL's three-valued logic. The text of a rule (``expr``) is the name of a column that says what the rule gives. That Spark
-gives the same is for tests/integration/test_judging_batches.py and test_expectations_on_frames.py.
+gives the same is for tests/integration: test_no_optimiser_skips_a_rule.py and test_rules_are_applied_to_frames.py.
 """
 
 from __future__ import annotations

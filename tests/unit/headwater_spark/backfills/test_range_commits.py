@@ -16,13 +16,13 @@ from tests.unit.headwater_spark.update_parts import context_of, dataset, flow
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.backfills.backfill_range import BackfillMode, BackfillRange, RangeKind
-from headwater.backfills.conditions import FewerRows, InvalidRange, RangeAlreadyWritten, RangeNotReadYet
+from headwater.backfills.conditions import FewerRows, RangeAlreadyWritten, RangeNotReadYet
 from headwater.backfills.live_position import LivePosition
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 from headwater.commands.backfill_arguments import BackfillArguments
 from headwater.definitions.flow import Replacement
 from headwater.graph.manifest import FlowEntry
-from headwater_spark.backfills import added_rows, late_rows, range_rows, table_backfill
+from headwater_spark.backfills import late_rows, range_rows, table_backfill
 from headwater_spark.backfills.event_slice import SliceSize
 from headwater_spark.backfills.held_rows import BACKFILL_EPOCH
 from headwater_spark.backfills.late_rows import conflicts, finish_replacements, put_back_late_rows
@@ -337,32 +337,6 @@ def test_which_errors_are_conflicts():
     """Those in which Delta says that another writer came between."""
     assert conflicts(RuntimeError("[DELTA_CONCURRENT_APPEND] Files were added."))
     assert not conflicts(RuntimeError("[DELTA_METADATA_MISMATCH] no"))
-
-
-def log_of(table: Path, *actions: dict[str, Any]) -> Path:
-    """A table whose newest version has these actions."""
-    version = commit(table)
-    file = table / "_delta_log" / f"{version:020d}.json"
-    file.write_text("\n".join(json.dumps(action) for action in actions) + "\n\n")
-    return table
-
-
-def test_files_that_a_version_brought(tmp_path: Path):
-    """Those that change rows, by their decoded names; a compaction brings none and takes none."""
-    add, same = {"path": "a%20b", "dataChange": True}, {"path": "c", "dataChange": False}
-    table = log_of(tmp_path, {"add": add}, {"add": same}, {"remove": same}, {"add": {"path": "d"}})
-    assert added_rows._data_files(table, 0) == (["a b", "d"], False)
-    log_of(tmp_path, {"remove": {"path": "d"}})
-    assert added_rows._data_files(table, 1) == ([], True)
-    with pytest.raises(InvalidRange, match="version 2"):
-        added_rows._data_files(table, 2)
-
-
-def test_versions_that_took_rows_away(tmp_path: Path):
-    """They are refused, unless the reader leaves such commits out."""
-    log_of(tmp_path, {"remove": {"path": "d"}})
-    with pytest.raises(InvalidRange, match="took rows out"):
-        added_rows.added_rows(None, tmp_path, 0, 0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
