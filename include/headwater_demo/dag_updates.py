@@ -53,9 +53,17 @@ class DagUpdates:
                 self.client.fail_run(self.dag_id, run.run_id)
         self._remember()
 
-    def hold(self) -> None:
-        """Pause the DAG and return when nothing of it runs, so that data can arrive between two updates."""
-        deadline = time.monotonic() + _UPDATE_SECONDS
+    def hold(self, seconds: float = _UPDATE_SECONDS) -> None:
+        """Pause the DAG and return when nothing of it runs: data can arrive between two updates, or Airflow can be ended.
+
+        Args:
+            seconds: how long to wait for a run that is under way.
+
+        Raises:
+            UpdateFailed: if it takes longer.
+
+        """
+        deadline = time.monotonic() + seconds
         self.client.pause(self.dag_id, paused=True)
         while self._runs_now():
             # Airflow begins no task of a paused DAG: a run that is under way would never end.
@@ -66,7 +74,8 @@ class DagUpdates:
         self._remember()
 
     def _runs_now(self) -> bool:
-        return any(run.state == "running" for run in self.client.runs(self.dag_id))
+        # One that is queued counts: left behind under a paused DAG it would have to be marked as failed later.
+        return any(not run.is_finished for run in self.client.runs(self.dag_id))
 
     def next_update(self, step: Step) -> list[FlowResult]:
         """Unpause the DAG, follow the next update to its end, and return what each flow did.
@@ -112,7 +121,7 @@ class DagUpdates:
         self.airflow.require_running()
         if time.monotonic() > deadline:
             raise UpdateFailed(
-                f"the update did not end within {_UPDATE_SECONDS // 60} minutes",
+                "the update did not end in time",
                 where=self.airflow.address,
                 remedy=f"see the run of the DAG {self.dag_id} in Airflow, and its logs below {self.airflow.home}/logs",
             )

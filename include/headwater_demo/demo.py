@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
+import httpx
 from rich.console import Console
 
-from headwater.errors import UpdateFailed
+from headwater.errors import HeadwaterError, UpdateFailed
 from headwater.event_log.reader import FlowResult
 from headwater_demo.airflow_services import USER
 from headwater_demo.dag_updates import DagUpdates
@@ -23,6 +25,8 @@ _PIPELINE = "orders"
 SEED = 4
 FIRST_LOT, SECOND_LOT = 2000, 500
 _SECONDS_BETWEEN_LOTS = 5.0
+# An update of the demo takes half a minute; a machine that is busy takes longer.
+_LONGEST_END_SECONDS = 180.0
 
 
 @dataclass
@@ -42,6 +46,11 @@ class Demo:
     sent: list[Counts] = field(default_factory=list)
     results: list[list[FlowResult]] = field(default_factory=list)
 
+    @cached_property
+    def following(self) -> DagUpdates:
+        """The updates of the pipeline's DAG."""
+        return DagUpdates(self.stack.airflow, _PIPELINE, self.stack.storage / "pipelines" / _PIPELINE)
+
     def run(self) -> None:
         """Bring the stack up and take two updates through it.
 
@@ -49,7 +58,7 @@ class Demo:
             UpdateFailed: if an update failed, or the second did not read exactly what came after the first.
 
         """
-        following = DagUpdates(self.stack.airflow, _PIPELINE, self.stack.storage / "pipelines" / _PIPELINE)
+        following = self.following
         with Steps(self.console) as steps:
             self.stack.start(steps, lambda: self._send(FIRST_LOT))
             with steps.step("First update") as step:
@@ -64,6 +73,18 @@ class Demo:
             with steps.step("Second update") as step:
                 self.results.append(following.next_update(step))
                 step.say(_summary(self.results[-1]))
+
+    def end(self) -> None:
+        """Let an update that is under way end, for so long at most, and pause the DAG: the next demo has no failed run to show."""
+        try:
+            with self.console.status("Letting the update that runs end. Ctrl-C ends it at once."):
+                self.following.hold(_LONGEST_END_SECONDS)
+        except (HeadwaterError, httpx.HTTPError, KeyboardInterrupt) as error:
+            told = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).partition("\n")[0]
+            self.console.print(
+                f"An update may have been cut off ({told}). The next one goes on from where it stood.",
+                soft_wrap=True,
+            )
 
     def report(self) -> None:
         """Print what the updates did.
@@ -132,11 +153,13 @@ def run_demo(checkout: Path, *, once: bool) -> None:
         console.print(f"Two updates after {time.monotonic() - started:.0f} seconds.")
         if once:
             console.print("Ending what was started.")
+            demo.end()
             return
         try:
             demo.keep_going()
         except KeyboardInterrupt:
             console.print("Ending what was started. The tables stay; `make demo` goes on from them.")
+            demo.end()
 
 
 def _sentence(sent: Counts) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.pipeline_case import PipelineCase
 
+from headwater.delta_log.table_history import head_version
 from headwater.event_log.event import event_table
-from headwater_spark.delta_writes.sink_commits import latest_version
 
 Met = Callable[[Path], bool]
 # Parts of the graph, each with what it reads: a driver that updates less is sooner where something can break.
@@ -71,8 +71,8 @@ def refreshing(case: PipelineCase, chance: random.Random) -> Moment:
 def recording(case: PipelineCase, chance: random.Random) -> Moment:
     """The event log has just been appended to."""
     table = event_table(case.project().state_folder)
-    wanted = latest_version(table) + chance.randint(1, 3)
-    return Moment("recording", _part(chance), lambda _: latest_version(table) >= wanted)
+    wanted = head_version(table) + chance.randint(1, 3)
+    return Moment("recording", _part(chance), lambda _: head_version(table) >= wanted)
 
 
 def any_time(_case: PipelineCase, chance: random.Random) -> Moment:

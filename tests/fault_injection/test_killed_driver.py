@@ -185,7 +185,7 @@ class Trial:
             driver.must_end(20)
         check_tables(self.case, self.feed)
         for flow in ("bronze", "doubled", "running", "judged", "latest", "history"):
-            check_records(self.case, flow)
+            check_records(self.case, self.feed, flow)
         check_endings(self.case)
         if self.outbox is not None:
             check_messages(self.outbox, self.feed)

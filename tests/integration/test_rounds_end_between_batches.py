@@ -71,6 +71,58 @@ def test_what_comes_meanwhile_is_taken_in(pipeline):
     assert batches == [0, 1, 2]
 
 
+STRICT = """
+@dp.table
+@dp.expect_or_fail("small", "id < 100")
+def strict():
+    return spark.readStream.schema("id INT").json(LANDING)
+
+@dp.table
+def of_strict():
+    return dp.read_stream("strict")
+"""
+
+
+def test_a_failed_flow_ends_its_own_rounds_only(pipeline, monkeypatch):
+    """A flow fails in a later round: its readers stop with it, the others take in what comes until the time is up; the
+    update is FAILED and names the flow. Batches of earlier rounds are recorded, and are not counted again.
+    """
+
+    def count_again(*_: object) -> None:
+        raise AssertionError("a batch of this update was taken for one of a dead driver")
+
+    monkeypatch.setattr("headwater_spark.execution.recounting._recount", count_again)
+    spec = "trigger: {processing_time: 500 milliseconds, run_for: 15 seconds}\n"
+    case = pipeline(SOURCE + STRICT, spec=spec)
+    case.land([{"id": 1}])
+
+    def then_more() -> None:
+        case.land([{"id": 100}])
+        when(lambda: case.rows("total") == [(2,)], lambda: case.land([{"id": 3}])).join(60)
+
+    thread = when(
+        lambda: table_exists(case.table("of_strict")) and case.rows("of_strict") == [(1,)], then_more
+    )
+    report = case.update()
+    thread.join(60)
+    assert (report.state, report["strict"].status, report["of_strict"].status) == (
+        "FAILED",
+        "FAILED",
+        "SKIPPED",
+    )
+    assert "'strict'" in str(report.error)
+    assert report.result.seconds > 14
+    assert (report["bronze"].status, report["total"].status) == ("COMPLETED", "COMPLETED")
+    assert case.rows("bronze") == [(1,), (3,), (100,)]
+    assert case.rows("total") == [(3,)]
+    assert case.rows("strict") == case.rows("of_strict") == [(1,)]
+    ends = [
+        r["details"]["flow_progress"]["status"]
+        for r in case.events(flow="strict", event_type="flow_progress")
+    ]
+    assert ends.count("FAILED") == 1
+
+
 def test_sigterm_ends_it(pipeline):
     """Told to stop, it ends soon and says so; the next update goes on, and the process's handlers are its own again."""
     spec = "trigger: {processing_time: 1 second, run_for: 10 minutes}\n"

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
+from headwater.errors import SourceUnreachable
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 
 def table_exists(table: Path) -> bool:
@@ -38,30 +42,59 @@ class FlowCommit:
     end_offsets: tuple[Any, ...] | None = None
 
 
-def table_id(table: Path) -> str | None:
-    """The id that Delta gave the table when it was created; None where there is none, or it can't be read."""
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
+def readable_table_id(table: Path) -> str | None:
+    """The id that Delta gave the table when it was created; None where there is none.
 
+    Raises:
+        SourceUnreachable: the table's log can't be read.
+    """
+    opened = _opened(table)
+    return str(opened.metadata().id) if opened is not None else None
+
+
+def table_id(table: Path) -> str | None:
+    """As ``readable_table_id``, and None also where the log can't be read: for checks, one of which says so."""
     try:
-        return str(DeltaTable(str(table)).metadata().id)
-    except DeltaError:
+        return readable_table_id(table)
+    except SourceUnreachable:
         return None
 
 
+def has_transaction(table: Path, application: str, batch_id: int) -> bool:
+    """Whether a Delta table has a batch, or a later one, of this transaction id.
+
+    Raises:
+        SourceUnreachable: the table's log can't be read; whoever took that for a no would write a batch twice.
+    """
+    opened = _opened(table)
+    version = opened.transaction_version(application) if opened is not None else None
+    return version is not None and version >= batch_id
+
+
 def transaction_version(table: Path, application: str) -> int | None:
-    """The last batch that a Delta table has under a transaction id, or None."""
+    """The last batch that a Delta table has under a transaction id; None where it has none, or its log can't be read."""
+    try:
+        opened = _opened(table)
+    except SourceUnreachable:
+        return None  # a damaged log is for other checks to name
+    return opened.transaction_version(application) if opened is not None else None
+
+
+def _opened(table: Path) -> DeltaTable | None:
+    """The table's newest version, None where there is no table."""
+    if not table_exists(table):
+        return None
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        return DeltaTable(str(table)).transaction_version(application)
-    except DeltaError:
-        return None  # a damaged log is for others to tell
+        return DeltaTable(str(table))
+    except DeltaError as error:
+        raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
 
 
 def head_version(table: Path) -> int:
-    """The newest version in a table's log, -1 where there is none."""
+    """The newest version in a table's log, -1 where there is none; a checkpoint whose commit is gone counts."""
     log = table / "_delta_log"
     names = [path.name for path in log.iterdir()] if log.is_dir() else []
     return max(

@@ -9,6 +9,7 @@ from pathlib import Path
 from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.delta_log.table_history import FlowCommit, flow_commits
 from headwater.doctor.known_positions import known_positions, rows_by_batch
 from headwater.doctor.snapshots import Snapshot, snapshots_of
@@ -134,12 +135,6 @@ class FlowCase:
 
     def unused_epoch(self) -> int:
         """An epoch that the flow never had: an id used twice loses rows."""
-        checkpoint = flow_checkpoint(self.project.state_folder, self.flow.target, self.flow.name)
-        used = [
-            *checkpoint.epochs(),
-            self.epoch,
-            *([self.start.state.pending_epoch] if self.start.state.pending_epoch is not None else []),
-            *(commit.epoch for commit in self.commits),
-            *(epoch for name, epoch in last_batches(self.project.state_folder) if name == self.flow.name),
-        ]
-        return max(used, default=-1) + 1
+        state_folder, flow = self.project.state_folder, self.flow
+        checkpoint = flow_checkpoint(state_folder, flow.target, flow.name)
+        return unused_epoch(checkpoint, flow.name, self.identity, self.table, last_batches(state_folder))

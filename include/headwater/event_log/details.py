@@ -67,6 +67,9 @@ def flow_progress(
     quarantined: int | None = None,
     quarantined_files: int | None = None,
     expectations: Sequence[Mapping[str, Any]] = (),
+    quality_known: bool = True,
+    counts_origin: str | None = None,
+    counts_reason: str | None = None,
     version: int | None = None,
     end_offsets: Any = None,
     will_retry: bool | None = None,
@@ -78,6 +81,9 @@ def flow_progress(
     ``backlog_records``, ``backlog_bytes``, ``backlog_files``, ``backlog_seconds``, ``executor_time_ms``,
     ``source_metrics`` (the backlog, source by source); and those of ``stream_metrics``.
     ``expectations``: ``name``, ``dataset``, ``passed_records``, ``failed_records`` each.
+    ``quality_known``: False where it is not known what rules kept out; the counts are then null, not 0.
+    ``counts_origin``: RECOMPUTED where a batch was evaluated again to count its rows, UNKNOWN where (some) counts can't be
+    had, with the ``counts_reason``.
     ``version``: of the table, after. ``end_offsets``: the batch's position, as in the checkpoint.
     """
     body: dict[str, Any] = {"status": str(status)}
@@ -90,9 +96,23 @@ def flow_progress(
         "quarantined_files": quarantined_files,
     }
     quality = {name: value for name, value in quality.items() if value is not None}
-    if quality or expectations:
+    if not quality_known:
+        body["data_quality"] = {
+            "dropped_records": None,
+            "quarantined_records": None,
+            "expectations": [dict(item) for item in expectations],
+        }
+    elif quality or expectations:
         body["data_quality"] = {**quality, "expectations": [dict(item) for item in expectations]}
-    extra = {"version": version, "end_offsets": end_offsets, "will_retry": will_retry}
+    counts = {
+        name: value for name, value in {"origin": counts_origin, "reason": counts_reason}.items() if value
+    }
+    extra = {
+        "counts": counts or None,
+        "version": version,
+        "end_offsets": end_offsets,
+        "will_retry": will_retry,
+    }
     return {"flow_progress": {**body, **{name: value for name, value in extra.items() if value is not None}}}
 
 

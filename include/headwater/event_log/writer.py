@@ -65,6 +65,12 @@ class EventLogWriter:
         if last_batch is not None:
             self._known_batches[flow, epoch] = last_batch
 
+    def has_batch(self, flow: str, epoch: int, batch_id: int) -> bool:
+        """Whether the log has the record of a batch, or will have it: one that this writer took counts."""
+        batch = (flow, epoch, batch_id)
+        with self._lock:
+            return batch in self._told_batches or batch_id <= self._known_batches.get(batch[:2], -1)
+
     def subscribe(self, listener: Callable[[Sequence[Event]], None]) -> None:
         """Have ``listener`` called with the events of each append, once they are in the table; it must not block."""
         self._listeners.append(listener)

@@ -32,6 +32,19 @@ class Lease(Protocol):
 
 
 @dataclass(frozen=True)
+class BesideUpdates:
+    """What stands in for a lease where something may run beside an update: Delta decides between the two writers.
+
+    A backfill of a table whose stream goes on has this one, and so has a run that writes nothing.
+    """
+
+    token: int = 0
+
+    def check(self) -> None:
+        """Nobody can take away what nobody holds."""
+
+
+@dataclass(frozen=True)
 class Holder:
     """Who holds a lease, as others are told. ``lock``: names the file that it has locked beside, if it has."""
 

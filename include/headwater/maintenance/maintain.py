@@ -9,10 +9,11 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from headwater.errors import HeadwaterError, MaintenanceFailed, UpdateInProgress
+from headwater.errors import HeadwaterError, LeaseLost, MaintenanceFailed, UpdateInProgress
 from headwater.event_log.details import operation_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.leases.lease import Lease
 from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, Rewriter, Step
 
 _MAINTENANCE = "MAINTENANCE"
@@ -66,6 +67,7 @@ def maintain(
 
     Raises:
         UpdateInProgress: where the first chore does not get the lease; nothing was done.
+        LeaseLost: where the lease was taken away while a chore looked; it and those after it were not done.
     """
     run_id = f"maintenance-{uuid.uuid4()}"
     outcomes: list[Outcome] = []
@@ -73,8 +75,8 @@ def maintain(
     with EventLogWriter(project.state_folder, project.pipeline_id, name, run_id) as events:
         for chore in found:
             try:
-                with project.lease(run_id, wait=wait):
-                    outcome = _one(chore, engine, rewrite)
+                with project.lease(run_id, wait=wait) as lease:
+                    outcome = _one(chore, lease, engine, rewrite)
             except UpdateInProgress as error:
                 if not outcomes:
                     raise
@@ -109,14 +111,17 @@ def check_outcomes(outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def _one(chore: Chore, engine: Engine, rewrite: Rewriter | None) -> Outcome | None:
+def _one(chore: Chore, lease: Lease, engine: Engine, rewrite: Rewriter | None) -> Outcome | None:
     from deltalake.exceptions import CommitFailedError
 
     try:
         step = chore.look()
         if step is None or isinstance(step, LeftOut) or _not_ours(step, engine):
             return None
+        lease.check()
         return Outcome(chore.kind, chore.subject, Ending.COMPLETED, chore.carry_out(step, rewrite))
+    except LeaseLost:
+        raise
     except CommitFailedError as error:
         told = f"another writer changed the table meanwhile; the next run tries again ({_first_line(error)})"
         return Outcome(chore.kind, chore.subject, Ending.LEFT, told)

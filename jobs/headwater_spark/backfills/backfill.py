@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 from headwater.checkpoints.table_move import refuse_old_names, refuse_unfinished
@@ -17,10 +17,12 @@ from headwater.contract.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
 from headwater.errors import HeadwaterError, UnknownDataset
 from headwater.event_log.details import operation_progress, user_action
+from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
+from headwater.leases.lease import BesideUpdates
 from headwater_spark.backfills.table_backfill import fill_table
 from headwater_spark.backfills.table_plan import TablePlan, plan_table
 from headwater_spark.execution.failures import flow_error
@@ -61,10 +63,13 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
 def backfill_context(
     project: PipelineProject, backfill_id: str, arguments: BackfillArguments
 ) -> Iterator[UpdateContext]:
-    """The resolved pipeline over its real tables, and the event log, for as long as the block runs."""
+    """The resolved pipeline over its real tables, and the event log, for as long as the block runs.
+
+    It holds no lease: who takes one puts it into the context.
+    """
     spark = start_session(project.pipeline_id, project.spec.spark)
-    nothing: Future[dict[tuple[str, int], int]] = Future()
-    nothing.set_result({})
+    recorded: Future[dict[tuple[str, int], int]] = Future()
+    recorded.set_result(last_batches(project.state_folder))
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
         events = stack.enter_context(
@@ -77,7 +82,9 @@ def backfill_context(
             )
         )
         pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), backfill_id, nothing)
+        yield UpdateContext(
+            pipeline, spark, events, ProgressListener(), backfill_id, recorded, BesideUpdates()
+        )
 
 
 def known_dataset(context: UpdateContext, name: str) -> Dataset:
@@ -107,7 +114,7 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
             if plan.waits:
                 wait = _PATIENCE if arguments.request_id is not None else timedelta(0)
                 lease = context.pipeline.project.lease(f"backfill-{context.update_id}", wait=wait)
-                stack.enter_context(lease)
+                context = replace(context, lease=stack.enter_context(lease))
         try:
             done = fill_table(context, plan, arguments)
         except Exception as error:

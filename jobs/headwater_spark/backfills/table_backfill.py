@@ -20,6 +20,7 @@ from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.contract.backfill_report import TableBackfill
 from headwater.definitions.change_conditions import DuplicateKey
+from headwater.delta_log.table_history import head_version
 from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
@@ -28,7 +29,7 @@ from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTra
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, latest_version
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.late_rows import finish_replacements, put_back_late_rows, try_again
 from headwater_spark.execution.stream_start import change_target
 from headwater_spark.execution.update_context import UpdateContext
@@ -57,13 +58,14 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
     if has_transaction(table, transaction.application, 0):
         commit = SinkCommits(table, transaction.application).find(0)
         if not arguments.dry_run:
+            context.check_lease()
             finish_replacements(
                 context.spark, context.pipeline.project.state_folder, plan.dataset.name, table
             )
         told = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
         return TableBackfill(
             plan.dataset.name, names, str(plan.mode), "DONE_BEFORE",
-            version=latest_version(table), note=told + "Nothing was written; --again does it once more.",
+            version=head_version(table), note=told + "Nothing was written; --again does it once more.",
         )  # fmt: skip
     with ExitStack() as stack:
         parts = [stack.enter_context(range_rows(context, plan, flow)) for flow in flows]
@@ -91,13 +93,14 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
             fewer = kept < replaced and not arguments.allow_fewer_rows
             return replace(report, note=_FEWER if fewer else "")
         for part in parts:
+            context.check_lease()
             hold_rows(context, plan, part, transaction)
         known = {
             name: p.position.table_version for p in parts if p.position for name in p.position.applications
         }
         _write(context, plan, parts, transaction, known)
     return TableBackfill(
-        **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": latest_version(table)}
+        **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": head_version(table)}
     )
 
 
@@ -150,6 +153,7 @@ def _write(
     known: Mapping[str, int],
 ) -> None:
     """Commit the rows; where Delta says that another writer came between, the same rows are tried again."""
+    context.check_lease()
     if plan.mode is BackfillMode.REPLACE_WHERE:
         _replace(context, plan, parts, transaction, known)
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeAlreadyWritten
@@ -35,7 +36,7 @@ from headwater_spark.backfills.table_plan import check_definition
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
-from headwater_spark.delta_writes.sink_commits import as_metadata, latest_version
+from headwater_spark.delta_writes.sink_commits import as_metadata
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.report import run_report
@@ -67,9 +68,10 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
             _check(context, dataset, flow)
         for dataset in datasets:
             _check_begun(context, dataset)
-        with project.lease(f"history-{load_id}"):
+        with project.lease(f"history-{load_id}") as lease:
+            leased = replace(context, lease=lease)
             for dataset, flow in flows:
-                loaded.append(_load(context, dataset, flow, dry_run=arguments.dry_run))
+                loaded.append(_load(leased, dataset, flow, dry_run=arguments.dry_run))
         names = [dataset.name for dataset in datasets]
     if arguments.dry_run:
         _show_planned(loaded, as_json=arguments.as_json)
@@ -145,6 +147,7 @@ def _load(context: UpdateContext, dataset: Dataset, flow: Flow, *, dry_run: bool
             return {**told, "rows": rows, "message": words}
         case = _case(context, flow)
     position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
+    context.check_lease()
     opened = open_at(case, position, {})
     message = f"{rows} rows of history were loaded; {opened}."
     context.events.emit(
@@ -208,6 +211,7 @@ def _write(
         with judged_rows(context, dataset, flow, limits, None, table) as (judged, quality, _):
             if dry_run:
                 return quality.kept
+            context.check_lease()
             if not table_exists(table):
                 create_table(context.spark, dataset, table, context.pipeline.evaluation.table_schema(dataset))
             _announce(context, dataset, flow)
@@ -215,6 +219,7 @@ def _write(
             if quarantine is not None and quality.quarantined:
                 quarantine.hold(judged, rules, transaction)
             transaction = transaction.telling(quality=as_metadata(quality))
+            context.check_lease()
             _target(context, dataset, flow).write(kept_rows(judged, rules), transaction)
             _record(context, dataset, flow, quality)
             return quality.kept
@@ -245,7 +250,7 @@ def _announce(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
 def _record(context: UpdateContext, dataset: Dataset, flow: Flow, quality: Quality) -> None:
     told = as_metadata(quality)
     context.say(
-        f"WRITTEN    {flow.name}: {quality.kept} rows of history, version {latest_version(context.table_path(dataset))}"
+        f"WRITTEN    {flow.name}: {quality.kept} rows of history, version {head_version(context.table_path(dataset))}"
     )
     context.events.emit(
         "operation_progress",

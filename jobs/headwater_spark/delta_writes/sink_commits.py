@@ -7,15 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headwater.delta_log.commits import (
-    CommitHead,
-    commit_file,
-    commit_head,
-    commit_versions,
-    newest_version,
-)
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
+from headwater.delta_log.table_history import has_transaction, head_version
 from headwater_spark.rules.expectations import Quality, RuleCounts
+
+__all__ = ["SinkCommit", "SinkCommits", "as_metadata", "has_transaction", "quality_details"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class SinkCommits:
         """``since``: the version to look from, where that is known."""
         self._table = table
         self._applications = applications
-        self._next = max(0, latest_version(table) - self._LOOK_BACK) if since is None else since
+        self._next = max(0, head_version(table) - self._LOOK_BACK) if since is None else since
         self._found: dict[int, SinkCommit] = {}
 
     def find(self, batch_id: int) -> SinkCommit | None:
@@ -120,19 +116,3 @@ def _quality(told: Any) -> Quality | None:
     rows = int(told["rows"])
     rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in told["failed"].items())
     return Quality(rows, int(told["dropped"]), rules, int(told["quarantined"]), int(told.get("files", 0)))
-
-
-def latest_version(table: Path) -> int:
-    """The newest version of a Delta table, -1 where there is none."""
-    newest = newest_version(table)
-    return -1 if newest is None else newest
-
-
-def has_transaction(table: Path, application: str, batch_id: int) -> bool:
-    """Whether a Delta table has a batch, or a later one, of this transaction id."""
-    from deltalake import DeltaTable
-
-    if not table_exists(table):
-        return False
-    version = DeltaTable(str(table)).transaction_version(application)
-    return version is not None and version >= batch_id

@@ -24,15 +24,6 @@ DECLARED = "headwater.declared"
 _EXPRESSION = "delta.generationExpression"
 
 
-def table_id(path: Path) -> str | None:
-    """The id that Delta gave the table when it was created, None where there is none."""
-    from deltalake import DeltaTable as LogReader
-
-    if not table_exists(path):
-        return None
-    return str(LogReader(str(path)).metadata().id)
-
-
 def clear_unborn(*paths: Path | None) -> None:
     """Take away logs without a commit: a driver died while it made the table, and Delta would not make it again there."""
     for path in paths:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,15 @@ from headwater.event_log.stream_progress import (
 )
 from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, quality_details
+from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.recounting import OBSERVATION
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.rules.expectations import Quality, read_quality, view_observation
-
-# The name of the observation in a flow's query.
-OBSERVATION = "headwater"
 
 
 class BatchRecords:
@@ -57,16 +57,24 @@ class BatchRecords:
         self._listing_ms: int | None = None
         self._stream: StartedStream | None = None
         self._unaccounted: list[str] = []
+        self._recounts: Mapping[int, Recount] = {}
         mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
         # Of a merge or an aggregation that is written whole, rows of the batch and rows of the table are two things.
         self._appends = mode.name == "append" and dataset.sink is None
 
-    def started(self, stream: StartedStream) -> None:
+    @property
+    def unrecorded(self) -> list[int]:
+        """The batches that are marked as done and have no record: their driver died before it wrote one."""
+        return self._untold(self._first - 1)
+
+    def started(self, stream: StartedStream, recounts: Mapping[int, Recount]) -> None:
         """The id of the query's commits is known: they can be found, first those of batches whose driver died before
         it told them.
 
-        They come before this run's own: the log is read as if it had all batches up to the last.
+        They come before this run's own: the log is read as if it had all batches up to the last. ``recounts``: what batches
+        of dead drivers came to.
         """
+        self._recounts = recounts
         table = delta_table(self._context, self._dataset)
         self._stream = stream
         self._commits = SinkCommits(table, *stream.applications) if table is not None else None
@@ -154,9 +162,14 @@ class BatchRecords:
                 maturity="EVOLVING",
             )
 
-    def _record_untold(self, last: int) -> None:
+    def _untold(self, last: int) -> list[int]:
         first = self._known + 1 if self._known is not None else self._first_of_epoch
-        for batch_id in range(max(first, self._first - 100), last + 1):
+        # Earlier rounds and tries of this update have told of their own.
+        told = partial(self._context.events.has_batch, self._flow.name, self._epoch)
+        return [batch for batch in range(max(first, self._first - 100), last + 1) if not told(batch)]
+
+    def _record_untold(self, last: int) -> None:
+        for batch_id in self._untold(last):
             if batch_id not in self._seen:
                 self._seen.add(batch_id)
                 self._record(batch_id, None, None, self._end_offsets(batch_id), {})
@@ -178,31 +191,29 @@ class BatchRecords:
         views: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         commit = self._commits.find(batch_id) if self._commits else None
-        # A batch that a killed driver had written is left out when it comes again, and nothing is observed: where it was
-        # judged, the table's commit has what it came to.
-        if commit is not None and (quality is None or (quality.rows == 0 and commit.rows)):
-            quality = commit.quality
+        recount = self._recounts.get(batch_id)
+        counts = batch_counts(
+            BatchCounts(input_rows, quality), commit, recount,
+            has_rules=bool(self._dataset.expectations), appends=self._appends,
+        )  # fmt: skip
+        if counts.origin == RECOMPUTED and recount is not None:
+            views = self._view_rules(recount.observed)
+        quality = counts.quality
         self._check(batch_id, commit, quality)
         dropped = quality.dropped if quality else 0
         quarantined = quality.quarantined if quality else 0
-        output = self._output_rows(commit, quality)
+        output = self._output_rows(commit, counts)
         version = commit.version if commit else None
-        if batch_id >= self._first or input_rows is not None:
+        if batch_id >= self._first:
             self._outcome.add_batch(
-                input_rows=output if input_rows is None else input_rows, output_rows=output, dropped_rows=dropped,
-                version=version, quarantined_rows=quarantined,
+                input_rows=output or 0 if counts.input_rows is None else counts.input_rows, output_rows=output or 0,
+                dropped_rows=dropped, version=version, quarantined_rows=quarantined,
             )  # fmt: skip
-        files = quality.files if quality else 0
-        kept = f", {quarantined} quarantined" if quarantined else ""
-        kept += f", {files} files that can't be read quarantined" if files else ""
-        told = (
-            "" if input_rows is not None else " (found after its driver had died; its input was not counted)"
-        )
         details = quality_details(quality or Quality(0, 0, ()), self._dataset.name)
         details["expectations"] += views
         self._context.events.emit(
             "flow_progress",
-            f"Batch {batch_id} of {self._flow.name}: {output} rows written, {dropped} dropped{kept}{told}.",
+            _message(batch_id, self._flow.name, output, counts),
             level="METRICS",
             flow=self._flow.name,
             dataset=self._dataset.name,
@@ -211,7 +222,7 @@ class BatchRecords:
             details=flow_progress(
                 FlowStatus.RUNNING,
                 metrics={
-                    "num_input_rows": input_rows,
+                    "num_input_rows": counts.input_rows,
                     "num_output_rows": output,
                     "num_upserted_rows": commit.upserted if commit else None,
                     "num_deleted_rows": commit.deleted if commit else None,
@@ -219,19 +230,39 @@ class BatchRecords:
                     **change_metrics(commit),
                 },
                 **details,
+                quality_known=counts.quality_known,
+                counts_origin=counts.origin,
+                counts_reason=counts.reason,
                 version=version,
                 end_offsets=end_offsets,
             ),
         )
 
-    def _output_rows(self, commit: SinkCommit | None, quality: Quality | None) -> int:
+    def _output_rows(self, commit: SinkCommit | None, counts: BatchCounts) -> int | None:
         if self._commits is not None:
             return commit.rows if commit else 0
         # A sink that can't be asked: what it was handed.
-        return quality.kept if quality else 0
+        handed = counts.quality.kept if counts.quality else 0
+        return None if counts.origin == UNKNOWN else handed
 
     def _last_committed(self) -> int:
         folder = self._folder / "commits"
         if not folder.is_dir():
             return -1
         return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=-1)
+
+
+def _message(batch_id: int, flow: str, output: int | None, counts: BatchCounts) -> str:
+    written = "an unknown number of" if output is None else str(output)
+    text = f"Batch {batch_id} of {flow}: {written} rows written"
+    if counts.quality_known:
+        quality = counts.quality or Quality(0, 0, ())
+        text += f", {quality.dropped} dropped"
+        text += f", {quality.quarantined} quarantined" if quality.quarantined else ""
+        text += f", {quality.files} files that can't be read quarantined" if quality.files else ""
+    if counts.origin == RECOMPUTED:
+        return f"{text} (its driver died before it could record it; the rows were counted again)."
+    if counts.origin == UNKNOWN:
+        kept_out = "" if counts.quality_known else ", and what its rules kept out,"
+        return f"{text}; what it read{kept_out} is not known: {counts.reason}."
+    return f"{text}."

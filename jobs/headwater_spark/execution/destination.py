@@ -6,7 +6,8 @@ from pathlib import Path
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.sink import SinkKind
-from headwater_spark.delta_writes.tables import table_id
+from headwater.delta_log.table_history import readable_table_id
+from headwater.doctor import start_facts as starts
 from headwater_spark.execution.update_context import UpdateContext
 
 
@@ -18,15 +19,14 @@ def delta_table(context: UpdateContext, dataset: Dataset) -> Path | None:
 
 
 def destination_id(context: UpdateContext, dataset: Dataset) -> str | None:
-    """What stays the same as long as rows go to the same place: a Delta table's id, a topic, a function's name.
+    """What stays the same as long as rows go to the same place, as a checkpoint keeps it and checks compare it.
 
     None where there is no table (yet).
+
+    Raises:
+        SourceUnreachable: the table's log can't be read; the id that was known before must not be written over.
     """
     table = delta_table(context, dataset)
     if table is not None:
-        return table_id(table)
-    sink = dataset.sink
-    assert sink is not None
-    if sink.kind is SinkKind.KAFKA:
-        return f"kafka:{sink.option('topic') or '*'}"
-    return f"{sink.format}:{dataset.name}"
+        return readable_table_id(table)
+    return starts.destination_id(context.pipeline.manifest.dataset(dataset.name), None)

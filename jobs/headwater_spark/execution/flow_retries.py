@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_exponential
@@ -24,7 +25,8 @@ def run_with_retries(
 ) -> None:
     """Call ``run``, which fills in the outcome, and again while the outcome is a failure that may pass.
 
-    How often: ``pipelines.maxFlowRetryAttempts``. A wait ends at once when the update is told to stop.
+    How often: ``pipelines.maxFlowRetryAttempts``. A wait ends at once when the update is told to stop, and does not go on beyond
+    the end of a long one.
     """
     configuration = context.pipeline.project.configuration
     spark = context.pipeline.project.spec.spark
@@ -52,11 +54,17 @@ def run_with_retries(
     def once() -> bool:
         outcome.error = None
         run()
-        return may_pass(outcome) and not context.stop_requested.is_set()
+        return may_pass(outcome) and not context.stop_requested.is_set() and not context.time_is_up
+
+    longer = wait_exponential(multiplier=FIRST_WAIT_SECONDS, max=LONGEST_WAIT_SECONDS)
+
+    def pause(state: RetryCallState) -> float:
+        left = float("inf") if context.ends is None else max(0.0, context.ends - time.monotonic())
+        return min(longer(state), left)
 
     Retrying(
         stop=stop_after_attempt(retries + 1),
-        wait=wait_exponential(multiplier=FIRST_WAIT_SECONDS, max=LONGEST_WAIT_SECONDS),
+        wait=pause,
         retry=retry_if_result(bool),
         sleep=sleep_using_event(context.stop_requested),
         before_sleep=tell,

@@ -38,7 +38,7 @@ class BatchWriter:
         metadata: dict[str, Any],
         *,
         stateful: bool = False,
-        fence: Callable[[], None] = lambda: None,
+        fence: Callable[[], None],
     ) -> None:
         self.error: Exception | None = None
         self._target = target

@@ -11,18 +11,13 @@ from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
-from headwater.delta_log.table_history import epochs_written
+from headwater.delta_log.table_history import epochs_written, head_version
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS
 from headwater_spark.auto_cdc.change_metrics import change_metrics
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.sink_commits import (
-    SinkCommits,
-    has_transaction,
-    latest_version,
-    quality_details,
-)
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, quality_details
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.start_checks import check_flow
@@ -93,7 +88,7 @@ def _append(
         output_rows=written,
         dropped_rows=quality.dropped,
         quarantined_rows=quality.quarantined,
-        version=latest_version(table) if table is not None else None,
+        version=head_version(table) if table is not None else None,
     )
     context.flow_event(
         outcome,

@@ -27,6 +27,7 @@ def run_resets(context: UpdateContext, plan: UpdatePlan) -> None:
     for stage in sorted(stages, key=lambda stage: order.index(stage.dataset), reverse=True):
         _intend(context, stage)
     for stage in stages:
+        context.check_lease()
         _reset(context, stage)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from headwater.definitions.flow_settings import trigger_interval
@@ -10,8 +11,10 @@ from headwater.definitions.trigger import ProcessingTime
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import UpdatePlan
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.schedule import run_refreshes
+from headwater_spark.execution.schedule import leave_out, run_refreshes
 from headwater_spark.execution.update_context import UpdateContext
+
+_LOST = (FlowStatus.FAILED, FlowStatus.SKIPPED)
 
 
 def more_rounds(
@@ -21,9 +24,10 @@ def more_rounds(
     trigger: ProcessingTime,
     started: float,
 ) -> None:
-    """Look again until the time is up, a flow has failed, or a stop is asked for.
+    """Look again until the time is up, nothing is left that could, or a stop is asked for.
 
-    A flow looks every ``pipelines.trigger.interval`` that stands nearest to it, else every ``processing_time`` of the trigger.
+    A flow that failed (after the tries that its settings give it) looks no more, nor does what reads its table; the others go
+    on. A flow looks every ``pipelines.trigger.interval`` that stands nearest to it, else every ``processing_time`` of the trigger.
 
     Args:
         started: when the first round began, of ``time.monotonic``.
@@ -31,7 +35,12 @@ def more_rounds(
     ends = started + trigger.run_for.total_seconds()
     intervals = flow_intervals(context, plan, trigger)
     due = {flow: started + interval for flow, interval in intervals.items()}
-    while due and not any(o.status is FlowStatus.FAILED for o in outcomes.values()):
+    while True:
+        for flow, lost in flows_out(plan, outcomes).items():
+            if due.pop(flow, None) is not None and lost and outcomes[flow].status is FlowStatus.COMPLETED:
+                leave_out(context, outcomes[flow], lost)
+        if not due:
+            return
         following, now = min(due.values()), time.monotonic()
         if max(following, now) >= ends or context.stop_requested.wait(max(0.0, following - now)):
             return
@@ -41,6 +50,19 @@ def more_rounds(
             # A round that took longer than the interval is followed by one, not by all that were missed.
             due[flow] = max(due[flow] + intervals[flow], now)
         run_refreshes(context, of_flows(plan, flows), outcomes)
+
+
+def flows_out(plan: UpdatePlan, outcomes: Mapping[str, FlowOutcome]) -> dict[str, list[str]]:
+    """The flows that can't go on, each with the datasets it reads that are not whole (none where it failed by itself)."""
+    out: dict[str, list[str]] = {}
+    incomplete: set[str] = set()
+    for stage in plan.refreshes:  # each comes after what it reads
+        lost = [name for name in stage.after if name in incomplete]
+        failed = [flow for flow in stage.flows if outcomes[flow].status in _LOST]
+        out |= dict.fromkeys(stage.flows if lost else failed, lost)
+        if lost or failed:
+            incomplete.add(stage.dataset)
+    return out
 
 
 def flow_intervals(context: UpdateContext, plan: UpdatePlan, trigger: ProcessingTime) -> dict[str, float]:

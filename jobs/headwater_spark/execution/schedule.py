@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import UpdateFailed
@@ -23,106 +25,124 @@ from headwater_spark.execution.update_context import UpdateContext
 MAX_CONCURRENT_FLOWS = 4
 
 
-@dataclass
-class _Round:
-    """The state of one walk through the graph."""
+def walk(
+    stages: Sequence[RefreshStage],
+    run: Callable[[RefreshStage, str], bool],
+    leave_out: Callable[[RefreshStage, list[str]], None],
+    stopped: Callable[[], bool],
+) -> None:
+    """Take each stage after those that it reads from; independent ones, and the flows of one, run side by side.
 
-    waiting: list[RefreshStage]
-    running: dict[Future[None], tuple[RefreshStage, FlowOutcome]] = field(default_factory=dict)
-    finished: dict[str, bool] = field(default_factory=dict)
-    open_flows: dict[str, int] = field(default_factory=dict)
+    Args:
+        stages: of one walk; a stage may name others before it that are not among them, and are as good as done.
+        run: runs a flow of a stage, on a thread of its own; whether it was completed.
+        leave_out: takes a stage that is not begun, with the datasets before it that were not completed.
+        stopped: whether nothing more is to be begun.
+    """
+    by_name = {stage.dataset: stage for stage in stages}
+    sorter = TopologicalSorter({name: set(stage.after) & set(by_name) for name, stage in by_name.items()})
+    sorter.prepare()
+    running: dict[Future[bool], str] = {}
+    left: dict[str, int] = {}
+    broken: set[str] = set()
+    with ThreadPoolExecutor(MAX_CONCURRENT_FLOWS, thread_name_prefix="flow") as pool:
+        while sorter.is_active():
+            for name in sorted(sorter.get_ready(), key=list(by_name).index):
+                stage = by_name[name]
+                lost = [upstream for upstream in stage.after if upstream in broken]
+                if lost or stopped():
+                    broken.add(name)
+                    leave_out(stage, lost)
+                    sorter.done(name)
+                    continue
+                left[name] = len(stage.flows)
+                running |= {pool.submit(run, stage, flow): name for flow in stage.flows}
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                name = running.pop(future)
+                left[name] -= 1
+                if not future.result():
+                    broken.add(name)
+                if not left[name]:
+                    sorter.done(name)
 
 
 def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome]) -> None:
     """Walk the plan's refreshes once; ``outcomes`` (by flow) take the numbers. Other flows go on when one fails."""
-    walk = _Round(list(plan.refreshes))
-    with ThreadPoolExecutor(MAX_CONCURRENT_FLOWS, thread_name_prefix="flow") as pool:
-        while walk.waiting or walk.running:
-            _start_ready(context, walk, pool, outcomes)
-            if not walk.running:
-                continue
-            done, _ = wait(walk.running, timeout=0.5, return_when=FIRST_COMPLETED)
-            for future in done:
-                stage, outcome = walk.running.pop(future)
-                future.result()
-                walk.open_flows[stage.dataset] -= 1
-                good = outcome.status is FlowStatus.COMPLETED
-                walk.finished[stage.dataset] = walk.finished.get(stage.dataset, True) and good
+    prepared = {stage.dataset: _Prepared(context, stage) for stage in plan.refreshes}
+
+    def run(stage: RefreshStage, flow: str) -> bool:
+        _run(context, stage, flow, outcomes[flow], prepared[stage.dataset])
+        return outcomes[flow].status is FlowStatus.COMPLETED
+
+    def skip(stage: RefreshStage, lost: list[str]) -> None:
+        failed = [upstream for upstream in lost if _has_failed(upstream, outcomes)]
+        for flow in stage.flows:
+            leave_out(context, outcomes[flow], failed)
+
+    walk(plan.refreshes, run, skip, context.stop_requested.is_set)
 
 
-def _start_ready(
-    context: UpdateContext,
-    walk: _Round,
-    pool: ThreadPoolExecutor,
-    outcomes: dict[str, FlowOutcome],
-) -> None:
-    unfinished = {stage.dataset for stage in walk.waiting} | {
-        d for d, left in walk.open_flows.items() if left
-    }
-    for stage in list(walk.waiting):
-        if any(upstream in unfinished for upstream in stage.after):
-            continue
-        walk.waiting.remove(stage)
-        broken = [upstream for upstream in stage.after if not walk.finished.get(upstream, True)]
-        if broken or context.stop_requested.is_set():
-            walk.finished[stage.dataset] = False
-            failed = [upstream for upstream in broken if _has_failed(upstream, outcomes)]
-            for flow in stage.flows:
-                _leave_out(context, outcomes[flow], failed)
-            continue
-        walk.open_flows[stage.dataset] = len(stage.flows)
-        walk.finished[stage.dataset] = True
-        for future, outcome in _submit(context, stage, pool, outcomes).items():
-            walk.running[future] = (stage, outcome)
+class _Prepared:
+    """The table of a stage, made ready by whichever of its flows comes first; the others wait for it."""
+
+    def __init__(self, context: UpdateContext, stage: RefreshStage) -> None:
+        self._context, self._stage = context, stage
+        self._lock = threading.Lock()
+        self._done = False
+        self._error: Exception | None = None
+
+    def ensure(self) -> None:
+        """Return when the table is ready; raises what kept it from that, for each flow."""
+        with self._lock:
+            if not self._done:
+                try:
+                    _prepare(self._context, self._stage)
+                except Exception as error:
+                    self._error = error
+                self._done = True
+        if self._error is not None:
+            raise self._error
 
 
-def _submit(
-    context: UpdateContext,
-    stage: RefreshStage,
-    pool: ThreadPoolExecutor,
-    outcomes: dict[str, FlowOutcome],
-) -> dict[Future[None], FlowOutcome]:
+def _prepare(context: UpdateContext, stage: RefreshStage) -> None:
     dataset = context.pipeline.dataset(stage.dataset)
+    path = delta_table(context, dataset)
+    if path is None or dataset.sink is not None:  # what a sink writes to is not the pipeline's to shape
+        return
+    context.check_lease()
+    clear_unborn(path, context.quarantine_path(dataset))
+    finish_replacements(context.spark, context.pipeline.project.state_folder, dataset.name, path)
+    evaluation = context.pipeline.evaluation
+    schema = evaluation.table_schema(dataset)
+    if table_exists(path):
+        given = schema if dataset.schema is not None else None
+        keep_up(context.spark, dataset, evaluation.kind_of(dataset), path, given)
+    elif (
+        needs_creating_first(dataset, len(stage.flows), schema) or _merges(context, stage)
+    ) and not _has_written(context, stage):
+        create_table(context.spark, dataset, path, schema)
 
-    def prepare() -> None:
-        path = delta_table(context, dataset)
-        if path is None or dataset.sink is not None:  # what a sink writes to is not the pipeline's to shape
-            return
-        clear_unborn(path, context.quarantine_path(dataset))
-        finish_replacements(context.spark, context.pipeline.project.state_folder, dataset.name, path)
-        evaluation = context.pipeline.evaluation
-        schema = evaluation.table_schema(dataset)
-        if table_exists(path):
-            given = schema if dataset.schema is not None else None
-            keep_up(context.spark, dataset, evaluation.kind_of(dataset), path, given)
-        elif (
-            needs_creating_first(dataset, len(stage.flows), schema) or _merges(context, stage)
-        ) and not _has_written(context, stage):
-            create_table(context.spark, dataset, path, schema)
 
-    ready = pool.submit(prepare) if len(stage.flows) > 1 else None
-
-    def run(flow_name: str) -> None:
-        outcome = outcomes[flow_name]
-        flow = context.pipeline.flow(flow_name)
-        try:
-            ready.result() if ready is not None else prepare()
-        except Exception as error:
-            outcome.status, outcome.error = (
-                FlowStatus.FAILED,
-                flow_error(flow, error, context.pipeline.evaluation.labels),
-            )
-        else:
-            run_with_retries(
-                context,
-                dataset,
-                flow,
-                outcome,
-                lambda: run_flow(context, dataset, flow, outcome, force=stage.whole),
-            )
-        record_end(context, outcome)
-
-    return {pool.submit(run, flow): outcomes[flow] for flow in stage.flows}
+def _run(
+    context: UpdateContext, stage: RefreshStage, name: str, outcome: FlowOutcome, prepared: _Prepared
+) -> None:
+    """Run one flow to its terminal record; its outcome says how it ended."""
+    dataset, flow = context.pipeline.dataset(stage.dataset), context.pipeline.flow(name)
+    try:
+        prepared.ensure()
+    except Exception as error:
+        outcome.status = FlowStatus.FAILED
+        outcome.error = flow_error(flow, error, context.pipeline.evaluation.labels)
+    else:
+        run_with_retries(
+            context,
+            dataset,
+            flow,
+            outcome,
+            lambda: run_flow(context, dataset, flow, outcome, force=stage.whole),
+        )
+    record_end(context, outcome)
 
 
 def _merges(context: UpdateContext, stage: RefreshStage) -> bool:
@@ -142,7 +162,7 @@ def _has_failed(dataset: str, outcomes: dict[str, FlowOutcome]) -> bool:
     return any(outcome.dataset == dataset and outcome.status in lost for outcome in outcomes.values())
 
 
-def _leave_out(context: UpdateContext, outcome: FlowOutcome, failed: list[str]) -> None:
+def leave_out(context: UpdateContext, outcome: FlowOutcome, failed: list[str]) -> None:
     """End a flow that was not begun: skipped after a failure, else stopped with those before it."""
     if failed:
         outcome.status = FlowStatus.SKIPPED

@@ -13,7 +13,7 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, encoded
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
-from headwater.delta_log.table_history import epochs_written
+from headwater.delta_log.table_history import epochs_written, head_version, readable_table_id
 from headwater.errors import CheckpointMismatch
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
@@ -21,8 +21,7 @@ from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_types, ch
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, latest_version
-from headwater_spark.delta_writes.tables import table_id
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.view_refresh import fingerprints
@@ -39,7 +38,7 @@ def run_snapshots(context: UpdateContext, dataset: Dataset, flow: Flow, outcome:
     checkpoint = context.checkpoint(dataset.name, flow.name)
     table = context.table_path(dataset)
     known = checkpoint.read_state()
-    sink, pipeline = table_id(table), context.pipeline.project.pipeline_id
+    sink, pipeline = readable_table_id(table), context.pipeline.project.pipeline_id
     check_start(
         FlowStart(pipeline, flow.name, dataset.name, checkpoint, known or FlowState(), table, sink),
         CHECKS_OF_ONCE_FLOWS,
@@ -64,7 +63,7 @@ def run_snapshots(context: UpdateContext, dataset: Dataset, flow: Flow, outcome:
         definition_hash=definition,
         input_versions=now or {},
     )
-    outcome.version = latest_version(table)
+    outcome.version = head_version(table)
     outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
 
 

@@ -22,10 +22,11 @@ from headwater.event_log.details import FlowStatus
 from headwater.preflight.state_checks import store_names
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
-from headwater_spark.execution.batch_records import OBSERVATION, BatchRecords
+from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.kept_settings import kept_settings
 from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
 from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContext
@@ -77,8 +78,10 @@ def run_stream(
         schemas = _checked_schemas(context, flow, frame, state)
         checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
         frame = _checked(frame, dataset, unreadable, count=table is None)
+    recounts = recount_batches(context, dataset, flow, state, frame, batches.unrecorded)
+    with context.pipeline.evaluation.settings(flow, state.state_settings):
         started = start_stream(context, dataset, flow, state, frame, unreadable)
-    batches.started(started)
+    batches.started(started, recounts)
     folder = checkpoint.epoch_folder(epoch)
     _await(context, started, ended, folder, lambda: _note_destination(context, dataset, checkpoint))
     if table is not None and not table_exists(table):  # no row ever came: the table is there all the same

@@ -133,9 +133,9 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
                     listener,
                     update_id,
                     recorded,
+                    lease,
                     more,
                     stop,
-                    lease=lease,
                     # Who typed the command hears at once; who was sent by a scheduler has the time.
                     flow_retries=FLOW_RETRIES if request.request_id is not None else 0,
                 )

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
+from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.definitions.dataset import Dataset
-from headwater.delta_log.table_history import epochs_written
 from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
@@ -31,6 +31,7 @@ LAST_PROGRESS = timedelta(seconds=10)
 class UpdateContext:
     """What the parts of one update share.
 
+    ``lease``: the right to write, to be checked before each write (``check_lease``).
     ``more_rounds``: a flow that is done waits for the next look at its sources. ``ends``: when the time is up
     (of ``time.monotonic``), None for never; a flow then stops after the batch in flight, and is done.
     ``flow_retries``: how often a flow is tried again where no setting says so.
@@ -42,11 +43,11 @@ class UpdateContext:
     listener: ProgressListener
     update_id: str
     recorded_batches: Future[dict[tuple[str, int], int]]
+    lease: Lease
     attempts_left: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
     more_rounds: bool = False
     ends: float | None = None
-    lease: Lease | None = None
     flow_retries: int = 0
 
     @property
@@ -55,9 +56,8 @@ class UpdateContext:
         return self.ends is not None and time.monotonic() >= self.ends
 
     def check_lease(self) -> None:
-        """Raise LeaseLost where this update may no longer write."""
-        if self.lease is not None:
-            self.lease.check()
+        """Raise LeaseLost where what runs here may no longer write."""
+        self.lease.check()
 
     def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
         """The checkpoint folder of a flow."""
@@ -84,19 +84,15 @@ class UpdateContext:
 
     def unused_epoch(self, dataset: str, flow: str) -> int:
         """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""
-        checkpoint = self.checkpoint(dataset, flow)
-        state = checkpoint.read_state()
         target = self.pipeline.dataset(dataset)
-        pipeline_id = self.pipeline.project.pipeline_id
-        # A sink without a table keeps no record of who wrote to it.
-        known = target.table_location(pipeline_id) is not None
-        used = [
-            *checkpoint.epochs(),
-            *([state.epoch] if state else []),
-            *(epochs_written(self.table_path(target), *self.identity(dataset, flow).names) if known else ()),
-            *(epoch for name, epoch in self.recorded_batches.result() if name == flow),
-        ]
-        return max(used, default=-1) + 1
+        has_table = target.table_location(self.pipeline.project.pipeline_id) is not None
+        return unused_epoch(
+            self.checkpoint(dataset, flow),
+            flow,
+            self.identity(dataset, flow),
+            self.table_path(target) if has_table else None,
+            self.recorded_batches.result(),
+        )
 
     def query_name(self, flow: str) -> str:
         """The name of a flow's streaming query, unique in the session."""

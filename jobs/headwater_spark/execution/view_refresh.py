@@ -9,14 +9,13 @@ from pyspark.sql import DataFrame, Observation
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import head_version, readable_table_id, table_exists
 from headwater.event_log.details import FlowStatus, flow_progress, planning_information
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import latest_version, quality_details
+from headwater_spark.delta_writes.sink_commits import quality_details
 from headwater_spark.delta_writes.table_upkeep import keep_clustering
-from headwater_spark.delta_writes.tables import table_id
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.stream_start import quarantine_table
 from headwater_spark.execution.update_context import UpdateContext
@@ -42,14 +41,14 @@ def refresh_view(
     definition = context.pipeline.manifest.source_hash
     path = context.table_path(dataset)
     state = checkpoint.read_state()
-    sink = table_id(path)
+    sink = readable_table_id(path)
     if (
         not force and state is not None and state.completed and sink is not None and state.sink_id == sink
         and state.definition_hash == definition and not entry.time_dependent
         and now is not None and dict(state.input_versions) == now
     ):  # fmt: skip
         _plan(context, flow, "MAINTENANCE_TYPE_NO_OP", "no source has moved since the last refresh")
-        outcome.version = latest_version(path)
+        outcome.version = head_version(path)
         outcome.status = FlowStatus.COMPLETED
         return
     if flow.replace_where is None or force:
@@ -67,13 +66,13 @@ def refresh_view(
         output_rows=quality.kept,
         dropped_rows=quality.dropped,
         quarantined_rows=quality.quarantined,
-        version=latest_version(path),
+        version=head_version(path),
     )
     context.check_lease()
     outcome.data_quality = quality_details(quality, dataset.name)
     _record(context, dataset, flow, outcome, quality)
     checkpoint.update_state(
-        sink_id=table_id(path), completed=True, definition_hash=definition, input_versions=now or {}
+        sink_id=readable_table_id(path), completed=True, definition_hash=definition, input_versions=now or {}
     )
     outcome.status = FlowStatus.COMPLETED
 

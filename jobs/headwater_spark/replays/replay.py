@@ -20,9 +20,10 @@ from headwater.contract.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
 from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.flow import Flow
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
+from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
@@ -30,7 +31,6 @@ from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, apart
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.sink_commits import latest_version
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.stream_start import batch_target
@@ -114,11 +114,12 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
         filled_by = [flow.name for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
         check_row_filter(arguments.chosen, path, filled_by, [rule.name for rule in dataset.expectations])
+        context.check_lease()
         settle(
             context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
         )
         # As it is now: marks made below would change what a frame over the newest version gives.
-        version = str(latest_version(path))
+        version = str(head_version(path))
         held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
         held = held.where(replace(arguments.chosen, status=RowStatus.HELD).where)
         flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
@@ -129,16 +130,16 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
 @contextmanager
 def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext]:
     spark = start_session(project.pipeline_id, project.spec.spark)
-    nothing: Future[dict[tuple[str, int], int]] = Future()
-    nothing.set_result({})
+    recorded: Future[dict[tuple[str, int], int]] = Future()
+    recorded.set_result(last_batches(project.state_folder))
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        stack.enter_context(project.lease(replay_id))
+        lease = stack.enter_context(project.lease(replay_id))
         events = stack.enter_context(
             EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, replay_id)
         )
         pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, nothing)
+        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, recorded, lease)
 
 
 def _dataset(context: UpdateContext, name: str) -> Dataset:
@@ -211,15 +212,19 @@ def _judge_again(
     with judged_batch(apart(mark_rows(rows, rules)), rules, context.table_path(dataset)) as (judged, quality):
         if quality.kept:
             kept = judged.where(is_kept(rules))
+            context.check_lease()
             marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
             _write(context, dataset, flow, own_rows(kept), marks)
+            context.check_lease()
             marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
         if quality.dropped:
             reason = "dropped by a rule when it was replayed"
+            context.check_lease()
             marks.mark(judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
         if chosen > quality.rows:
             gone = mine.select(F.col(c.ID).alias(HELD_ID)).join(judged.select(HELD_ID), HELD_ID, "left_anti")
+            context.check_lease()
             marks.mark(gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
     return FlowReplay(
         flow.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
@@ -242,12 +247,15 @@ def _read_again(
     marked = apart(mark_rows(with_source(rows), rules))
     with judged_batch(marked, rules, context.table_path(dataset)) as (judged, quality):
         ids = [(entry[c.ID],) for entry in readable]
+        context.check_lease()
         marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
         if quality.quarantined:
+            context.check_lease()
             table = QuarantineTable(path, marks.flow, _epoch(context, dataset, flow), context.update_id)
             table.hold_pending(judged, rules, _transaction(context, dataset, flow, marks), context.update_id)
         if quality.kept:
             _write(context, dataset, flow, own_rows(judged.where(is_kept(rules))), marks)
+        context.check_lease()
         marks.finish()
     return FlowReplay(
         flow.name, "file", quality.kept, quality.quarantined, quality.dropped, 0, len(readable), damaged
@@ -320,6 +328,7 @@ def _rows_again(
 
 
 def _write(context: UpdateContext, dataset: Dataset, flow: Flow, rows: DataFrame, marks: ReplayMarks) -> None:
+    context.check_lease()
     _target(context, dataset, flow).write(rows, _transaction(context, dataset, flow, marks))
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from headwater.delta_log.table_history import head_version
 from headwater.errors import UsageError
 from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.update_plan import Selection
-from headwater_spark.delta_writes.sink_commits import latest_version
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.facade.given_reads import giving
 from headwater_spark.testing.batch_records import BatchRecord, of_rows, records_of
@@ -143,7 +143,7 @@ class _Case:
                 event for event in log if event["origin"]["dataset_name"] == entry.name and of_rows(event)
             ]
             path = self._manifest.table_path(self._project.warehouse, entry.name)
-            self._records += records_of(entry.name, mine, number, latest_version(path), one_by_one=self._sources.one_by_one, last=last)  # fmt: skip
+            self._records += records_of(entry.name, mine, number, head_version(path), one_by_one=self._sources.one_by_one, last=last)  # fmt: skip
 
     def _read_manifest(self) -> Manifest:
         manifest = read_manifest(self._project.state_folder / FILE_NAME)

@@ -112,6 +112,24 @@ def test_holding_waits_for_what_runs(airflow: AirflowServices):
     assert client.listed == [DagRun("one", "success")]
 
 
+def test_holding_lets_a_queued_run_end(airflow: AirflowServices):
+    """A run that the schedule has just made is let to its end, too: nothing unfinished is left for the next demo to fail."""
+    client = FakeClient(listed=[DagRun("next", "queued"), DagRun("one", "success")])
+    following(airflow, client).hold()
+    assert client.calls == ["pause", "unpause", "pause"]
+    assert all(run.is_finished for run in client.listed)
+    later = FakeClient(listed=client.listed)
+    following(airflow, later).begin()
+    assert not [call for call in later.calls if call.startswith("fail")]
+
+
+def test_holding_has_an_end(airflow: AirflowServices):
+    """A run that does not end in time is given up with an error, after which the caller ends Airflow."""
+    client = FakeClient(ends_as="running", listed=[DagRun("one", "running")])
+    with pytest.raises(UpdateFailed, match="did not end in time"):
+        following(airflow, client).hold(0.05)
+
+
 def test_a_failed_update_shows_the_log_of_the_submit(airflow: AirflowServices):
     """The error names the failed tasks and ends with the log of the one that submits."""
     log = airflow.task_log("orders", "triggered", "update", 2)

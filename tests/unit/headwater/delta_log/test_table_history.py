@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
-from headwater.delta_log.table_history import epochs_written, table_exists
+from headwater.delta_log.table_history import (
+    epochs_written,
+    has_transaction,
+    head_version,
+    readable_table_id,
+    table_exists,
+    table_id,
+    transaction_version,
+)
+from headwater.errors import SourceUnreachable
 
 
 def commit(table: Path, metadata: str | None) -> None:
@@ -51,3 +60,31 @@ def test_epochs_of_one_flow(tmp_path: Path, foreign: str | None):
     ):
         commit(table, metadata)
     assert epochs_written(table, "p", "f") == [0, 2]
+
+
+def test_a_table_and_its_transactions(tmp_path: Path):
+    """What is no table has no id, no version and no transaction; a table's transactions are known up to the last batch."""
+    table = tmp_path / "t"
+    assert (readable_table_id(table), head_version(table), has_transaction(table, "a", 0)) == (
+        None,
+        -1,
+        False,
+    )
+    known = CommitProperties(app_transactions=[Transaction("a", 3)])
+    write_deltalake(str(table), pa.table({"id": [1]}), commit_properties=known)
+    assert (table_id(table), head_version(table)) == (readable_table_id(table), 0)
+    assert [has_transaction(table, "a", batch) for batch in (2, 3, 4)] == [True, True, False]
+    assert not has_transaction(table, "b", 0)
+    assert transaction_version(table, "a") == 3
+
+
+def test_a_damaged_log_is_no_missing_table(tmp_path: Path):
+    """Who writes hears of a log that can't be read, and does not take it for a table without the batch; checks go on."""
+    table = tmp_path / "t"
+    commit(table, None)
+    (table / "_delta_log" / f"{0:020d}.json").write_text("{")
+    with pytest.raises(SourceUnreachable, match="can't be read"):
+        has_transaction(table, "a", 0)
+    with pytest.raises(SourceUnreachable):
+        readable_table_id(table)
+    assert (table_id(table), transaction_version(table, "a")) == (None, None)

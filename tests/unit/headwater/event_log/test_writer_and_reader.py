@@ -333,3 +333,13 @@ def test_many_small_files_are_compacted(tmp_path, monkeypatch):
     log.close()
     assert len(DeltaTable(str(event_table(tmp_path))).file_uris()) == 1
     assert [event["message"] for event in reader.events(tmp_path)] == list("01234")
+
+
+def test_a_writer_says_which_batches_have_a_record(tmp_path):
+    """Those that were in the log before it, and those that it took, written yet or not; of the same flow and epoch."""
+    with writer(tmp_path) as log:
+        log.set_known_batches("bronze", 0, 2)
+        batch(log, 4, 10)
+        assert [batch for batch in range(6) if log.has_batch("bronze", 0, batch)] == [0, 1, 2, 4]
+        assert not log.has_batch("bronze", 1, 4)
+        assert not log.has_batch("silver", 0, 1)

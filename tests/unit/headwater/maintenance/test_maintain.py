@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pyarrow.parquet as pq
+import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from tests.unit.headwater.metrics.conftest import write_rows
 
+from headwater.errors import LeaseLost
 from headwater.maintenance.chore import ChoreKind, Step
 from headwater.maintenance.maintain import Ending, maintain
 
@@ -71,3 +73,29 @@ def test_bad_arguments_are_refused(kept):
     for arguments in (("--tables", "nope"), ("--only", "sweep"), ("--keep", "long")):
         assert kept.call(*arguments)[0] == 2
     assert kept.call("--only", "event-log", "--yes")[0] == 0
+
+
+class Slow:
+    """A chore that looks so long that its lease is taken away meanwhile."""
+
+    kind, subject = ChoreKind.OPTIMIZE, "t"
+
+    def __init__(self, project) -> None:
+        self.project, self.done = project, False
+
+    def look(self):
+        (self.project.state_folder / "update.lease").unlink()
+        return Step(self.kind, self.subject, "rewrite")
+
+    def carry_out(self, step, rewrite):
+        self.done = True
+        return "rewritten"
+
+
+def test_without_its_lease_nothing_is_rewritten(kept):
+    """A chore whose lease was taken away while it looked is not carried out, nor is what comes after it."""
+    chore, after = Slow(kept.project), Slow(kept.project)
+    with pytest.raises(LeaseLost):
+        maintain(kept.project, [chore, after])
+    assert not chore.done
+    assert not after.done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -19,13 +20,21 @@ from headwater_spark.execution.outcome import FlowOutcome
 ORDERS = Dataset("orders", DatasetName(None, "shop", "orders"), DatasetKind.STREAMING_TABLE)
 
 
-def tries(monkeypatch, *ends: HeadwaterError | None, retries: str = "3", stop_at: int = 99):
+def tries(
+    monkeypatch,
+    *ends: HeadwaterError | None,
+    retries: str = "3",
+    stop_at: int = 99,
+    seconds: float | None = None,
+):
     """The waits between the tries of a flow that ends as told; what it ends with."""
     told, stop = [], threading.Event()
     project = SimpleNamespace(
         configuration={"pipelines.maxFlowRetryAttempts": retries}, spec=SimpleNamespace(spark={})
     )
     context = SimpleNamespace(
+        ends=None if seconds is None else time.monotonic() + seconds,
+        time_is_up=False,
         pipeline=SimpleNamespace(project=project),
         flow_retries=0,
         stop_requested=stop,
@@ -36,6 +45,7 @@ def tries(monkeypatch, *ends: HeadwaterError | None, retries: str = "3", stop_at
     monkeypatch.setattr(flow_retries, "FIRST_WAIT_SECONDS", 0.01)
 
     def run() -> None:
+        context.time_is_up = context.ends is not None and time.monotonic() >= context.ends
         if len(ends) - len(left) + 1 >= stop_at:
             stop.set()
         outcome.error = left.pop(0)
@@ -68,3 +78,11 @@ def test_only_what_may_pass(monkeypatch, ends, options):
     """A wrong query, a flow without retries, one that is done and one that is told to stop run one time."""
     waits, outcome = tries(monkeypatch, *ends, **options)
     assert (waits, outcome.error) == ([], ends[-1])
+
+
+def test_not_beyond_the_end_of_a_long_update(monkeypatch):
+    """The last wait is cut to the time that is left; after one more try the error stays."""
+    waits, outcome = tries(monkeypatch, *[FlowInterrupted("away")] * 9, retries="8", seconds=0.05)
+    assert sum(waits) <= 0.05
+    assert len(waits) < 8
+    assert outcome.status is FlowStatus.FAILED

@@ -1,0 +1,146 @@
+"""Counting the rows of batches again that are in their table, and whose driver died before it could record them.
+
+Delta leaves such a batch out when it comes again, and Spark then observes nothing of it. Only after a crash is anything of this
+done: the plain path of a batch stays Delta's own sink. Decision 145.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headwater.checkpoints.batch_again import changed_files, lay_out_batch
+from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import needs_judgement
+from headwater.definitions.flow import Flow
+from headwater_spark.delta_writes.sink_commits import has_transaction
+from headwater_spark.execution.batch_counts import Recount
+from headwater_spark.execution.destination import delta_table
+from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.plans.output_mode import OutputMode
+from headwater_spark.rules.expectations import read_quality
+
+# The name of the observation in a flow's query.
+OBSERVATION = "headwater"
+# A killed driver leaves the batches of about a second; where the event log itself was lost, all of them would be missing.
+MOST_BATCHES = 10
+_TOO_MANY = f"only the last {MOST_BATCHES} batches without a record are evaluated again"
+# Beside the epochs: on the same file system, so that files of state can be linked.
+_FOLDER = ".recount"
+
+
+def recount_batches(
+    context: UpdateContext,
+    dataset: Dataset,
+    flow: Flow,
+    state: FlowState,
+    frame: DataFrame,
+    unrecorded: Sequence[int],
+) -> dict[int, Recount]:
+    """Evaluate batches again that were written and not recorded, each over the offsets that it was planned with.
+
+    The query runs from a copy of the checkpoint as it was before the batch, and its result goes nowhere.
+
+    Args:
+        frame: the flow's query with its rules, as it is about to be started.
+        unrecorded: batches that are marked as done; one that is planned only is looked up in the table.
+
+    Raises:
+        InterruptedError: the update was told to stop; nothing is recorded then.
+    """
+    folder = context.checkpoint(dataset.name, flow.name).epoch_folder(state.epoch)
+    batches = [*unrecorded, *_written_only(context, dataset, flow, state, folder)]
+    found = {batch_id: Recount(unknown=_TOO_MANY) for batch_id in batches[:-MOST_BATCHES]}
+    for batch_id in batches[-MOST_BATCHES:]:
+        context.say(
+            f"RECOUNT    {flow.name}: batch {batch_id} was written by a driver that died before recording it"
+        )
+        found[batch_id] = _recount(context, dataset, flow, state, frame, batch_id)
+    return found
+
+
+def _written_only(
+    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, folder: Path
+) -> list[int]:
+    """The planned batch, where it is in the table and not marked as done."""
+    table, planned = delta_table(context, dataset), last_planned_batch(folder)
+    if table is None or planned is None or planned == last_committed_batch(folder):
+        return []
+    ids = (query_id(folder), context.identity(dataset.name, flow.name).application(state.epoch))
+    return [planned] if any(name and has_transaction(table, name, planned) for name in ids) else []
+
+
+def _recount(
+    context: UpdateContext, dataset: Dataset, flow: Flow, state: FlowState, frame: DataFrame, batch_id: int
+) -> Recount:
+    checkpoint = context.checkpoint(dataset.name, flow.name)
+    try:
+        if changed := changed_files(checkpoint.epoch_folder(state.epoch), batch_id):
+            others = f" and {len(changed) - 1} others" if len(changed) > 1 else ""
+            return Recount(
+                unknown=f"files that it read are gone, or were written again: {changed[0]}{others}"
+            )
+        with _laid_out(checkpoint.epoch_folder(state.epoch), batch_id, checkpoint.folder / _FOLDER) as copy:
+            # A query keeps the settings it was started with; other flows are not to wait for its end.
+            with context.pipeline.evaluation.settings(flow, state.state_settings):
+                query = _start(context, flow, frame, copy)
+            _await(context, query)
+            return _seen(dataset, state, query, batch_id)
+    except InterruptedError:
+        raise
+    except Exception as error:
+        told = flow_error(flow, error, context.pipeline.evaluation.labels).what
+        return Recount(unknown=f"the batch can't be evaluated again. {told.partition(chr(10))[0]}")
+
+
+@contextmanager
+def _laid_out(checkpoint: Path, batch_id: int, copy: Path) -> Iterator[Path]:
+    try:
+        lay_out_batch(checkpoint, batch_id, copy)
+        yield copy
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def _start(context: UpdateContext, flow: Flow, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
+    mode = context.pipeline.evaluation.output_modes.get(flow.name, OutputMode())
+    return (
+        frame.writeStream.outputMode(mode.query_mode)
+        .queryName(f"{context.query_name(flow.name)}.recount")
+        .option("checkpointLocation", str(checkpoint))
+        # The one trigger that runs a planned batch and begins no other.
+        .trigger(once=True)
+        .format("noop")
+        .start()
+    )
+
+
+def _await(context: UpdateContext, query: StreamingQuery) -> None:
+    # Half seconds work; the annotation knows whole ones only.
+    while not query.awaitTermination(0.5):  # type: ignore[arg-type]
+        if context.stop_requested.is_set():
+            query.stop()
+            raise InterruptedError("The update was told to stop while a batch was evaluated again.")
+
+
+def _seen(dataset: Dataset, state: FlowState, query: StreamingQuery, batch_id: int) -> Recount:
+    progress = next((item for item in query.recentProgress if int(item.batchId) == batch_id), None)
+    if progress is None:
+        return Recount(unknown="Spark did not report the batch when it was evaluated again")
+    # A batch is planned where there is news; only what keeps state has batches without.
+    if progress.numInputRows == 0 and not state.state_settings:
+        return Recount(unknown="its sources give none of its rows any more")
+    observed = progress.observedMetrics
+    counts = observed.get(OBSERVATION)
+    rules = dataset.expectations
+    judged = needs_judgement(rules)
+    quality = read_quality(counts.asDict(), rules) if counts is not None and not judged else None
+    return Recount(int(progress.numInputRows), quality, observed)

@@ -1,0 +1,169 @@
+"""A driver that dies between a table's commit and its own record takes no count with it: the batch is counted again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.killed_before_recording import killed_before_recording
+
+from headwater_demo.kafka_broker import KafkaBroker
+
+SOURCE = """
+@dp.table
+@dp.expect("even", "id % 2 = 0")
+@dp.expect_or_drop("positive", "points > 0")
+def bronze():
+    rows = spark.readStream.schema("id INT, team STRING, points INT, at TIMESTAMP")
+    return rows.option("maxFilesPerTrigger", 1).json(LANDING)
+
+@dp.table
+@dp.expect_or_drop("not_c", "team <> 'c'")
+def distinct():
+    return dp.read_stream("bronze").withWatermark("at", "1 hour").dropDuplicates(["id", "at"])
+
+@dp.table
+@dp.expect_or_drop("not_c", "team <> 'c'")
+def totals():
+    return dp.read_stream("bronze").groupBy("team").agg(F.sum("points").alias("points"))
+
+@dp.table
+def plain():
+    return dp.read_stream("bronze")
+
+dp.create_streaming_table("latest", expect_all_or_drop={"not_c": "team <> 'c'"})
+dp.create_auto_cdc_flow(target="latest", source="bronze", keys=["id"], sequence_by="points")
+"""
+TABLES = ("bronze", "distinct", "totals", "plain", "latest")
+
+
+def lot(first: int) -> list[dict[str, Any]]:
+    """Six rows: one has no points, two are of the team c, and the last two have one id."""
+    at = "2026-01-01T10:00:00Z"
+    points = [0, 5, 6, 7, 8, 9]
+    teams = ["a", "c", "c", "b", "a", "a"]
+    ids = [first, first + 1, first + 2, first + 3, first + 4, first + 4]
+    return [{"id": i, "team": t, "points": p, "at": at} for i, t, p in zip(ids, teams, points, strict=True)]
+
+
+def batches(case: Any, flow: str) -> list[dict[str, Any]]:
+    """The bodies of a flow's batch records, in the order of the batches."""
+    records = [r for r in case.events(flow=flow, level="METRICS") if r["origin"]["batch_id"] is not None]
+    records.sort(key=lambda record: record["origin"]["batch_id"])
+    numbers = [record["origin"]["batch_id"] for record in records]
+    assert numbers == list(range(len(numbers)))
+    return [record["details"]["flow_progress"] for record in records]
+
+
+def total(bodies: list[dict[str, Any]], metric: str) -> int:
+    return sum(body["metrics"][metric] for body in bodies)
+
+
+def dropped(bodies: list[dict[str, Any]]) -> int:
+    return sum(body["data_quality"]["dropped_records"] for body in bodies)
+
+
+def failed(bodies: list[dict[str, Any]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for rule in (rule for body in bodies for rule in body["data_quality"]["expectations"]):
+        found[rule["name"]] += rule["failed_records"]
+    return dict(found)
+
+
+def test_what_a_dead_driver_had_written_is_counted_again(pipeline):
+    """Whatever writes a table (Delta's sink with and without state, merges, AUTO CDC), every row that was read is in the
+    log as written or dropped, once, after its driver died between the table's commit and its record; the tables are whole.
+    """
+    case = pipeline(SOURCE)
+    case.land(lot(0))
+    case.land(lot(10))
+    killed_before_recording(case, TABLES)
+    assert not case.events(level="METRICS")
+    case.land(lot(20))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    rows = [row for first in (0, 10, 20) for row in lot(first)]
+    kept = [row for row in rows if row["points"] > 0]
+
+    bronze = batches(case, "bronze")
+    assert [body.get("counts", {}).get("origin") for body in bronze] == ["RECOMPUTED", "RECOMPUTED", None]
+    assert (total(bronze, "num_input_rows"), dropped(bronze)) == (len(rows), 3)
+    assert total(bronze, "num_output_rows") == len(case.rows("bronze")) == len(kept)
+    assert failed(bronze) == {"even": sum(row["id"] % 2 for row in rows), "positive": 3}
+
+    distinct = batches(case, "distinct")
+    assert total(distinct, "num_input_rows") == len(kept)
+    assert dropped(distinct) == 6
+    assert total(distinct, "num_output_rows") == len(case.rows("distinct")) == len(kept) - 3 - 6
+
+    assert total(batches(case, "plain"), "num_input_rows") == len(case.rows("plain")) == len(kept)
+
+    totals = batches(case, "totals")
+    assert total(totals, "num_input_rows") == len(kept)
+    assert failed(totals) == {"not_c": len(totals)}
+    assert case.rows("totals") == [("a", 51), ("b", 21)]
+
+    latest = batches(case, "latest")
+    assert (total(latest, "num_input_rows"), dropped(latest)) == (len(kept), 6)
+    assert len(case.rows("latest")) == 6
+    for flow in TABLES:
+        leftover = case.checkpoint(flow).folder / ".recount"
+        assert not leftover.exists()
+
+
+def test_counts_that_cannot_be_had_are_null(pipeline):
+    """Where a file of the batch is gone or was rewritten, the counts are null with the reason, not 0; the tables lose nothing."""
+    source = SOURCE.split('@dp.table\n@dp.expect_or_drop("not_c"')[0]
+    case = pipeline(source + source.replace("bronze", "second").replace("LANDING", "LANDING + '/second'"))
+    case.land(lot(0))
+    case.land(lot(10), "second")
+    killed_before_recording(case, ("bronze", "second"))
+    (case.landing / "00001.json").unlink()
+    (case.landing / "second" / "00002.json").write_text('{"id": 1, "points": 1}\n')
+    case.land(lot(20))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    for flow, gone in (("bronze", "00001.json"), ("second", "00002.json")):
+        lost = batches(case, flow)[0]
+        assert lost["counts"]["origin"] == "UNKNOWN"
+        assert "gone, or were written again" in lost["counts"]["reason"]
+        assert lost["counts"]["reason"].endswith(gone)
+        assert "num_input_rows" not in lost["metrics"]
+        assert lost["metrics"]["num_output_rows"] == 5
+        assert lost["data_quality"]["dropped_records"] is None
+        assert lost["data_quality"]["expectations"] == []
+    assert len(case.rows("bronze")) == 10
+    assert len(case.rows("second")) == 5
+
+
+@pytest.mark.rotates
+def test_topics_are_counted_again(pipeline, tmp_path):
+    """Messages of Kafka that a dead driver had written and dropped are in the log, once."""
+    with KafkaBroker(tmp_path / "kafka") as broker:
+        broker.create_topic("counts")
+        case = pipeline(
+            f"""
+@dp.table
+@dp.expect_or_drop("long", "length(value) > 1")
+def messages():
+    options = {{"kafka.bootstrap.servers": "{broker.bootstrap_servers}", "subscribe": "counts", "startingOffsets": "earliest"}}
+    return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
+"""
+        )
+        send(broker, ["a", "bb", "ccc"])
+        killed_before_recording(case, ("messages",))
+        send(broker, ["d", "ee"])
+        report = case.update()
+    assert report.state == "COMPLETED", report.error
+    found = batches(case, "messages")
+    assert (total(found, "num_input_rows"), total(found, "num_output_rows"), dropped(found)) == (5, 3, 2)
+    assert found[0]["counts"] == {"origin": "RECOMPUTED"}
+
+
+def send(broker: KafkaBroker, values: list[str]) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for value in values:
+        producer.produce("counts", value)
+    assert producer.flush(20) == 0

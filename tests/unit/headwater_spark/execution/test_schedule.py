@@ -1,0 +1,111 @@
+"""Which flow runs when, without Spark: the walk over the stages of a plan."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.graph.update_plan import RefreshStage
+from headwater_spark.execution.schedule import MAX_CONCURRENT_FLOWS, walk
+
+
+def stages_of(reads: Mapping[str, Sequence[str]]) -> list[RefreshStage]:
+    """A stage a dataset, with one flow of the same name."""
+    return [RefreshStage(n, DatasetKind.STREAMING_TABLE, (n,), tuple(after)) for n, after in reads.items()]
+
+
+class Run:
+    """A walk whose flows do nothing but end, well or not."""
+
+    def __init__(
+        self, stages: Sequence[RefreshStage], failing: Sequence[str] = (), stop_after: int = 99
+    ) -> None:
+        self.begun: list[str] = []
+        self.done: list[str] = []
+        self.left_out: dict[str, list[str]] = {}
+        self.most = 0
+        self._failing, self._stop_after, self._lock = failing, stop_after, threading.Lock()
+        walk(stages, self._run, self._leave_out, lambda: len(self.done) >= stop_after)
+
+    def _run(self, stage: RefreshStage, flow: str) -> bool:
+        with self._lock:
+            assert not set(stage.after) - set(self.done) - {"elsewhere"}
+            self.begun.append(flow)
+            self.most = max(self.most, len(self.begun) - len(self.done))
+        time.sleep(0.01)
+        with self._lock:
+            self.done.append(flow)
+        return flow not in self._failing
+
+    def _leave_out(self, stage: RefreshStage, lost: list[str]) -> None:
+        self.left_out[stage.dataset] = lost
+
+
+def test_readers_of_a_failed_flow_are_left_out():
+    """A failure stops its readers and theirs, and nothing beside them."""
+    reads = {"bronze": [], "silver": ["bronze"], "gold": ["silver"], "alone": [], "beside": ["alone"]}
+    run = Run(stages_of(reads), failing=["bronze"])
+    assert run.left_out == {"silver": ["bronze"], "gold": ["silver"]}
+    assert sorted(run.done) == ["alone", "beside", "bronze"]
+
+
+def test_a_table_is_done_when_all_its_flows_are():
+    """One flow of several fails: the others run, and readers of the table are left out once all have ended."""
+    bronze = RefreshStage("bronze", DatasetKind.STREAMING_TABLE, ("web", "app"))
+    run = Run([bronze, *stages_of({"silver": ["bronze"]})], failing=["app"])
+    assert sorted(run.done) == ["app", "web"]
+    assert run.left_out == {"silver": ["bronze"]}
+
+
+def test_so_many_at_once():
+    """Independent flows run side by side, up to the limit, and begin in the order of the plan."""
+    run = Run(stages_of({f"t{number}": [] for number in range(3 * MAX_CONCURRENT_FLOWS)}))
+    assert 1 < run.most <= MAX_CONCURRENT_FLOWS
+    assert run.begun[0] == "t0"
+    assert len(run.done) == 3 * MAX_CONCURRENT_FLOWS
+
+
+def test_after_a_stop_nothing_is_begun():
+    """Told to stop, the walk ends what runs and leaves the rest out, blaming nobody."""
+    run = Run(stages_of({"bronze": [], "silver": ["bronze"], "gold": ["silver"]}), stop_after=1)
+    assert run.done == ["bronze"]
+    assert run.left_out == {"silver": [], "gold": ["silver"]}
+
+
+def test_what_is_not_walked_is_done():
+    """A stage that reads what is not part of this walk does not wait for it."""
+    assert Run(stages_of({"silver": ["elsewhere"]})).done == ["silver"]
+
+
+def test_an_error_of_our_own_ends_the_walk():
+    """What a flow's run raises, though it should not, is not swallowed."""
+
+    def broken(stage: RefreshStage, flow: str) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        walk(stages_of({"bronze": []}), broken, lambda *_: None, lambda: False)
+
+
+@given(st.data())
+def test_any_graph(data: st.DataObject):
+    """Every stage is run or left out, once; just those are left out that read, through whatever, from a failed one."""
+    names = [f"t{number}" for number in range(data.draw(st.integers(1, 7)))]
+    reads = {
+        n: data.draw(st.lists(st.sampled_from(names[:i]), unique=True)) if i else []
+        for i, n in enumerate(names)
+    }
+    failing = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
+    run = Run(stages_of(reads), failing)
+    lost: set[str] = set()
+    for name in names:
+        if any(upstream in lost or upstream in failing for upstream in reads[name]):
+            lost.add(name)
+    assert sorted(run.left_out) == sorted(lost)
+    assert sorted(run.done) == sorted(set(names) - lost)
