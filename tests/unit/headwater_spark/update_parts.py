@@ -13,6 +13,7 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.flow import Flow
 from headwater.definitions.sink import Sink, SinkKind
+from headwater.leases.lease import BesideUpdates
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.output_mode import OutputMode
 
@@ -93,6 +94,7 @@ def context_of(
         listener=SimpleNamespace(),  # type: ignore[arg-type]
         update_id="u1",
         recorded_batches=batches,
+        lease=more.pop("lease", None) or BesideUpdates(),
         **more,
     )
     context.said = []  # type: ignore[attr-defined]

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.headwater_spark.written_table import commit
 
+from headwater.delta_log.table_history import has_transaction, head_version
 from headwater_spark.delta_writes.sink_commits import (
     SinkCommits,
     as_metadata,
-    has_transaction,
-    latest_version,
     quality_details,
 )
 from headwater_spark.rules.expectations import Quality, RuleCounts
@@ -117,6 +116,6 @@ def test_whether_a_table_has_a_batch(tmp_path: Path, last: int, batch: int, has:
 
 def test_the_newest_version(tmp_path: Path):
     """-1 where there is no table."""
-    assert latest_version(tmp_path) == -1
+    assert head_version(tmp_path) == -1
     commit(tmp_path)
-    assert latest_version(tmp_path) == 0
+    assert head_version(tmp_path) == 0

@@ -12,6 +12,7 @@ from tests.unit.headwater_spark.update_parts import dataset
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.dataset import DatasetKind
+from headwater.delta_log.table_history import readable_table_id
 from headwater.errors import FlowFailed
 from headwater_spark.delta_writes import table_upkeep
 from headwater_spark.delta_writes.table_upkeep import keep_up
@@ -21,7 +22,6 @@ from headwater_spark.delta_writes.tables import (
     declared_names,
     has_shape,
     needs_creating_first,
-    table_id,
 )
 from headwater_spark.plans.schema_text import GENERATED
 
@@ -175,12 +175,12 @@ def test_logs_without_a_commit(tmp_path: Path):
     commit(born)
     (unborn / "_delta_log").mkdir(parents=True)
     clear_unborn(None, born, unborn, tmp_path / "none")
-    assert (table_id(born) is not None, (unborn / "_delta_log").exists(), unborn.exists()) == (
+    assert (readable_table_id(born) is not None, (unborn / "_delta_log").exists(), unborn.exists()) == (
         True,
         False,
         True,
     )
-    assert table_id(unborn) is None
+    assert readable_table_id(unborn) is None
 
 
 @pytest.mark.parametrize(
