@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import random
+import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as LogReader
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 
@@ -187,6 +190,22 @@ def test_what_is_forgotten_in_time(changes: Callable[..., Changes]):
     expire(table.spark, table.columns, replace(table.target, retention=timedelta(0)))
     table.apply([(1, 17, "U", "late", "x"), (2, 5, "U", "late", "x")])
     assert table.rows() == [(1, "late", "x"), (2, "a", "x")]
+
+
+def test_a_table_that_forgets_its_batches(changes: Callable[..., Changes]):
+    """What a committed batch remembered stays remembered, also where the table's own id of the batch has expired meanwhile."""
+    table = changes(except_columns=("op", "at"))
+    path, name = table.target.path, "delta.setTransactionRetentionDuration"
+    table.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'interval 1 days')")
+    table.apply([(1, 20, "D", None, None), (2, 10, "U", "a", "x")])
+    then = time.time() - 3 * 86_400
+    for commit in (path / "_delta_log").glob("*.json"):
+        text = re.sub(r'"(lastUpdated|timestamp)":[0-9]+', rf'"\1":{then * 1000:.0f}', commit.read_text())
+        commit.write_text(text)
+        os.utime(commit, (then, then))
+    assert LogReader(str(path)).transaction_version("tests.flow@0") is None
+    table.apply([(1, 15, "U", "late", "x"), (2, 9, "U", "late", "x")])
+    assert table.rows() == [(2, "a", "x")]
 
 
 def test_columns_come_and_keys_stay(changes: Callable[..., Changes]):

@@ -10,7 +10,7 @@ from typing import Any
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.checkpoints.flow_start import FlowStart, StreamSource
 from headwater.checkpoints.offsets import last_committed_batch, query_id, read_offsets
-from headwater.checkpoints.table_history import table_exists
+from headwater.checkpoints.table_history import last_batch, table_exists
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _table_at(table: Path, applications: tuple[str, ...]) -> tuple[int, list[int
     from deltalake import DeltaTable
 
     opened = DeltaTable(str(table))
-    return opened.version(), [opened.transaction_version(name) for name in applications]
+    return opened.version(), [last_batch(opened, table, name) for name in applications]
 
 
 def _not_run(start: FlowStart) -> RangeNotReadYet:

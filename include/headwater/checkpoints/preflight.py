@@ -19,6 +19,7 @@ from headwater.checkpoints.log_checks import (
     offsets_are_missing,
 )
 from headwater.checkpoints.sink_checks import (
+    batches_are_forgotten,
     checkpoint_was_lost,
     checkpoint_was_rewound,
     query_id_was_changed,
@@ -41,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     table_was_dropped,
     table_was_recreated,
     table_was_rolled_back,
+    batches_are_forgotten,
     checkpoint_was_lost,
     metadata_was_lost,
     query_id_was_changed,
@@ -65,7 +67,12 @@ CHECKS: tuple[Check, ...] = (
     checksums_are_left,
 )
 # A flow that runs once has no checkpoint of Spark's.
-CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropped, table_was_recreated)
+CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
+    table_log_has_a_hole,
+    table_was_dropped,
+    table_was_recreated,
+    batches_are_forgotten,
+)
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:

@@ -9,6 +9,9 @@ from typing import Any
 
 from headwater.delta_log.commits import commit_file, commit_head, commit_versions
 
+# With this property Delta forgets which batches a table has, an id at a time, so that a repeated one would look new.
+TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+
 
 def table_exists(table: Path) -> bool:
     """Whether a Delta table is there. A folder for its log alone is none: a driver killed in its first commit leaves it."""
@@ -54,9 +57,40 @@ def transaction_version(table: Path, application: str) -> int | None:
     from deltalake.exceptions import DeltaError
 
     try:
-        return DeltaTable(str(table)).transaction_version(application)
+        return last_batch(DeltaTable(str(table)), table, application)
     except DeltaError:
         return None  # a damaged log is for others to tell
+
+
+def last_batch(opened: Any, table: Path, application: str) -> int | None:
+    """As ``transaction_version``, of a table that is open already (a delta-rs ``DeltaTable``).
+
+    A table with the property TRANSACTION_RETENTION forgets an id in time. Its commits still name the batch.
+    """
+    version: int | None = opened.transaction_version(application)
+    if version is None and _retention(opened) is not None:
+        found = (
+            commit_head(commit_file(table, number)).transactions.get(application)
+            for number in reversed(commit_versions(table))
+        )
+        version = next((batch for batch in found if batch is not None), None)
+    return version
+
+
+def transaction_retention(table: Path) -> str | None:
+    """For how long a table remembers which batches it has, as its property says; None where it never forgets."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return _retention(DeltaTable(str(table)))
+    except DeltaError:
+        return None
+
+
+def _retention(opened: Any) -> str | None:
+    configuration: Mapping[str, str] = opened.metadata().configuration
+    return configuration.get(TRANSACTION_RETENTION)
 
 
 def head_version(table: Path) -> int:

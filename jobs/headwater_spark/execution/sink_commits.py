@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.table_history import table_exists
+from headwater.checkpoints.table_history import last_batch, table_exists
 from headwater.delta_log.commits import (
     CommitHead,
     commit_file,
@@ -131,5 +131,5 @@ def has_transaction(table: Path, application: str, batch_id: int) -> bool:
 
     if not table_exists(table):
         return False
-    version = DeltaTable(str(table)).transaction_version(application)
+    version = last_batch(DeltaTable(str(table)), table, application)
     return version is not None and version >= batch_id
