@@ -22,9 +22,10 @@ from tests.change_table import SCHEMA, Changes, flow
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.errors import FlowFailed
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
-from headwater_spark.auto_cdc import local_rows
 from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
+from headwater_spark.auto_cdc.on_driver import door
+from headwater_spark.auto_cdc.on_driver import rows as driver_rows
 
 pytestmark = pytest.mark.rotates
 
@@ -95,9 +96,9 @@ def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPa
     options, expected = VARIANTS[variant]
     seed = random.SystemRandom().randrange(10**6)
     chance = random.Random(seed)
-    bound = chance.choice([local_rows.LOCAL_ROWS, local_rows.LOCAL_ROWS, -1, 500])
+    bound = chance.choice([driver_rows.LOCAL_ROWS, driver_rows.LOCAL_ROWS, -1, 500])
     print(f"seed {seed}, at most {bound} rows on the driver")
-    monkeypatch.setattr(local_rows, "LOCAL_ROWS", bound)
+    monkeypatch.setattr(driver_rows, "LOCAL_ROWS", bound)
     sent = events_of(chance, keys=150, each=7)
     if "truncated" in variant:
         sent += [(None, chance.randint(2, 6), "T", None, None) for _ in range(2)]
@@ -142,8 +143,8 @@ def test_a_crash_between_the_two_commits(
     table.apply(first)
     with monkeypatch.context() as broken:
         module = importlib.import_module(f"headwater_spark.auto_cdc.{merge}")
-        for way in ("_merge", "rewrite"):
-            broken.setattr(module, way, crash)
+        broken.setattr(module, "_merge", crash)
+        broken.setattr(door, "rewrite", crash)
         with pytest.raises(RuntimeError, match="killed here"):
             table.apply(second)
     table.apply(third, flow="other")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,14 +17,15 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.definitions.change_conditions import ChangeFlowChanged
+from headwater.definitions.flow_settings import fast_path
 from headwater.errors import FlowFailed
 from headwater.graph.change_targets import RETENTION_PROPERTY
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
+from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
-from headwater_spark.auto_cdc.table_lookup import is_plain_table
 from headwater_spark.execution.foreach_batch import BatchTransaction
 from headwater_spark.execution.sink_commits import has_transaction
 
@@ -33,17 +35,28 @@ _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 @dataclass(frozen=True)
 class ChangeTarget:
-    """A table that change flows write to. ``memory``: the folder for what is kept beside it."""
+    """A table that change flows write to. ``memory``: the folder for what is kept beside it.
+
+    ``fast_path``: whether small batches may be decided and written from the driver, without a MERGE.
+    """
 
     path: Path
     memory: Path
     retention: timedelta = RETENTION
+    fast_path: bool = True
 
     @classmethod
-    def of(cls, path: Path, memory: Path, properties: Mapping[str, str]) -> ChangeTarget:
-        """The target with the retention that its properties ask for."""
+    def of(
+        cls,
+        path: Path,
+        memory: Path,
+        properties: Mapping[str, str],
+        configuration: Mapping[str, str] = MappingProxyType({}),
+    ) -> ChangeTarget:
+        """The target with what its properties ask for, or else the pipeline's ``configuration``."""
         seconds = properties.get(RETENTION_PROPERTY)
-        return cls(path, memory, timedelta(seconds=float(seconds)) if seconds is not None else RETENTION)
+        retention = timedelta(seconds=float(seconds)) if seconds is not None else RETENTION
+        return cls(path, memory, retention, fast_path(properties, configuration))
 
 
 def apply_changes(
@@ -73,7 +86,7 @@ def apply_changes(
         check_types(columns, opened.rows.schema, where)
         if columns.by_column or not is_plain_table(target.path):
             opened.read_ahead()
-        with change_batch(batch, columns, where) as events:
+        with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
             if events.kept or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)
 

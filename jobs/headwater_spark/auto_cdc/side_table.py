@@ -23,8 +23,8 @@ from pyspark.sql.types import StructField, StructType
 from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.auto_cdc.local_rows import Held, is_atomic
-from headwater_spark.auto_cdc.table_lookup import keys_about, rows_about
+from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
+from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
 from headwater_spark.execution.sink_commits import has_transaction
 from headwater_spark.execution.tables import clear_unborn

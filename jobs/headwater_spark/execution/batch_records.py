@@ -20,7 +20,7 @@ from headwater.event_log.stream_progress import (
     stream_metrics,
     stream_progress,
 )
-from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
 from headwater_spark.execution.destination import delta_table
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.outcome import FlowOutcome
@@ -219,6 +219,7 @@ class BatchRecords:
                     **change_metrics(commit),
                 },
                 **details,
+                **engine_details(commit),
                 version=version,
                 end_offsets=end_offsets,
             ),
