@@ -155,13 +155,14 @@ def comparable(value: Column, kind: DataType) -> Column:
 
 
 def fitted(value: Column, held: DataType, wanted: DataType) -> Column:
-    """A value that a table holds, in today's type: fields that structs have gained since are NULL."""
+    """A value of the type ``held`` in another type that holds it: fields that its structs do not have are NULL."""
     if held.simpleString() == wanted.simpleString():
         return value.cast(wanted)
     if isinstance(held, StructType) and isinstance(wanted, StructType):
+        known = {field.name.lower(): field for field in held.fields}
         parts = [
-            fitted(value.getField(f.name), held[f.name].dataType, f.dataType)
-            if f.name in held.names
+            fitted(value.getField(own.name), own.dataType, f.dataType)
+            if (own := known.get(f.name.lower())) is not None
             else F.lit(None).cast(f.dataType)
             for f in wanted.fields
         ]
@@ -170,6 +171,9 @@ def fitted(value: Column, held: DataType, wanted: DataType) -> Column:
     if isinstance(held, ArrayType) and isinstance(wanted, ArrayType):
         old, new = held.elementType, wanted.elementType
         return F.transform(value, lambda element: fitted(element, old, new))
+    if isinstance(held, MapType) and isinstance(wanted, MapType):
+        before, after = held.valueType, wanted.valueType
+        return F.transform_values(value, lambda _, inner: fitted(inner, before, after))
     return value.cast(wanted)
 
 
@@ -208,7 +212,8 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     truncates = columns.truncate if columns.truncate is not None else F.lit(False)
     # A truncate is about no key in particular: all of them form one group.
     keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
-    values = [F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in columns.fields]
+    given = {field.name: field.dataType for field in batch.schema.fields}
+    values = [fitted(F.col(quoted(f.name)), given[f.name], f.dataType).alias(f.name) for f in columns.fields]
     said = [columns.selected.alias(SELECTED)] if columns.selected is not None else []
     return batch.select(
         *keys,

@@ -50,5 +50,5 @@ def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
 
 def engine_details(commit: SinkCommit | None) -> dict[str, Any]:
     """Who wrote a commit of AUTO CDC, and why it was not the fast path; empty where it does not say."""
-    told = commit.told if commit is not None else {}
-    return {name: str(told[name]) for name in ("engine", "engine_reason") if name in told}
+    metadata = commit.told if commit is not None else {}
+    return {name: str(metadata[name]) for name in ("engine", "engine_reason") if name in metadata}

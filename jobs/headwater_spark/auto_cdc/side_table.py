@@ -22,7 +22,8 @@ from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
-from headwater_spark.auto_cdc.change_events import ChangeBatch
+from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
+from headwater_spark.auto_cdc.column_types import fitted_type
 from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
 from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
 from headwater_spark.execution.foreach_batch import BatchTransaction, application_id
@@ -142,6 +143,18 @@ class SideTable:
         """Put ``rows``, which say the same, in the place of all where the table has many files."""
         if len(self._log().file_uris()) > MANY_FILES:
             rows.coalesce(1).write.format("delta").mode("overwrite").save(str(self.path))
+
+    def widen(self, row: StructType) -> None:
+        """Give remembered rows the types of ``row``, where theirs do not hold them, in a commit of its own."""
+        known = self.read()
+        if known is None or ROW not in known.columns:
+            return
+        held = known.schema[ROW].dataType
+        wanted = fitted_type(held, row)
+        if wanted is not None and wanted.simpleString() != held.simpleString():
+            rows = known.withColumn(ROW, fitted(F.col(ROW), held, wanted))
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.save(str(self.path))
 
     def recover(self, target: Path) -> None:
         """Take back the last commit if the target never got the batch that it was part of."""

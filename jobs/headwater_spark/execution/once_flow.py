@@ -14,7 +14,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.flow import Flow
 from headwater.event_log.details import FlowStatus
-from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
 from headwater_spark.execution.destination import delta_table, destination_id
 from headwater_spark.execution.foreach_batch import BatchTransaction, apart
 from headwater_spark.execution.outcome import FlowOutcome
@@ -106,6 +106,7 @@ def _append(
             "num_deleted_rows": commit.deleted if commit else None,
             **change_metrics(commit),
         },
+        **engine_details(commit),
         version=outcome.version,
     )
     outcome.data_quality = quality_details(quality, dataset.name)

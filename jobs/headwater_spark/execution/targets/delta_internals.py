@@ -19,7 +19,7 @@ _LINKAGE = (
 _NOT_THERE = ("does not exist", "py4j.reflection")
 # A class that is not there is a package to Py4J, and a package can't be called.
 _PACKAGE = "'JavaPackage' object is not callable"
-_TOLD: set[str] = set()
+_WARNED: set[str] = set()
 
 
 def is_another_version(error: Exception) -> bool:
@@ -37,8 +37,8 @@ def is_another_version(error: Exception) -> bool:
 
 def warn_of_another_version(jvm: Any, what: str, error: Exception) -> None:
     """Log, once for each use of Delta's parts, that they are not those that are expected."""
-    if what not in _TOLD:
-        _TOLD.add(what)
+    if what not in _WARNED:
+        _WARNED.add(what)
         _LOG.warning(
             "Delta %s does not have the parts that %s needs; batches are written by public commands, which take longer: %s",
             _version(jvm),
