@@ -152,6 +152,10 @@ class SideTable:
         held = known.schema[ROW].dataType
         wanted = fitted_type(held, row)
         if wanted is not None and wanted.simpleString() != held.simpleString():
+            if (
+                "timestamp_ntz" in wanted.simpleString()
+            ):  # a feature that Delta adds unasked to new tables alone
+                DeltaTable.forPath(self.spark, str(self.path)).addFeatureSupport("timestampNtz")
             rows = known.withColumn(ROW, fitted(F.col(ROW), held, wanted))
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.save(str(self.path))
