@@ -14,7 +14,7 @@ from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import epochs_written, head_version
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS
-from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, quality_details
@@ -101,6 +101,7 @@ def _append(
             "num_deleted_rows": commit.deleted if commit else None,
             **change_metrics(commit),
         },
+        **engine_details(commit),
         version=outcome.version,
     )
     outcome.data_quality = quality_details(quality, dataset.name)

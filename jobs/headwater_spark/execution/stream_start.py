@@ -152,7 +152,8 @@ def batch_target(
 def change_target(context: UpdateContext, dataset: Dataset, flow: Flow) -> AutoCdc:
     """What takes the batches of a change flow."""
     memory = context.change_memory(dataset.name)
-    target = ChangeTarget.of(context.table_path(dataset), memory, dataset.table_properties)
+    configuration = context.pipeline.project.configuration
+    target = ChangeTarget.of(context.table_path(dataset), memory, dataset.table_properties, configuration)
     return AutoCdc(target, context.pipeline.evaluation.changes[flow.name], flow.location)
 
 
