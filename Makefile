@@ -31,7 +31,7 @@ demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends afte
 
 test: test-unit test-integration test-dags test-faults ## Run all tests, one process (and so one Spark session) a folder
 
-test-unit: setup ## Run the unit tests
+test-unit: setup ## Run the unit tests: no JVM, about a minute
 	$(BIN)/pytest tests/unit
 
 test-integration: setup ## Run the tests with a real broker and real tables

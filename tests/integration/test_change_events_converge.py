@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import random
+import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,15 +15,17 @@ from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as LogReader
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.errors import FlowFailed
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
-from headwater_spark.auto_cdc import local_rows
 from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
+from headwater_spark.auto_cdc.on_driver import door
+from headwater_spark.auto_cdc.on_driver import rows as driver_rows
 
 pytestmark = pytest.mark.rotates
 
@@ -92,9 +96,9 @@ def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPa
     options, expected = VARIANTS[variant]
     seed = random.SystemRandom().randrange(10**6)
     chance = random.Random(seed)
-    bound = chance.choice([local_rows.LOCAL_ROWS, local_rows.LOCAL_ROWS, -1, 500])
+    bound = chance.choice([driver_rows.LOCAL_ROWS, driver_rows.LOCAL_ROWS, -1, 500])
     print(f"seed {seed}, at most {bound} rows on the driver")
-    monkeypatch.setattr(local_rows, "LOCAL_ROWS", bound)
+    monkeypatch.setattr(driver_rows, "LOCAL_ROWS", bound)
     sent = events_of(chance, keys=150, each=7)
     if "truncated" in variant:
         sent += [(None, chance.randint(2, 6), "T", None, None) for _ in range(2)]
@@ -139,8 +143,8 @@ def test_a_crash_between_the_two_commits(
     table.apply(first)
     with monkeypatch.context() as broken:
         module = importlib.import_module(f"headwater_spark.auto_cdc.{merge}")
-        for way in ("_merge", "rewrite"):
-            broken.setattr(module, way, crash)
+        broken.setattr(module, "_merge", crash)
+        broken.setattr(door, "rewrite", crash)
         with pytest.raises(RuntimeError, match="killed here"):
             table.apply(second)
     table.apply(third, flow="other")
@@ -187,6 +191,22 @@ def test_what_is_forgotten_in_time(changes: Callable[..., Changes]):
     expire(table.spark, table.columns, replace(table.target, retention=timedelta(0)))
     table.apply([(1, 17, "U", "late", "x"), (2, 5, "U", "late", "x")])
     assert table.rows() == [(1, "late", "x"), (2, "a", "x")]
+
+
+def test_a_table_that_forgets_its_batches(changes: Callable[..., Changes]):
+    """What a committed batch remembered stays remembered, also where the table's own id of the batch has expired meanwhile."""
+    table = changes(except_columns=("op", "at"))
+    path, name = table.target.path, "delta.setTransactionRetentionDuration"
+    table.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'interval 1 days')")
+    table.apply([(1, 20, "D", None, None), (2, 10, "U", "a", "x")])
+    then = time.time() - 3 * 86_400
+    for commit in (path / "_delta_log").glob("*.json"):
+        text = re.sub(r'"(lastUpdated|timestamp)":[0-9]+', rf'"\1":{then * 1000:.0f}', commit.read_text())
+        commit.write_text(text)
+        os.utime(commit, (then, then))
+    assert LogReader(str(path)).transaction_version("tests.flow@0") is None
+    table.apply([(1, 15, "U", "late", "x"), (2, 9, "U", "late", "x")])
+    assert table.rows() == [(2, "a", "x")]
 
 
 def test_columns_come_and_keys_stay(changes: Callable[..., Changes]):

@@ -21,15 +21,15 @@ SOURCE = """
 def users():
     return spark.readStream.schema("userId INT, name STRING, city STRING, operation STRING, sequenceNum INT").json(LANDING)
 
-def merged(target, **options):
-    dp.create_streaming_table(target)
+def merged(target, properties={}, **options):
+    dp.create_streaming_table(target, table_properties=properties)
     dp.create_auto_cdc_flow(
         target=target, source="users", keys=["userId"], sequence_by=F.col("sequenceNum"),
         apply_as_deletes=F.expr("operation = 'DELETE'"), except_column_list=["operation", "sequenceNum"], **options)
 
 merged("latest", apply_as_truncates="operation = 'TRUNCATE'")
 merged("history", stored_as_scd_type="2")
-merged("moves", stored_as_scd_type=2, track_history_except_column_list=["city"])
+merged("moves", {"pipelines.cdc.fastPath": "false"}, stored_as_scd_type=2, track_history_except_column_list=["city"])
 
 @dp.table
 def changes():
@@ -67,6 +67,18 @@ def test_the_worked_example(pipeline):
     ]  # fmt: skip
     assert case.rows("history", order=order) == HISTORY
     assert case.rows("moves", order=order) == MOVES
+    # Which engine wrote the last batch of each, and why it was not the fast path.
+    records = sorted(case.events(event_type="flow_progress", level="METRICS"), key=lambda r: r["timestamp"])
+    told = {r["origin"]["flow_name"]: r["details"]["flow_progress"] for r in records}
+    assert {
+        name: (told[name]["engine"], told[name].get("engine_reason"))
+        for name in ("latest", "history", "moves")
+    } == {
+        "latest": ("merge", "the flow has truncates"),
+        "history": ("driver_rewrite", None),
+        "moves": ("merge", "closed by pipelines.cdc.fastPath"),
+    }
+    assert told["history"]["metrics"]["num_tied_events"] == 0
     assert case.update(full_refresh=("history",)).state == "COMPLETED"
     assert case.rows("history", order=order) == HISTORY
     # To the other two the truncate would be an event without a key, and they would refuse it.
@@ -100,6 +112,10 @@ def test_events_that_say_nothing(pipeline):
         ('keys=["userId"], sequence_by="sequenceNum", stored_as_scd_type=3', "not a type"),
         ('keys=["userId"], sequence_by="sequenceNum", track_history_column_list=["city"]', "only type 2"),
         ('keys=[], sequence_by="sequenceNum"', "keys are needed"),
+        ('keys=["userId"], sequence_by="sequenceNum", stored_as_scd_type=2, except_column_list=["city"], track_history_column_list=["city"]',
+         "track_history_column_list names 'city', which the target does not have"),
+        ('keys=["userId"], sequence_by="sequenceNum", stored_as_scd_type=2, column_list=["userId", "name"], track_history_except_column_list=["userId", "city"]',
+         "track_history_except_column_list names 'city', which the target does not have"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit(pipeline, options: str, what: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 
-from headwater.delta_log.commits import commit_file, commit_info, read_actions
+from headwater.delta_log.commits import commit_file, commit_head, commit_info, commit_versions, read_actions
 from headwater_spark.auto_cdc import merge_history, merge_latest
+from headwater_spark.auto_cdc.on_driver import door
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
 from headwater_spark.delta_writes.sink_commits import SinkCommits
 
@@ -45,9 +47,17 @@ def target(spark: SparkSession, root: Path, properties: dict[str, str], **option
     return changes
 
 
-def never(*_args: Any, **_options: Any) -> bool:
+def never(*_args: Any, **_options: Any) -> str:
     """In the place of a rewrite: nothing is written."""
-    return False
+    return "not in this test"
+
+
+def writers(changes: Changes) -> list[tuple[str, str | None]]:
+    """What wrote each batch, and why it was not the fast path, as the commits say."""
+    heads = [
+        commit_head(commit_file(changes.target.path, v)).told for v in commit_versions(changes.target.path)
+    ]
+    return [(told["engine"], told.get("engine_reason")) for told in heads if "batch" in told]
 
 
 def must_not(*_args: Any, **_options: Any) -> None:
@@ -79,7 +89,7 @@ def test_the_change_feed_is_a_merges(
     with monkeypatch.context() as patched:
         for number in range(2):
             batch = events(chance, 60)
-            patched.setattr(module, "rewrite", never)
+            patched.setattr(door, "rewrite", never)
             merged.apply(batch)
             patched.undo()
             if number:
@@ -92,8 +102,12 @@ def test_the_change_feed_is_a_merges(
         counts = [SinkCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
         assert counts[0] is not None
         assert counts[1] is not None
-        facts = [(c.version, c.rows, c.upserted, c.deleted, c.told, c.counted) for c in counts if c]
+        facts = [
+            (c.version, c.rows, c.upserted, c.deleted, c.told["changes"], c.counted) for c in counts if c
+        ]
         assert facts[0] == facts[1]
+    assert [writer for writer, _ in writers(rewritten)] == ["merge", "driver_rewrite"]
+    assert writers(merged)[1] == ("merge", "not in this test")
     metrics = [
         commit_info(read_actions(commit_file(c.target.path, counts[0].version))) for c in (merged, rewritten)
     ]
@@ -130,43 +144,71 @@ def test_constraints_hold(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_is_merged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Row ids, deletion vectors and columns of others are left to MERGE, and so is a table that has moved on meanwhile."""
-    rewrites: list[bool] = []
-    rewrite = merge_latest.rewrite
-
-    def seen(*args: Any) -> bool:
-        rewrites.append(rewrite(*args))
-        return rewrites[-1]
-
-    monkeypatch.setattr(merge_latest, "rewrite", seen)
+    """What the fast path leaves to MERGE, and what it takes, is in the commits' metadata with the reason."""
     first, second = (
         [(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")],
         [(1, 2, "U", "b", "y"), (3, 1, "U", "c", "z")],
     )
     wanted = [(1, 2, "b", "y"), (2, 1, "a", "x"), (3, 1, "c", "z")]
-    for name in ("delta.enableRowTracking", "delta.enableDeletionVectors"):
+    for name, reason in (
+        ("delta.enableRowTracking", "the table has rowTracking"),
+        ("delta.enableDeletionVectors", "the table has deletionVectors"),
+    ):
         changes = target(spark, tmp_path / name, {name: "true"})
         changes.apply(first)
         changes.apply(second)
         assert changes.rows("key") == wanted
-        assert rewrites == []
+        assert writers(changes)[1] == ("merge", reason)
     more = target(spark, tmp_path / "more", {})
     more.apply(first)
     spark.sql(f"ALTER TABLE delta.`{more.target.path}` ADD COLUMNS (note STRING)")
     more.apply(second)
-    assert rewrites == []
     assert [row[:4] for row in more.rows("key")] == wanted
+    assert writers(more) == [
+        ("merge", "the table has no file yet"),
+        ("merge", "the table has other columns than the flow"),
+    ]
     moved = target(spark, tmp_path / "moved", {})
     moved.apply(first)
+    rewrite = door.rewrite
 
-    def late(*args: Any) -> bool:
+    def late(*args: Any) -> str | None:
         DeltaTable.forPath(spark, str(moved.target.path)).delete("key = 2")
-        return seen(*args)
+        return rewrite(*args)
 
-    monkeypatch.setattr(merge_latest, "rewrite", late)
-    moved.apply(second)
-    assert rewrites == [False]
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "rewrite", late)
+        moved.apply(second)
     assert moved.rows("key") == [wanted[0], wanted[2]]
+    assert writers(moved)[1] == ("merge", "the table has moved on since it was looked up")
+    # The setting closes the fast path, and opens it again.
+    moved.target = replace(moved.target, fast_path=False)
+    moved.apply([(1, 3, "U", "c", "y")])
+    moved.target = replace(moved.target, fast_path=True)
+    moved.apply([(1, 4, "U", "d", "y")])
+    assert moved.rows("key") == [(1, 4, "d", "y"), wanted[2]]
+    assert writers(moved)[2:] == [("merge", "closed by pipelines.cdc.fastPath"), ("driver_rewrite", None)]
+
+
+def test_other_internals_of_delta(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Where Delta has no such parts, MERGE writes the batch and one warning says so; a failure of a part is raised."""
+    changes = target(spark, tmp_path, {})
+    changes.apply([(1, 1, "U", "a", "x")])
+    for number, missing in enumerate(("org.apache.spark.sql.delta.NoSuchThing", "no.such.package")):
+        with monkeypatch.context() as patched:
+            patched.setattr(FileRewrite, "_operation", lambda self, name=missing: getattr(self._jvm, name)())
+            changes.apply([(1, 10 + number, "U", "b", "x")])
+    with monkeypatch.context() as patched:
+        patched.setattr(FileRewrite, "_operation", lambda self: self._begun.noSuchMethod(1))
+        changes.apply([(1, 20, "U", "c", "x")])
+        patched.setattr(FileRewrite, "_operation", lambda self: self._jvm.java.lang.Integer.parseInt("x"))
+        with pytest.raises(Exception, match=r"NumberFormatException|For input string"):
+            changes.apply([(1, 30, "U", "d", "x")])
+    assert changes.rows() == [(1, 20, "c", "x")]
+    assert writers(changes)[1:] == [("merge", "this Delta has other internals")] * 3
+    assert len([r for r in caplog.records if r.name == "headwater.delta"]) == 1
 
 
 def test_others_commit_meanwhile(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.change_table import Changes, flow
 
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
-from headwater_spark.auto_cdc import local_rows, merge_history, merge_latest
-from headwater_spark.auto_cdc.local_rows import setting
+from headwater_spark.auto_cdc import merge_history, merge_latest
+from headwater_spark.auto_cdc.on_driver import rows as driver_rows
+from headwater_spark.auto_cdc.on_driver.rows import setting
 
 # Types, and what rows of them have one after the other, as SQL.
 ON_THE_DRIVER: dict[str, tuple[str, ...]] = {
@@ -127,7 +128,7 @@ def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
     key, at = "{}", "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
     with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
         found = written(spark, tmp_path / "driver", ON_THE_DRIVER, key, at, kind, merges=False)
-        monkeypatch.setattr(local_rows, "LOCAL_ROWS", -1)
+        monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
         wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, key, at, kind)
     assert found == wanted
     assert len(found) == (11 if kind == "type 2" else 4)
@@ -170,5 +171,5 @@ def test_keys_and_sequences(
     key, at = IDENTITIES[identity]
     values = {"TIMESTAMP": ON_THE_DRIVER["TIMESTAMP"]}
     found = written(spark, tmp_path / "driver", values, key, at, kind)
-    monkeypatch.setattr(local_rows, "LOCAL_ROWS", -1)
+    monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
     assert found == written(spark, tmp_path / "spark", values, key, at, kind)

@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.checkpoints.offsets import last_committed_batch, query_id, read_offsets
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.preflight.flow_start import FlowStart, StreamSource
 
 
@@ -80,7 +80,7 @@ def _table_at(table: Path, applications: tuple[str, ...]) -> tuple[int, list[int
     from deltalake import DeltaTable
 
     opened = DeltaTable(str(table))
-    return opened.version(), [opened.transaction_version(name) for name in applications]
+    return opened.version(), [last_batch(opened, table, name) for name in applications]
 
 
 def _not_run(start: FlowStart) -> RangeNotReadYet:

@@ -29,6 +29,12 @@ class TableLogHole(CheckpointMismatch):
     condition = "TABLE_LOG_HOLE"
 
 
+class TransactionsExpire(RefusedForSafety):
+    """The table's properties have Delta forget which batches it has: a batch that comes again would be written twice."""
+
+    condition = "TRANSACTIONS_EXPIRE"
+
+
 class CheckpointLost(CheckpointMismatch):
     """The table has rows of the flow, and the flow's checkpoint is gone."""
 

@@ -17,6 +17,12 @@ class ChangeFlowChanged(RefusedForSafety):
     condition = "CHANGE_FLOW_CHANGED"
 
 
+class ColumnTypeChanged(FlowFailed):
+    """A column comes with a type that the target's can't be widened to; nothing of its batch was written."""
+
+    condition = "COLUMN_TYPE_CHANGED"
+
+
 class NullSequence(FlowFailed):
     """A change event has no sequence, so it can't be ordered; nothing of its batch was written."""
 

@@ -17,6 +17,8 @@ FLOW_RETRIES = "pipelines.maxFlowRetryAttempts"
 SPARK_FLOW_RETRIES = "spark.sql.pipelines.maxFlowRetryAttempts"
 UPDATE_RETRIES = "pipelines.numUpdateRetryAttempts"
 TRIGGER_INTERVAL = "pipelines.trigger.interval"
+# Headwater's own: whether small batches of AUTO CDC may be decided and written from the driver, without a MERGE.
+FAST_PATH = "pipelines.cdc.fastPath"
 
 _NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES)
 _MOST = 1000
@@ -32,6 +34,8 @@ def wrong_setting(given: Mapping[str, str], *, of_flow: bool = False) -> str | N
             return f"{name} is a number from 0 to {_MOST}, not {given[name]!r}"
     if of_flow and UPDATE_RETRIES in given:
         return f"{UPDATE_RETRIES} is for whole updates: write it into `configuration` of the pipeline"
+    if FAST_PATH in given and given[FAST_PATH].strip().lower() not in ("true", "false"):
+        return f"{FAST_PATH} is true or false, not {given[FAST_PATH]!r}"
     if TRIGGER_INTERVAL in given:
         interval = read_duration(given[TRIGGER_INTERVAL])
         if interval is None or interval <= timedelta(0):
@@ -53,4 +57,11 @@ def trigger_interval(*settings: Mapping[str, str]) -> timedelta | None:
     """How long a flow waits from one look to the next; None where nothing says so. ``settings``: as for ``flow_retries``."""
     return next(
         (read_duration(given[TRIGGER_INTERVAL]) for given in settings if TRIGGER_INTERVAL in given), None
+    )
+
+
+def fast_path(*settings: Mapping[str, str]) -> bool:
+    """Whether batches of AUTO CDC may take the fast path. ``settings``: as for ``flow_retries``."""
+    return (
+        next((given[FAST_PATH] for given in settings if FAST_PATH in given), "true").strip().lower() == "true"
     )

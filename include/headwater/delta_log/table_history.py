@@ -14,6 +14,9 @@ from headwater.errors import SourceUnreachable
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+# With this property Delta forgets which batches a table has, an id at a time, so that a repeated one would look new.
+TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+
 
 def table_exists(table: Path) -> bool:
     """Whether a Delta table is there. A folder for its log alone is none: a driver killed in its first commit leaves it."""
@@ -67,7 +70,7 @@ def has_transaction(table: Path, application: str, batch_id: int) -> bool:
         SourceUnreachable: the table's log can't be read; whoever took that for a no would write a batch twice.
     """
     opened = _opened(table)
-    version = opened.transaction_version(application) if opened is not None else None
+    version = last_batch(opened, table, application) if opened is not None else None
     return version is not None and version >= batch_id
 
 
@@ -77,7 +80,7 @@ def transaction_version(table: Path, application: str) -> int | None:
         opened = _opened(table)
     except SourceUnreachable:
         return None  # a damaged log is for other checks to name
-    return opened.transaction_version(application) if opened is not None else None
+    return last_batch(opened, table, application) if opened is not None else None
 
 
 def _opened(table: Path) -> DeltaTable | None:
@@ -91,6 +94,35 @@ def _opened(table: Path) -> DeltaTable | None:
         return DeltaTable(str(table))
     except DeltaError as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
+
+
+def last_batch(opened: Any, table: Path, application: str) -> int | None:
+    """As ``transaction_version``, of a table that is open already (a delta-rs ``DeltaTable``).
+
+    A table with the property TRANSACTION_RETENTION forgets an id in time. Its commits still name the batch.
+    """
+    version: int | None = opened.transaction_version(application)
+    if version is None and _retention(opened) is not None:
+        found = (
+            commit_head(commit_file(table, number)).transactions.get(application)
+            for number in reversed(commit_versions(table))
+        )
+        version = next((batch for batch in found if batch is not None), None)
+    return version
+
+
+def transaction_retention(table: Path) -> str | None:
+    """For how long a table remembers which batches it has, as its property says; None where it never forgets."""
+    try:
+        opened = _opened(table)
+    except SourceUnreachable:
+        return None
+    return _retention(opened) if opened is not None else None
+
+
+def _retention(opened: Any) -> str | None:
+    configuration: Mapping[str, str] = opened.metadata().configuration
+    return configuration.get(TRANSACTION_RETENTION)
 
 
 def head_version(table: Path) -> int:

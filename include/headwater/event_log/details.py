@@ -73,11 +73,13 @@ def flow_progress(
     version: int | None = None,
     end_offsets: Any = None,
     will_retry: bool | None = None,
+    engine: str | None = None,
+    engine_reason: str | None = None,
 ) -> dict[str, Any]:
     """Details of a ``flow_progress`` event.
 
     ``metrics``: ``num_input_rows``, ``num_output_rows``, ``num_upserted_rows``, ``num_deleted_rows``,
-    ``num_late_events``, ``num_superseded_events``, ``num_tombstones`` (of AUTO CDC),
+    ``num_late_events``, ``num_superseded_events``, ``num_tied_events``, ``num_tombstones`` (of AUTO CDC),
     ``backlog_records``, ``backlog_bytes``, ``backlog_files``, ``backlog_seconds``, ``executor_time_ms``,
     ``source_metrics`` (the backlog, source by source); and those of ``stream_metrics``.
     ``expectations``: ``name``, ``dataset``, ``passed_records``, ``failed_records`` each.
@@ -85,6 +87,7 @@ def flow_progress(
     ``counts_origin``: RECOMPUTED where a batch was evaluated again to count its rows, UNKNOWN where (some) counts can't be
     had, with the ``counts_reason``.
     ``version``: of the table, after. ``end_offsets``: the batch's position, as in the checkpoint.
+    ``engine``: what wrote a batch of AUTO CDC, ``driver_rewrite`` or ``merge``; ``engine_reason``: why it was the second.
     """
     body: dict[str, Any] = {"status": str(status)}
     known = {name: value for name, value in (metrics or {}).items() if value is not None}
@@ -108,11 +111,9 @@ def flow_progress(
         name: value for name, value in {"origin": counts_origin, "reason": counts_reason}.items() if value
     }
     extra = {
-        "counts": counts or None,
-        "version": version,
-        "end_offsets": end_offsets,
-        "will_retry": will_retry,
-    }
+        "counts": counts or None, "version": version, "end_offsets": end_offsets, "will_retry": will_retry,
+        "engine": engine, "engine_reason": engine_reason,
+    }  # fmt: skip
     return {"flow_progress": {**body, **{name: value for name, value in extra.items() if value is not None}}}
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headwater.definitions.change_conditions import InvalidChangeFlow
-from headwater.definitions.dataset import Dataset
+from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow, FlowKind
-from headwater.errors import InvalidExpectation
+from headwater.delta_log.table_history import TRANSACTION_RETENTION
+from headwater.errors import InvalidExpectation, UnsupportedArgument
 
 
 def check_only_changes(flow: Flow, flows: list[Flow]) -> None:
@@ -87,6 +88,20 @@ def check_retention(flow: Flow, dataset: Dataset) -> None:
             f"The property {RETENTION_PROPERTY} of {dataset.name!r} is {given!r}, which is no number of seconds.",
             where=dataset.location,
             remedy='Write seconds as a number: "172800" are two days.',
+        )
+
+
+def check_transactions_are_kept(flow: Flow, dataset: Dataset) -> None:
+    """Raise UnsupportedArgument where the target of a flow is to forget which batches it has."""
+    if dataset.kind in (DatasetKind.MATERIALIZED_VIEW, DatasetKind.TEMPORARY_VIEW):
+        return
+    given = next((n for n in dataset.table_properties if n.lower() == TRANSACTION_RETENTION.lower()), None)
+    if given is not None:
+        raise UnsupportedArgument(
+            f"{dataset.name!r} takes the batches of {flow.name!r}, and its property {given} forgets which of them it has: a "
+            "batch that comes again after a crash would be written twice.",
+            where=dataset.location,
+            remedy="Remove the property; ids of batches take next to no room.",
         )
 
 

@@ -163,7 +163,7 @@ def _kind(node: yaml.Node) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
+    return (str(error) or type(error).__name__).partition("\n")[0][:200]
 
 
 def _wrong_value(node: yaml.Node, why: str, path: Path | None = None) -> InvalidSpec:

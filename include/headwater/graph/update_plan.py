@@ -98,7 +98,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         _known(name, [flow.name for flow in manifest.flows], "flow")
     emptied = _emptied(manifest, selection)
     reset_flows = _reset_flows(manifest, selection, emptied)
-    chosen = _chosen(manifest, selection, emptied, reset_flows)
+    chosen = _chosen(manifest, selection, reset_flows)
     resets = [
         ResetStage(
             name,
@@ -150,17 +150,12 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
     return found
 
 
-def _chosen(
-    manifest: Manifest, selection: Selection, emptied: Collection[str], reset_flows: Sequence[FlowEntry]
-) -> set[str]:
-    """The tables and sinks that the update is about."""
-    anew = {flow.target for flow in reset_flows}
-    if selection.full_refresh and not selection.tables and not selection.full_refresh_all:
-        # As on Lakeflow: tables named for a full refresh alone are what the update is about.
-        return set(selection.full_refresh) | anew
+def _chosen(manifest: Manifest, selection: Selection, reset_flows: Sequence[FlowEntry]) -> set[str]:
+    """The tables and sinks that the update is about: all that were named in any way, or every one."""
     if selection.full_refresh_all or selection.everything:
         return {entry.name for entry in manifest.outputs}
-    return set(selection.tables) | set(emptied) | anew
+    # As on Lakeflow: tables named for a full refresh alone are what the update is about.
+    return {*selection.tables, *selection.full_refresh, *(flow.target for flow in reset_flows)}
 
 
 def ordered(manifest: Manifest) -> list[str]:

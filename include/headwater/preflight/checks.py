@@ -23,6 +23,7 @@ from headwater.preflight.log_checks import (
 )
 from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.sink_checks import (
+    batches_are_forgotten,
     checkpoint_was_lost,
     checkpoint_was_rewound,
     query_id_was_changed,
@@ -45,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     table_was_dropped,
     table_was_recreated,
     table_was_rolled_back,
+    batches_are_forgotten,
     checkpoint_was_lost,
     metadata_was_lost,
     query_id_was_changed,
@@ -70,7 +72,12 @@ CHECKS: tuple[Check, ...] = (
     checksums_are_left,
 )
 # A flow that runs once has no checkpoint of Spark's.
-CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (table_log_has_a_hole, table_was_dropped, table_was_recreated)
+CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
+    table_log_has_a_hole,
+    table_was_dropped,
+    table_was_recreated,
+    batches_are_forgotten,
+)
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:

@@ -125,9 +125,10 @@ class FlowStart:
         """The last batch of the live epoch that the table has; None where it has none, or can't be asked."""
         if self.table is None or self.sink_id is None or not table_exists(self.table):
             return None
+        names = {self.state.query_id, _query_id(self.folder), self.application} - {None}
         found = [
             version
-            for name in (self.state.query_id, _query_id(self.folder), self.application)
+            for name in names
             if name is not None and (version := transaction_version(self.table, name)) is not None
         ]
         return max(found, default=None)

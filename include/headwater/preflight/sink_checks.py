@@ -12,10 +12,18 @@ from headwater.checkpoints.conditions import (
     TableLogHole,
     TableReplaced,
     TableRolledBack,
+    TransactionsExpire,
 )
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.offsets import query_id
-from headwater.delta_log.table_history import epochs_written, head_version, missing_versions, table_exists
+from headwater.delta_log.table_history import (
+    TRANSACTION_RETENTION,
+    epochs_written,
+    head_version,
+    missing_versions,
+    table_exists,
+    transaction_retention,
+)
 from headwater.errors import CheckpointUnreadable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
@@ -34,6 +42,24 @@ def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
                 remedy="Restore the file from a backup. Nothing can read or write the table until then.",
             ),
             (f"missing versions: {holes[:10]}",),
+        )
+
+
+def batches_are_forgotten(start: FlowStart) -> Iterator[Damage]:
+    """Delta knows a repeated batch by its id; a table that forgets ids would take it for a new one."""
+    if start.table is None or start.sink_id is None or not table_exists(start.table):
+        return
+    kept = transaction_retention(start.table)
+    if kept is not None:
+        yield Damage(
+            TransactionsExpire(
+                f"{_capital(start.place)} has the property {TRANSACTION_RETENTION} = {kept!r}: it forgets which batches of "
+                f"{start.flow!r} it has, and one that comes again after a crash would be written twice.",
+                where=start.table,
+                remedy=f"Take the property off: ALTER TABLE delta.`{start.table}` UNSET TBLPROPERTIES ('{TRANSACTION_RETENTION}'). "
+                "Remove it from table_properties, too, if it stands there.",
+            ),
+            (f"ids are kept for: {kept}",),
         )
 
 

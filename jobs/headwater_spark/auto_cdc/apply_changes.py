@@ -9,21 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.definitions.change_conditions import ChangeFlowChanged
-from headwater.errors import FlowFailed
+from headwater.definitions.flow_settings import fast_path
 from headwater.graph.change_targets import RETENTION_PROPERTY
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
+from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
-from headwater_spark.auto_cdc.table_lookup import is_plain_table
+from headwater_spark.auto_cdc.widening import made_to_fit
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.sink_commits import has_transaction
 
@@ -33,17 +34,28 @@ _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 @dataclass(frozen=True)
 class ChangeTarget:
-    """A table that change flows write to. ``memory``: the folder for what is kept beside it."""
+    """A table that change flows write to. ``memory``: the folder for what is kept beside it.
+
+    ``fast_path``: whether small batches may be decided and written from the driver, without a MERGE.
+    """
 
     path: Path
     memory: Path
     retention: timedelta = RETENTION
+    fast_path: bool = True
 
     @classmethod
-    def of(cls, path: Path, memory: Path, properties: Mapping[str, str]) -> ChangeTarget:
-        """The target with the retention that its properties ask for."""
+    def of(
+        cls,
+        path: Path,
+        memory: Path,
+        properties: Mapping[str, str],
+        configuration: Mapping[str, str] = MappingProxyType({}),
+    ) -> ChangeTarget:
+        """The target with what its properties ask for, or else the pipeline's ``configuration``."""
         seconds = properties.get(RETENTION_PROPERTY)
-        return cls(path, memory, timedelta(seconds=float(seconds)) if seconds is not None else RETENTION)
+        retention = timedelta(seconds=float(seconds)) if seconds is not None else RETENTION
+        return cls(path, memory, retention, fast_path(properties, configuration))
 
 
 def apply_changes(
@@ -61,7 +73,7 @@ def apply_changes(
 
     Raises:
         NullSequence, NullKey: nothing of the batch was written.
-        FlowFailed: a column's type no longer fits the target.
+        ColumnTypeChanged: a column's type no longer fits the target; nothing of the batch was written.
     """
     spark = batch.sparkSession
     with _TARGETS[target.path]:
@@ -70,10 +82,12 @@ def apply_changes(
         side = SideTable(spark, target.memory / "events")
         side.recover(target.path)
         opened = OpenTarget.at(spark, target.path)
-        check_types(columns, opened.rows.schema, where)
+        fitted = made_to_fit(spark, columns, target.path, opened.rows.schema, side, where)
+        if fitted is not None:
+            columns, opened = fitted, OpenTarget.at(spark, target.path)
         if columns.by_column or not is_plain_table(target.path):
             opened.read_ahead()
-        with change_batch(batch, columns, where) as events:
+        with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
             if events.kept or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)
 
@@ -157,32 +171,3 @@ def _module(columns: ChangeColumns) -> Any:
 def _merge(columns: ChangeColumns) -> Any:
     module = _module(columns)
     return getattr(module, module.__name__.rpartition(".")[2])
-
-
-def _holds(known: DataType, now: DataType) -> bool:
-    """Whether a column of the type ``known`` can go on with values of ``now``: the same, or with more fields in structs."""
-    if isinstance(known, StructType) and isinstance(now, StructType):
-        given = {field.name.lower(): field.dataType for field in now.fields}
-        return all(
-            f.name.lower() in given and _holds(f.dataType, given[f.name.lower()]) for f in known.fields
-        )
-    if isinstance(known, ArrayType) and isinstance(now, ArrayType):
-        return _holds(known.elementType, now.elementType)
-    if isinstance(known, MapType) and isinstance(now, MapType):
-        return known.keyType == now.keyType and _holds(known.valueType, now.valueType)
-    # Collations decide what is equal, not what fits.
-    return known == now or (isinstance(known, StringType) and isinstance(now, StringType))
-
-
-def check_types(columns: ChangeColumns, table: StructType, where: object) -> None:
-    """Raise FlowFailed where a column comes with another type than the table has."""
-    held = {field.name.lower(): field.dataType for field in table.fields}
-    for field in columns.target_schema.fields:
-        known: DataType | None = held.get(field.name.lower())
-        if known is not None and not _holds(known, field.dataType):
-            raise FlowFailed(
-                f"AUTO CDC: the column {field.name!r} is {known.simpleString()} in the table, and now comes as "
-                f"{field.dataType.simpleString()}.",
-                where=where,
-                remedy="Cast it in the source, or fill the table anew with --full-refresh.",
-            )

@@ -261,9 +261,22 @@ def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
         if flow.tracked_columns is not None or flow.untracked_columns is not None:
             raise _wrong("only type 2 keeps a history to track", where)
         return []
+    keys = reading.names(flow.keys, "keys")
+
+    def listed(given: Iterable[Any] | None, argument: str) -> list[str]:
+        names = reading.names(given, argument)
+        lost = next((name for name in names if name not in values and name not in keys), None)
+        if lost is not None:
+            raise _wrong(
+                f"{argument} names {lost!r}, which the target does not have: column_list or except_column_list leaves it out",
+                where,
+                f"Have the target keep {lost!r}, or take it off {argument}.",
+            )
+        return names
+
     if flow.tracked_columns is not None:
-        return [n for n in reading.names(flow.tracked_columns, "track_history_column_list") if n in values]
-    left_out = reading.names(flow.untracked_columns, "track_history_except_column_list")
+        return [n for n in listed(flow.tracked_columns, "track_history_column_list") if n in values]
+    left_out = listed(flow.untracked_columns, "track_history_except_column_list")
     return [name for name in values if name not in left_out]
 
 

@@ -22,7 +22,14 @@ def with_counts(
     """
     superseded = batch.received - batch.kept
     return transaction.telling(
-        **{_KEY: {"superseded": superseded, "upserts": upserts, "tombstones": tombstones}}
+        **{
+            _KEY: {
+                "superseded": superseded,
+                "ties": batch.ties,
+                "upserts": upserts,
+                "tombstones": tombstones,
+            }
+        }
     )
 
 
@@ -36,5 +43,12 @@ def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
     return {
         "num_late_events": late,
         "num_superseded_events": counts.get("superseded"),
+        "num_tied_events": counts.get("ties"),
         "num_tombstones": counts.get("tombstones"),
     }
+
+
+def engine_details(commit: SinkCommit | None) -> dict[str, Any]:
+    """Who wrote a commit of AUTO CDC, and why it was not the fast path; empty where it does not say."""
+    metadata = commit.told if commit is not None else {}
+    return {name: str(metadata[name]) for name in ("engine", "engine_reason") if name in metadata}

@@ -15,8 +15,9 @@ from pyspark.sql.types import DataType, StructType
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, is_named, quoted
 from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
 from headwater_spark.auto_cdc.change_metrics import with_counts
-from headwater_spark.auto_cdc.local_rows import Held, held
 from headwater_spark.auto_cdc.merged_values import merged_values
+from headwater_spark.auto_cdc.on_driver.rows import Held, held
+from headwater_spark.auto_cdc.on_driver.verdict import BY_COLUMN, Declined, engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
@@ -45,6 +46,7 @@ def merge_by_column(
         alive, dead = _counts(state)
         transaction = with_counts(transaction, batch, upserts=alive, tombstones=dead)
         _remember(state, batch, side, transaction, cleared)
+        transaction = transaction.telling(**engine(Declined(BY_COLUMN)))
         _merge(batch, state, target, transaction)
 
 

@@ -11,7 +11,6 @@ no row.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -39,13 +38,14 @@ from headwater_spark.auto_cdc.change_events import (
     says_all,
 )
 from headwater_spark.auto_cdc.change_metrics import with_counts
-from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
 from headwater_spark.auto_cdc.merged_values import merged_values
+from headwater_spark.auto_cdc.on_driver.door import try_on_driver
+from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
+from headwater_spark.auto_cdc.on_driver.rows import Held, held, local_frame, on_driver
+from headwater_spark.auto_cdc.on_driver.settle import in_form, settle_history
+from headwater_spark.auto_cdc.on_driver.verdict import Decided, Declined, engine
 from headwater_spark.auto_cdc.open_target import AboutKeys, OpenTarget
-from headwater_spark.auto_cdc.plain_cases import in_form, settle_history
-from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
 from headwater_spark.auto_cdc.side_table import GONE, SideTable
-from headwater_spark.auto_cdc.table_lookup import FoundRows
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing
 from headwater_spark.plans.schemas import stored_schema
@@ -61,41 +61,41 @@ def merge_history(
     batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 2 target."""
-    columns, about = batch.columns, target.about(batch)
-    identity = [*columns.keys, START_AT]
-    known_here = about.found is not None and can_rewrite(target, about.found, identity, columns.target_schema)
-    if not known_here or about.found is None:
-        source, transaction = _decide(batch, about, side, transaction)
-        _merge(batch, source, target, transaction)
+    identity = [*batch.columns.keys, START_AT]
+
+    def decide(found: FoundRows) -> Decided:
+        return _settled(batch, target, found, side, transaction)
+
+    declined = try_on_driver(batch, target, identity, decide)
+    if not isinstance(declined, Declined):
         return
-    changes, transaction = _settle(batch, target.rows.schema, about, about.found, side, transaction)
-    if not rewrite(target, about.found, changes, identity, columns.target_schema, transaction):
+    if declined.decided is None:
+        source, transaction = _decide(batch, declined.about or target.about(batch), side, transaction)
+    else:
+        changes, transaction = declined.decided.changes, declined.decided.transaction
         kinds = stored_schema(target.rows.schema).add(GONE, BooleanType())
-        _merge(batch, Held(local_frame(side.spark, changes, kinds), changes), target, transaction)
+        source = Held(local_frame(side.spark, changes, kinds), changes)
+    _merge(batch, source, target, transaction.telling(**engine(declined)))
 
 
-def _settle(
-    batch: ChangeBatch,
-    schema: StructType,
-    about: AboutKeys,
-    found: FoundRows,
-    side: SideTable,
-    transaction: BatchTransaction,
-) -> tuple[Any, BatchTransaction]:
-    """The changes that a batch on the driver makes, as Arrow: Spark decides what is not plain."""
+def _settled(
+    batch: ChangeBatch, target: OpenTarget, found: FoundRows, side: SideTable, transaction: BatchTransaction
+) -> Decided:
+    """The changes that a batch on the driver makes: Spark decides what is not plain."""
     import pyarrow as pa
 
+    schema, about = target.rows.schema, AboutKeys(target.rows, found)
     remembered = side.found(batch)
     settled = None
     if remembered is not None:
         settled = settle_history(batch.local, batch.columns, found, remembered, schema)
     if settled is None:
         source, transaction = _decide(batch, about, side, transaction)
-        return in_form(source.table, schema), transaction
+        return Decided(in_form(source.table, schema), transaction)
     if settled.left.num_rows == 0:
-        return settled.changes, with_counts(transaction, batch, upserts=None, tombstones=0)
+        return Decided(settled.changes, with_counts(transaction, batch, upserts=None, tombstones=0))
     source, transaction = _decide(batch.only(settled.left), about, side, transaction)
-    return pa.concat_tables([settled.changes, in_form(source.table, schema)]), transaction
+    return Decided(pa.concat_tables([settled.changes, in_form(source.table, schema)]), transaction)
 
 
 def _decide(

@@ -17,14 +17,15 @@ from pyspark.sql.types import BooleanType, StructType
 from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, fitted, flat
 from headwater_spark.auto_cdc.change_metrics import with_counts
-from headwater_spark.auto_cdc.local_events import can_be_looked_at, split_by_keys
-from headwater_spark.auto_cdc.local_rows import Held, held, local_frame, on_driver
 from headwater_spark.auto_cdc.merged_values import merged_values
+from headwater_spark.auto_cdc.on_driver.door import try_on_driver
+from headwater_spark.auto_cdc.on_driver.events import can_be_looked_at, split_by_keys
+from headwater_spark.auto_cdc.on_driver.look_up import FoundRows, all_known
+from headwater_spark.auto_cdc.on_driver.rows import Held, held, local_frame, on_driver
+from headwater_spark.auto_cdc.on_driver.settle import in_form, settle_latest
+from headwater_spark.auto_cdc.on_driver.verdict import Decided, Declined, engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
-from headwater_spark.auto_cdc.plain_cases import in_form, settle_latest
-from headwater_spark.auto_cdc.rewrite import can_rewrite, rewrite
 from headwater_spark.auto_cdc.side_table import GONE, RECORDED_AT, SideTable
-from headwater_spark.auto_cdc.table_lookup import all_known
 from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing
@@ -55,7 +56,13 @@ def merge_latest(
             side.append_local(remembered, transaction)
         elif remembered is not None:
             side.append(remembered.frame, transaction)
-        if not _rewrite(batch, live, target, transaction):
+
+        def decide(found: FoundRows) -> Decided:
+            return Decided(_settled(batch, live, target, found), transaction)
+
+        declined = try_on_driver(batch, target, batch.columns.keys, decide)
+        if isinstance(declined, Declined):
+            transaction = transaction.telling(**engine(declined))
             _merge(batch, live, known, target, transaction, cleared_at)
 
 
@@ -72,27 +79,19 @@ def _live_here(batch: ChangeBatch, side: SideTable, remembered: Any) -> Held:
     return Held(local_frame(side.spark, live, batch.events.schema.add(_TIE, BooleanType())), live)
 
 
-def _rewrite(batch: ChangeBatch, live: Held, target: OpenTarget, transaction: BatchTransaction) -> bool:
-    """Write a batch on the driver into the files that hold its rows, without a merge. False, and nothing is written, where
-    that can't be.
-    """
+def _settled(batch: ChangeBatch, live: Held, target: OpenTarget, found: FoundRows) -> Any:
+    """The changes that events on the driver make, as Arrow: Spark decides what Arrow does not."""
     import pyarrow as pa
 
-    columns, schema = batch.columns, target.rows.schema
-    if not live.is_local or columns.truncate is not None:
-        return False
-    about = target.about(batch)
-    found, wanted = about.found, columns.target_schema
-    if found is None or not can_rewrite(target, found, columns.keys, wanted):
-        return False
-    settled = settle_latest(live.table, columns, found, _TIE, schema)
+    schema, spark = target.rows.schema, target.rows.sparkSession
+    settled = settle_latest(live.table, batch.columns, found, _TIE, schema)
     left = live.table if settled is None else settled.left
     parts = [] if settled is None else [settled.changes]
     if left.num_rows:
-        events = local_frame(target.rows.sparkSession, left, live.frame.schema)
-        parts.append(in_form(on_driver(_changes(batch, events, about.frame)).table, schema))
-    changes = pa.concat_tables(parts)
-    return rewrite(target, found, changes, columns.keys, wanted, transaction)
+        events = local_frame(spark, left, live.frame.schema)
+        rows = local_frame(spark, found.rows, schema)
+        parts.append(in_form(on_driver(_changes(batch, events, rows)).table, schema))
+    return pa.concat_tables(parts)
 
 
 def _changes(batch: ChangeBatch, events: DataFrame, rows: DataFrame) -> DataFrame:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from headwater.definitions.change_conditions import DuplicateKey, NullKey
 from headwater.errors import FlowFailed
 from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, ChangeColumns, quoted
-from headwater_spark.auto_cdc.change_events import ROW, comparable, flat, row_held
+from headwater_spark.auto_cdc.change_events import ROW, comparable, fitted, flat, row_held
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.side_table import GONE
@@ -96,7 +96,9 @@ def merge_snapshot(
 def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> DataFrame:
     """The rows that differ: keys, the new row (NULL: gone) and how many have its key, the old row with its start."""
     keys = list(columns.keys)
-    new = frame.select(*_quoted(keys), F.struct(*_quoted(columns.names)).alias(ROW))
+    given = {field.name: field.dataType for field in frame.schema.fields}
+    values = [fitted(F.col(quoted(f.name)), given[f.name], f.dataType).alias(f.name) for f in columns.fields]
+    new = frame.select(*_quoted(keys), F.struct(*values).alias(ROW))
     new = new.groupBy(*_quoted(keys)).agg(F.first(ROW).alias(ROW), F.count(F.lit(1)).alias(_COUNT))
     if columns.history:
         table = table.where(F.col(END_AT).isNull())

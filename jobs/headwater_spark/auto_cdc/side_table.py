@@ -22,9 +22,10 @@ from pyspark.sql.types import StructField, StructType
 
 from headwater.delta_log.table_history import table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
-from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.auto_cdc.local_rows import Held, is_atomic
-from headwater_spark.auto_cdc.table_lookup import keys_about, rows_about
+from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
+from headwater_spark.auto_cdc.column_types import fitted_type
+from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
+from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
 from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.delta_writes.tables import clear_unborn
@@ -142,6 +143,22 @@ class SideTable:
         """Put ``rows``, which say the same, in the place of all where the table has many files."""
         if len(self._log().file_uris()) > MANY_FILES:
             rows.coalesce(1).write.format("delta").mode("overwrite").save(str(self.path))
+
+    def widen(self, row: StructType) -> None:
+        """Give remembered rows the types of ``row``, where theirs do not hold them, in a commit of its own."""
+        known = self.read()
+        if known is None or ROW not in known.columns:
+            return
+        held = known.schema[ROW].dataType
+        wanted = fitted_type(held, row)
+        if wanted is not None and wanted.simpleString() != held.simpleString():
+            if (
+                "timestamp_ntz" in wanted.simpleString()
+            ):  # a feature that Delta adds unasked to new tables alone
+                DeltaTable.forPath(self.spark, str(self.path)).addFeatureSupport("timestampNtz")
+            rows = known.withColumn(ROW, fitted(F.col(ROW), held, wanted))
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.save(str(self.path))
 
     def recover(self, target: Path) -> None:
         """Take back the last commit if the target never got the batch that it was part of."""

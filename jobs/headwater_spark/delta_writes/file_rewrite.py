@@ -29,6 +29,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_internals import is_another_version, warn_of_another_version
 from headwater_spark.delta_writes.sink_commits import has_transaction
 
 _DELTA = "org.apache.spark.sql.delta"
@@ -89,23 +90,23 @@ class FileRewrite:
         files = self._seq(self._removed)
         return DataFrame(self._log.createDataFrame(self._begun.snapshot(), files, False, none), self._session)
 
-    def commit(self, rows: DataFrame | None, counts: RowCounts, transaction: BatchTransaction) -> bool:
+    def commit(self, rows: DataFrame | None, counts: RowCounts, transaction: BatchTransaction) -> str | None:
         """Write ``rows`` and commit them in the place of the files.
 
         Args:
             rows: the table's columns, and ``_change_type`` for rows of the change feed; None where there are none.
 
         Returns:
-            False, and nothing is committed, where the files written have another number of rows than the counts say, or
-            where something else has been committed that this one can't stand beside.
+            None where it is committed. Else why not: the files written have another number of rows than the counts say, or
+            something else has been committed that this one can't stand beside.
         """
         written = [] if rows is None else _items(self._begun.writeFiles(rows._jdf))  # noqa: SLF001
         added = [action for action in written if action.getClass().getSimpleName() == "AddFile"]
         kept = sum(file.rows for file in self._files) - counts.updated - counts.deleted
         if any(file.numPhysicalRecords().isEmpty() for file in added):
-            return False
+            return "a written file's number of rows is not known"
         if sum(int(f.numPhysicalRecords().get()) for f in added) != kept + counts.updated + counts.inserted:
-            return False
+            return "the files came out with another number of rows"
         self._tell(counts, kept, added, len(written) - len(added))
         now = int(time.time() * 1000)
         removed = [file.removeWithTimestamp(now, True) for file in self._removed]
@@ -116,8 +117,8 @@ class FileRewrite:
         try:
             self._begun.commitIfNeeded(self._seq([*written, *removed]), self._operation(), nothing)
         except _CONFLICTS:
-            return False
-        return True
+            return "another commit was in the way"
+        return None
 
     def _tell(self, counts: RowCounts, kept: int, added: list[Any], change_files: int) -> None:
         milliseconds = int((time.monotonic() - self._started) * 1000)
@@ -161,9 +162,9 @@ class FileRewrite:
 @contextmanager
 def file_rewrite(
     session: SparkSession, table: Path, version: int, files: Sequence[DataFile], transaction: BatchTransaction
-) -> Iterator[FileRewrite | None]:
-    """Begin to put new files in the place of some of a table's. None where the table has another version by now, or the
-    batch already, or where this Delta has no such parts: a merge is to do it.
+) -> Iterator[FileRewrite | str]:
+    """Begin to put new files in the place of some of a table's. A text says why a merge is to do it: the table has another
+    version by now, or the batch already, or this Delta has no such parts.
     """
     jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public face for this
     with _active(session, jvm, transaction):
@@ -177,22 +178,27 @@ def _begun(
     version: int,
     files: Sequence[DataFile],
     transaction: BatchTransaction,
-) -> FileRewrite | None:
+) -> FileRewrite | str:
     try:
         log = getattr(jvm, f"{_DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
         # Asked without Spark: Delta would put the table's whole state together for it.
         known = has_transaction(table, transaction.application, transaction.batch_id)
         begun = log.startTransaction()
-        if known or begun.readVersion() != version:
-            return None
+        if known:
+            return "the table has the batch"
+        if begun.readVersion() != version:
+            return "the table has moved on since it was looked up"
         begun.readTxn().addOne(transaction.application)
         rewrite = FileRewrite(session, jvm, begun, log, files)
         # As a MERGE marks it: rows that others add, or files that they remove, are in this one's way.
         begun.trackReadPredicates(rewrite._seq([]), False, True)  # noqa: SLF001
         begun.trackFilesRead(rewrite._seq(rewrite._removed))  # noqa: SLF001
         rewrite._operation()  # noqa: SLF001
-    except (Py4JError, TypeError):  # another version of Delta
-        return None
+    except (Py4JError, TypeError) as error:
+        if not is_another_version(error):
+            raise
+        warn_of_another_version(jvm, "the fast path of AUTO CDC", error)
+        return "this Delta has other internals"
     return rewrite
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import query_id
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.errors import CheckpointUnreadable
 
 # No batch ever has this number; languages that count in doubles can still tell it from its neighbours.
@@ -46,7 +46,7 @@ def retire(spark: SparkSession, tables: Iterable[Path | None], ids: Collection[s
         if table is None or not table_exists(table):
             continue
         log = DeltaTable(str(table))
-        left = [name for name in sorted(ids) if (log.transaction_version(name) or 0) < LAST_BATCH]
+        left = [name for name in sorted(ids) if (last_batch(log, table, name) or 0) < LAST_BATCH]
         if left:
             _commit(spark, table, left)
 

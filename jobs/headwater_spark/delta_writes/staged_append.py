@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.delta_internals import is_another_version, warn_of_another_version
 
 _DELTA = "org.apache.spark.sql.delta"
 
@@ -73,7 +74,10 @@ def stage_append(
             False,
         )
         _operation(jvm, partitions, "{}")
-    except (Py4JError, TypeError):  # another version of Delta
+    except (Py4JError, TypeError) as error:
+        if not is_another_version(error):
+            raise
+        warn_of_another_version(jvm, "judging rows while they are written", error)
         return None
     begun = log.startTransaction()
     if begun.txnVersion(transaction.application) >= transaction.batch_id:

@@ -19,7 +19,7 @@ from headwater.event_log.stream_progress import (
     stream_metrics,
     stream_progress,
 )
-from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
 from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, quality_details
 from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
 from headwater_spark.execution.executor_time import ExecutorTime
@@ -216,6 +216,7 @@ class BatchRecords:
                 quality_known=counts.quality_known,
                 counts_origin=counts.origin,
                 counts_reason=counts.reason,
+                **engine_details(commit),
                 version=version,
                 end_offsets=end_offsets,
             ),

@@ -16,7 +16,7 @@ from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.output_kind import OutputKind
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
-from headwater_spark.auto_cdc.change_metrics import change_metrics
+from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, apart
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
@@ -48,7 +48,8 @@ def target_of(run: FlowRun, *, keys: Sequence[str] = (), query_id: str | None = 
         return SparkSink(sink)
     if kind is OutputKind.CHANGES:
         memory = run.context.change_memory(run.dataset.name)
-        changes = ChangeTarget.of(run.table, memory, run.dataset.table_properties)
+        configuration = run.context.pipeline.project.configuration
+        changes = ChangeTarget.of(run.table, memory, run.dataset.table_properties, configuration)
         return AutoCdc(changes, run.context.pipeline.evaluation.changes[run.name], run.flow.location)
     if run.flow.replacement is not None:
         return DeltaReplace(run.table, run.flow.replacement)
@@ -135,6 +136,8 @@ def count_rows(
         "num_deleted_rows": commit.deleted if commit else None,
         **change_metrics(commit),
     }
-    details = flow_progress(FlowStatus.RUNNING, metrics=metrics, version=run.outcome.version)
+    details = flow_progress(
+        FlowStatus.RUNNING, metrics=metrics, **engine_details(commit), version=run.outcome.version
+    )
     run.emit("flow_progress", message, details=details, **more)
     run.outcome.data_quality = quality_details(quality, run.dataset.name)

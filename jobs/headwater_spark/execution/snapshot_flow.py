@@ -14,9 +14,10 @@ from headwater.delta_log.table_history import epochs_written, head_version, read
 from headwater.errors import CheckpointMismatch
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
-from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_types, check_unchanged
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
+from headwater_spark.auto_cdc.widening import made_to_fit
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
 from headwater_spark.execution.flow_run import FlowRun
@@ -112,8 +113,11 @@ class _Snapshots:
         asked = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
         columns = change_columns(asked, frame, where)
         check_unchanged(columns, self._target, where, events=False)
-        table = DeltaTable.forPath(frame.sparkSession, str(self._target.path))
-        check_types(columns, table.toDF().schema, where)
+        spark, path = frame.sparkSession, self._target.path
+        table = DeltaTable.forPath(spark, str(path))
+        fitted = made_to_fit(spark, columns, path, table.toDF().schema, None, where)
+        if fitted is not None:
+            columns, table = fitted, DeltaTable.forPath(spark, str(path))
         with snapshot_changes(frame, columns, table, where) as changes:
             self._run.context.check_lease()
             position = self._versions.intend(position, snapshot.version)

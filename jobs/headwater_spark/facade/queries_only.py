@@ -30,7 +30,7 @@ def check_query(spark: SparkSession, statement: str) -> None:
     if not reads:
         raise NotAQuery(
             "Only queries can be asked, and temporary views made for them; nothing was run.",
-            where=statement.strip().splitlines()[0][:100],
+            where=statement.strip().partition("\n")[0][:100],
             remedy="Ask with SELECT. Tables are changed by an update, or by `headwater repair`, `backfill` and `drop`.",
         )
 

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
@@ -116,8 +125,16 @@ _SPECIAL = set(" ,;{}()\n\t=")
 
 
 def needs_column_mapping(schema: StructType) -> bool:
-    """Whether a column's name (``sum(amount)``) needs Delta's column mapping to be stored."""
-    return any(_SPECIAL & set(field.name) for field in schema.fields)
+    """Whether a name (``sum(amount)``), of a column or inside of one, needs Delta's column mapping to be stored."""
+    return any(_SPECIAL & set(field.name) or _special_inside(field.dataType) for field in schema.fields)
+
+
+def _special_inside(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _special_inside(kind.elementType)
+    if isinstance(kind, MapType):
+        return _special_inside(kind.keyType) or _special_inside(kind.valueType)
+    return isinstance(kind, StructType) and needs_column_mapping(kind)
 
 
 def _check_required(dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType) -> None:

@@ -16,7 +16,12 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import FlowWithoutTarget
-from headwater.graph.change_targets import check_no_rules, check_only_changes, check_retention
+from headwater.graph.change_targets import (
+    check_no_rules,
+    check_only_changes,
+    check_retention,
+    check_transactions_are_kept,
+)
 from headwater.graph.history_views import declare_history_views, declare_targets
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -143,6 +148,7 @@ def _check_targets(registry: Registry) -> None:
         if flow.target in datasets:
             check_no_rules(flow, datasets[flow.target])
             check_retention(flow, datasets[flow.target])
+            check_transactions_are_kept(flow, datasets[flow.target])
         if flow.target not in kinds:
             raise FlowWithoutTarget(
                 f"The flow {flow.name!r} writes to {flow.target!r}, which nothing declares.",

@@ -80,13 +80,13 @@ def _merged(before: DataType, seen: DataType, *, widen: bool, else_string: bool)
         return ArrayType(within(before.elementType, seen.elementType))
     if isinstance(before, MapType) and isinstance(seen, MapType) and before.keyType == seen.keyType:
         return MapType(before.keyType, within(before.valueType, seen.valueType))
-    wide = _wider(before, seen) if widen else None
-    if wide is None and else_string and _wider(seen, before) is None:
+    wide = wider_type(before, seen) if widen else None
+    if wide is None and else_string and wider_type(seen, before) is None:
         return DoubleType() if {type(before), type(seen)} == {LongType, DoubleType} else StringType()
     return wide or before
 
 
-def _wider(before: DataType, seen: DataType) -> DataType | None:
+def wider_type(before: DataType, seen: DataType) -> DataType | None:
     """The type that holds both and that Delta can widen ``before`` to, None where there is none."""
     if isinstance(before, _WHOLE) and isinstance(seen, _WHOLE):
         return seen if _DIGITS[type(seen)] > _DIGITS[type(before)] else None

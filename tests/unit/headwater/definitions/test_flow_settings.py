@@ -9,9 +9,11 @@ from pydantic import ValidationError
 
 from headwater import pipelines as dp
 from headwater.definitions.flow_settings import (
+    FAST_PATH,
     FLOW_RETRIES,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
+    fast_path,
     flow_retries,
     trigger_interval,
 )
@@ -29,6 +31,7 @@ def test_the_nearest_to_the_flow_counts():
     hourly, quick = {TRIGGER_INTERVAL: "1 hour"}, {TRIGGER_INTERVAL: "10 seconds"}
     assert trigger_interval({}, hourly, quick) == timedelta(hours=1)
     assert trigger_interval({}, {}) is None
+    assert [fast_path(*given) for given in (({}, {}), ({FAST_PATH: "False"}, {}), ({FAST_PATH: "true"}, {FAST_PATH: "false"}))] == [True, False, True]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,7 @@ def test_the_nearest_to_the_flow_counts():
         {FLOW_RETRIES: "-1"},
         {TRIGGER_INTERVAL: "soon"},
         {TRIGGER_INTERVAL: "0 seconds"},
+        {FAST_PATH: "maybe"},
     ],
 )
 def test_nonsense_is_refused(wrong):

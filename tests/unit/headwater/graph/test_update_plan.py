@@ -111,6 +111,13 @@ def test_full_refresh_beside_other_tables():
     assert resets(found) == [("silver", ("silver",), True)]
 
 
+def test_full_refresh_of_a_view_beside_other_tables():
+    """A materialized view that is named for a full refresh is recomputed, also where other tables are refreshed with it."""
+    found = plan(Selection(tables=("alone",), full_refresh=("gold",)))
+    assert order(found) == ["gold", "alone"]
+    assert [stage.whole for stage in found.refreshes] == [True, False]
+
+
 def test_reset_of_a_flow():
     """A flow's reset keeps the rows and concerns that flow alone."""
     found = plan(Selection(reset_flows=("web",)))

@@ -10,8 +10,8 @@ import pytest
 
 from headwater.errors import UsageError
 from headwater.runtime import jars as subject
-from headwater.runtime.conditions import JarChecksumMismatch, JarsUnavailable
-from headwater.runtime.ivy import Coordinate, retrieve
+from headwater.runtime.conditions import JarChecksumMismatch
+from headwater.runtime.ivy import Coordinate
 from headwater.runtime.jar_lock import PinnedJar, pin, pinned_jars, sha256, verify
 from headwater.runtime.jar_stamps import STAMPS
 from headwater.runtime.jars import GROUPS, ensure_jars
@@ -122,21 +122,6 @@ def test_the_checksum_is_that_of_the_content(tmp_path: Path):
     file = tmp_path / "empty"
     file.write_bytes(b"")
     assert sha256(file).startswith("e3b0c44298fc1c14")
-
-
-def test_an_unreachable_repository_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Ivy's own settings file is passed on, and what it can't find is named with a remedy."""
-    settings = tmp_path / "settings.xml"
-    settings.write_text(
-        '<ivysettings><settings defaultResolver="here"/><resolvers><filesystem name="here">'
-        f'<artifact pattern="{tmp_path}/nothing/[artifact].[ext]"/></filesystem></resolvers></ivysettings>'
-    )
-    monkeypatch.setenv("HEADWATER_IVY_SETTINGS", str(settings))
-    with pytest.raises(JarsUnavailable) as caught:
-        retrieve([Coordinate("org.example", "one", "1.0")], tmp_path / "into", tmp_path / "ivy")
-    assert "org.example#one;1.0" in caught.value.what
-    assert str(settings) in caught.value.where
-    assert "HEADWATER_IVY_SETTINGS" in caught.value.remedy
 
 
 def test_a_file_of_the_same_size_is_noticed(repository: FakeRepository):

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, StructField, StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.flow import Flow
 from headwater.errors import QueryFailed, UnsupportedArgument
-from headwater_spark.plans.schemas import merged_schema, plain_schema, stored_schema, with_change_columns
+from headwater_spark.plans.schemas import (
+    merged_schema,
+    needs_column_mapping,
+    stored_schema,
+    with_change_columns,
+)
 
 ORDERS = Dataset("orders", DatasetName(None, "shop", "orders"), DatasetKind.STREAMING_TABLE)
 INT, TEXT = IntegerType(), StringType()
@@ -36,10 +41,9 @@ def test_flows_that_disagree():
     assert '.cast("int")' in caught.value.remedy
 
 
-@pytest.mark.usefixtures("spark")
 def test_a_given_schema():
     """The user's schema decides: columns it lacks and other types are refused, columns that no flow gives stay."""
-    given = plain_schema("id INT NOT NULL, more STRING", None)
+    given = StructType([StructField("id", INT, nullable=False), StructField("more", TEXT)])
     assert merged_schema(ORDERS, [flow("a", id=INT)], given).simpleString() == "struct<id:int,more:string>"
     with pytest.raises(QueryFailed, match="'x'"):
         merged_schema(ORDERS, [flow("a", id=INT, x=TEXT)], given)
@@ -75,14 +79,6 @@ def test_what_is_stored():
     assert field.metadata == {"comment": "c"}
 
 
-@pytest.mark.usefixtures("spark")
-def test_a_schema_as_text_or_type():
-    """Both spellings of a schema mean the same, none stays none."""
-    assert plain_schema("id INT, name STRING", None) == flow("a", id=INT, name=TEXT)[1]
-    assert plain_schema(flow("a", id=INT)[1], None) == flow("a", id=INT)[1]
-    assert plain_schema(None, None) is None
-
-
 def test_the_change_feed_has_three_more():
     """A read of changes has Delta's three columns after the table's own."""
     assert with_change_columns(flow("a", id=INT)[1]).names == [
@@ -91,3 +87,18 @@ def test_the_change_feed_has_three_more():
         "_commit_version",
         "_commit_timestamp",
     ]
+
+
+def test_names_that_delta_stores_with_column_mapping_only():
+    """Blanks, commas and brackets in a name, also of a field inside of a struct, an array or a map."""
+    odd, plain = (StructType([StructField(name, INT)]) for name in ("a b", "a_b"))
+    for wrap in (
+        lambda kind: kind,
+        ArrayType,
+        lambda kind: MapType(TEXT, kind),
+        lambda kind: MapType(kind, TEXT),
+    ):
+        assert needs_column_mapping(StructType([StructField("s", wrap(odd))]))
+        assert not needs_column_mapping(StructType([StructField("s", wrap(plain))]))
+    assert needs_column_mapping(StructType([StructField("sum(amount)", INT)]))
+    assert needs_column_mapping(StructType([StructField("s", StructType([StructField("t", odd)]))]))

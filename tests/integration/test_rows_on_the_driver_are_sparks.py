@@ -9,7 +9,8 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from headwater_spark.auto_cdc.local_rows import (
+from headwater_spark.auto_cdc.on_driver.look_up import all_known, rows_about
+from headwater_spark.auto_cdc.on_driver.rows import (
     Held,
     is_atomic,
     is_plain,
@@ -19,7 +20,6 @@ from headwater_spark.auto_cdc.local_rows import (
     setting,
 )
 from headwater_spark.auto_cdc.side_table import SideTable
-from headwater_spark.auto_cdc.table_lookup import all_known, rows_about
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 VALUES = """

@@ -14,10 +14,10 @@ from pyspark.sql.types import StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW
-from headwater_spark.auto_cdc.local_events import can_be_looked_at
-from headwater_spark.auto_cdc.local_rows import arrow_form, is_atomic
+from headwater_spark.auto_cdc.on_driver.events import can_be_looked_at
+from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
+from headwater_spark.auto_cdc.on_driver.rows import arrow_form, is_atomic
 from headwater_spark.auto_cdc.side_table import GONE
-from headwater_spark.auto_cdc.table_lookup import FoundRows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pyspark.sql.types import DataType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, SEQUENCE, ChangeColumns
-from headwater_spark.auto_cdc.local_rows import is_text
+from headwater_spark.auto_cdc.on_driver.rows import is_text
 
 # Arrow puts values of these types into the order that Spark puts them in.
 _ORDERED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.TimestampType)
@@ -62,7 +62,16 @@ def split_by_keys(events: Any, keys: Sequence[str], rows: Any) -> tuple[Any, Any
     return events.filter(is_new), events.filter(compute.invert(is_new))
 
 
-def facts_of(events: Any, received: int, columns: ChangeColumns) -> Mapping[str, Any]:
+def tied(events: Any, identity: Sequence[str]) -> int:
+    """How many of the events have the same identity as another one before them. Arrow rows."""
+    if events.num_rows == 0:
+        return 0
+    return int(
+        events.num_rows - events.select(list(identity)).group_by(list(identity)).aggregate([]).num_rows
+    )
+
+
+def facts_of(events: Any, received: int, ties: int, columns: ChangeColumns) -> Mapping[str, Any]:
     """What Spark's aggregates would tell of the events, in the form that they tell it in."""
     from pyarrow import compute
 
@@ -71,6 +80,7 @@ def facts_of(events: Any, received: int, columns: ChangeColumns) -> Mapping[str,
         "no_sequence": events[SEQUENCE].null_count > 0,
         "no_key": any(nulls),
         "received": received,
+        "ties": ties,
         "kept": events.num_rows,
         "deletes": compute.sum(events[DELETE]).as_py() or 0,
         "first_sequence": _encoded(compute.min(events[SEQUENCE])),

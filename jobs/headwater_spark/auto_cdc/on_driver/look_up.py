@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
-from headwater_spark.auto_cdc.local_rows import is_plain, is_text, local_frame
+from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
+from headwater_spark.auto_cdc.on_driver.verdict import Declined
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
 # A table is asked without Spark where the files that may hold the batch's keys have at most so many rows and bytes.
@@ -39,15 +40,15 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*")
 class FoundRows:
     """Rows of a table's version as Arrow, and where they lie. ``files``: those that rows were found in.
 
-    ``file_of``: for each row the path of its file. ``plain``: whether nothing but the rows would have to be carried where
-    these files were replaced by others. ``fed``: whether the table has a change feed.
+    ``file_of``: for each row the path of its file. ``against``: what would have to be carried beside the rows where these files
+    were replaced by others; None where that is nothing. ``fed``: whether the table has a change feed.
     """
 
     version: int
     rows: Any
     file_of: Any
     files: Mapping[str, DataFile]
-    plain: bool
+    against: str | None
     fed: bool
 
 
@@ -67,11 +68,11 @@ def rows_about(
     log = _log(path)
     schema = schema or _schema(log)
     found = _about(log, schema, keys, asking)
-    return None if found is None else local_frame(spark, found.rows, schema)
+    return None if isinstance(found, Declined) else local_frame(spark, found.rows, schema)
 
 
-def find_rows(path: Path, keys: Sequence[str], asking: Any, schema: StructType) -> FoundRows | None:
-    """The rows that ``rows_about`` gives, as they lie in their files."""
+def find_rows(path: Path, keys: Sequence[str], asking: Any, schema: StructType) -> FoundRows | Declined:
+    """The rows that ``rows_about`` gives, as they lie in their files; or why Spark has to read them."""
     return _about(_log(path), schema, keys, asking)
 
 
@@ -79,13 +80,17 @@ def keys_about(path: Path, keys: Sequence[str], asking: Any) -> Any:
     """The keys of the rows that ``rows_about`` gives, as Arrow; None where the table has to be read by Spark."""
     log = _log(path)
     found = _about(log, _schema(log), keys, asking, only=keys)
-    return None if found is None else found.rows
+    return None if isinstance(found, Declined) else found.rows
 
 
 def is_plain_table(path: Path) -> bool:
     """Whether a table's features and columns let its rows move from file to file with nothing else to be carried."""
     log = _log(path)
-    return log.protocol().min_reader_version == 1 and not log.metadata().partition_columns and _is_plain(log)
+    return (
+        log.protocol().min_reader_version == 1
+        and not log.metadata().partition_columns
+        and _against(log) is None
+    )
 
 
 def all_known(path: Path, keys: Sequence[str], asking: Any) -> bool:
@@ -96,7 +101,7 @@ def all_known(path: Path, keys: Sequence[str], asking: Any) -> bool:
     if not all(isinstance(kinds.get(key), _FOUND_BY) or is_text(kinds.get(key)) for key in keys):
         return False
     found = _about(log, schema, keys, asking, only=keys)
-    if found is None:
+    if isinstance(found, Declined):
         return False
     asked = asking.select(list(keys))
     return bool(asked.join(found.rows.cast(asked.schema), list(keys), join_type="left anti").num_rows == 0)
@@ -114,28 +119,35 @@ def _schema(log: Any) -> StructType:
 
 def _about(
     log: Any, schema: StructType, keys: Sequence[str], asking: Any, only: Sequence[str] | None = None
-) -> FoundRows | None:
-    """Rows that may have the keys of ``asking``, ``only`` some columns of them; None where Spark has to look."""
-    if log.protocol().min_reader_version > 1 or log.metadata().partition_columns or not is_plain(schema):
-        return None
+) -> FoundRows | Declined:
+    """Rows that may have the keys of ``asking``, ``only`` some columns of them."""
+    if log.protocol().min_reader_version > 1:
+        features = sorted(log.protocol().reader_features or ())
+        return Declined(f"the table has {', '.join(features) or 'a feature that readers differ in'}")
+    if log.metadata().partition_columns:
+        return Declined("the table is partitioned")
+    if not is_plain(schema):
+        return Declined("a column's type is not read alike by all readers")
     names = {field.name.lower(): field for field in schema.fields}
     fields = [names[key.lower()] for key in keys if key.lower() in names]
     found_by = [f.name for f in fields if isinstance(f.dataType, _FOUND_BY) or is_text(f.dataType)]
     wanted = {f.name: key for f, key in zip(fields, keys, strict=True)} if len(fields) == len(keys) else {}
     if not wanted or not found_by:
-        return None
+        return Declined("no key is of a type that files are searched by")
     return _matching(log, [(name, asking.column(wanted[name]).combine_chunks()) for name in found_by], only)
 
 
-def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | None) -> FoundRows | None:
-    """The rows that have one of the sought values in each of the columns; None where too many have to be looked at."""
+def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | None) -> FoundRows | Declined:
+    """The rows that have one of the sought values in each of the columns, where not too many have to be looked at."""
     import pyarrow as pa
     from pyarrow import compute
     from pyarrow import dataset as ds
 
     actions = pa.table(log.get_add_actions(flatten=True))
-    if actions.num_rows == 0 or actions.num_rows > _MANY_FILES:
-        return None
+    if actions.num_rows == 0:
+        return Declined("the table has no file yet")
+    if actions.num_rows > _MANY_FILES:
+        return Declined(f"the table has more than {_MANY_FILES} files")
     may_match = pa.array([True] * actions.num_rows)
     # Spark writes times in a form whose years end in 2262 unless they are read so.
     options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
@@ -155,8 +167,10 @@ def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | Non
         condition = part if condition is None else condition & part
     may = actions.filter(may_match)
     counts = may["num_records"].to_pylist()
-    if None in counts or sum(counts) > ASKED_ROWS or sum(may["size_bytes"].to_pylist()) > ASKED_BYTES:
-        return None
+    if None in counts:
+        return Declined("a file's number of rows is not known")
+    if sum(counts) > ASKED_ROWS or sum(may["size_bytes"].to_pylist()) > ASKED_BYTES:
+        return Declined("too many rows share files with the batch's keys")
     names = None if only is None else [name for name in rows.schema.names if name in only]
     return _found(log, rows.scanner(columns=names, filter=condition), may)
 
@@ -177,16 +191,23 @@ def _found(log: Any, scanner: Any, may: Any) -> FoundRows:
         )
     }
     files = {path: known[path] for path in dict.fromkeys(file_of) if path in known}
-    plain = _is_plain(log) and len(files) == len(set(file_of)) and all(map(_PLAIN_PATH.fullmatch, files))
+    against = _against(log)
+    if against is None and not (len(files) == len(set(file_of)) and all(map(_PLAIN_PATH.fullmatch, files))):
+        against = "a file's path is not a plain one"
     fed = log.metadata().configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
     table = pa.Table.from_batches(batches, scanner.projected_schema)
-    return FoundRows(log.version(), table, pa.array(file_of, pa.string()), files, plain, fed)
+    return FoundRows(log.version(), table, pa.array(file_of, pa.string()), files, against, fed)
 
 
-def _is_plain(log: Any) -> bool:
+def _against(log: Any) -> str | None:
+    """What of a table would have to be carried along where its rows go from file to file; None where that is nothing."""
     protocol = log.protocol()
     if protocol.min_writer_version < _WRITER_WITH_FEATURES:
-        simple = protocol.min_writer_version <= _WRITER_WITHOUT
-    else:
-        simple = set(protocol.writer_features or ()) <= _SIMPLE_FEATURES
-    return simple and all(set(field.get("metadata", {})) <= {"comment"} for field in json.loads(log.schema().to_json())["fields"])  # fmt: skip
+        if protocol.min_writer_version > _WRITER_WITHOUT:
+            return f"the table needs writers of version {protocol.min_writer_version}"
+    elif others := set(protocol.writer_features or ()) - _SIMPLE_FEATURES:
+        return f"the table has {', '.join(sorted(others))}"
+    fields = json.loads(log.schema().to_json())["fields"]
+    if all(set(field.get("metadata", {})) <= {"comment"} for field in fields):
+        return None
+    return "a column is computed, or has a default"

@@ -22,6 +22,9 @@ from headwater_spark.rules.judgement import (
     own_columns,
 )
 
+# Quick where a session is there: they run each time.
+pytestmark = pytest.mark.always
+
 WARN, DROP = ViolationAction.WARN, ViolationAction.DROP
 QUARANTINE, FAIL = ViolationAction.QUARANTINE, ViolationAction.FAIL
 ROWS = [(1, 10, 30), (None, 10, 30), (3, -1, 30), (None, -1, 10), (5, None, 10), (6, 5, 17)]

@@ -12,6 +12,9 @@ from headwater.errors import (
     UnsupportedArgument,
 )
 
+# Quick where a session is there: they run each time.
+pytestmark = pytest.mark.always
+
 TABLES = """
 @dp.table
 def orders():

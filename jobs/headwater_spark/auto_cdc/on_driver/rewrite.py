@@ -15,11 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
-from headwater_spark.auto_cdc.local_events import is_told_apart
-from headwater_spark.auto_cdc.local_rows import arrow_form, local_frame
+from headwater_spark.auto_cdc.on_driver.events import is_told_apart
+from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
+from headwater_spark.auto_cdc.on_driver.rows import arrow_form, local_frame
+from headwater_spark.auto_cdc.on_driver.verdict import engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import GONE
-from headwater_spark.auto_cdc.table_lookup import FoundRows
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.file_rewrite import CHANGE_TYPE, RowCounts, file_rewrite
 from headwater_spark.plans.schemas import stored_schema
@@ -47,31 +48,28 @@ def rewrite(
     found: FoundRows,
     changes: Any,
     identity: Sequence[str],
-    wanted: StructType,
     transaction: BatchTransaction,
-) -> bool:
-    """Write changes into a target, in one commit.
+) -> str | None:
+    """Write changes into a target, in one commit. ``reason_against`` it must have given none.
 
     Args:
         found: the target's rows about the batch's keys.
         changes: Arrow rows with the target's columns, each row whole; where ``__hw_gone`` is true, the row goes.
         identity: the columns that tell which row is meant.
-        wanted: the columns that the target is to have.
 
     Returns:
-        False, and nothing is written, where this is for a MERGE to do.
+        None where it is done; else why it is for a MERGE to do, and nothing is written.
     """
-    if not can_rewrite(target, found, identity, wanted):
-        return False
     schema = target.rows.schema
     split = _split(found, changes, identity, schema)
-    if split is None:
-        return False
+    if isinstance(split, str):
+        return split
     spark = target.rows.sparkSession
     files = [found.files[path] for path in split.files]
+    transaction = transaction.telling(**engine(None))
     with file_rewrite(spark, target.path, found.version, files, transaction) as begun:
-        if begun is None:
-            return False
+        if isinstance(begun, str):
+            return begun
         rows = _added(spark, split, schema, fed=found.fed and bool(files))
         if files:
             kept = _kept(begun.rows, split, identity, schema)
@@ -79,14 +77,21 @@ def rewrite(
         return begun.commit(rows, split.counts, transaction)
 
 
-def can_rewrite(target: OpenTarget, found: FoundRows, identity: Sequence[str], wanted: StructType) -> bool:
-    """Whether ``rewrite`` may be tried: by the table's features and columns, and by the types of ``identity``."""
+def reason_against(
+    target: OpenTarget, found: FoundRows, identity: Sequence[str], wanted: StructType
+) -> str | None:
+    """Why ``rewrite`` must not be tried: the table's features or columns, or the types of ``identity``; None where it may.
+
+    ``wanted``: the columns that the target is to have.
+    """
     schema = target.rows.schema
-    return (
-        found.plain
-        and _same_columns(schema, wanted)
-        and all(is_told_apart(schema[name].dataType) for name in identity)
-    )
+    if found.against is not None:
+        return found.against
+    if not _same_columns(schema, wanted):
+        return "the table has other columns than the flow"
+    if not all(is_told_apart(schema[name].dataType) for name in identity):
+        return "a key or the sequence is of a type that Arrow compares otherwise"
+    return None
 
 
 def _same_columns(held: StructType, wanted: StructType) -> bool:
@@ -95,8 +100,8 @@ def _same_columns(held: StructType, wanted: StructType) -> bool:
     return {field.name: field.dataType.simpleString() for field in held.fields} == kinds
 
 
-def _split(found: FoundRows, changes: Any, identity: Sequence[str], schema: StructType) -> _Changes | None:
-    """What is inserted, updated and deleted. None where a row is not told apart from others."""
+def _split(found: FoundRows, changes: Any, identity: Sequence[str], schema: StructType) -> _Changes | str:
+    """What is inserted, updated and deleted; or why that can't be told."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -105,7 +110,7 @@ def _split(found: FoundRows, changes: Any, identity: Sequence[str], schema: Stru
         new = changes.select(form.names).cast(form)
         old = found.rows.select(form.names).cast(form)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return None
+        return "a value does not fit its column as Arrow has it"
     names = [f"k{number}" for number in range(len(identity))]
     left, right = (rows.select(list(identity)).rename_columns(names) for rows in (new, old))
     left = left.append_column("new", pa.array(range(new.num_rows), pa.int64()))
@@ -113,7 +118,7 @@ def _split(found: FoundRows, changes: Any, identity: Sequence[str], schema: Stru
     both = left.append_column("gone", changes[GONE]).join(right, names, join_type="left outer")
     met = both.filter(compute.is_valid(both["old"]))
     if both.num_rows != new.num_rows or len(met["old"].unique()) != met.num_rows:
-        return None
+        return "a key has several rows"
     here, gone = compute.is_valid(both["old"]), both["gone"]
     updated = both.filter(compute.and_(here, compute.invert(gone)))
     deleted = both.filter(compute.and_(here, gone))

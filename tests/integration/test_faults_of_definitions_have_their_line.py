@@ -17,6 +17,9 @@ from headwater.errors import (
     UnsupportedArgument,
 )
 
+# Quick where a session is there: they run each time.
+pytestmark = pytest.mark.always
+
 BRONZE = """
 @dp.table
 def bronze():

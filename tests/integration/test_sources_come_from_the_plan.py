@@ -7,6 +7,9 @@ import pytest
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
 
+# Quick where a session is there: they run each time.
+pytestmark = pytest.mark.always
+
 
 def sources(case, flow: str = "x") -> tuple[SourceEntry, ...]:
     """The sources of a flow."""

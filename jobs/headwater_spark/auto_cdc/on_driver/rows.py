@@ -27,10 +27,13 @@ _ATOMIC = (
 
 @dataclass(frozen=True)
 class Held:
-    """Rows that are read more than once. ``table``: the same as Arrow, where they are on the driver."""
+    """Rows that are read more than once. ``table``: the same as Arrow, where they are on the driver; else ``not_local`` says
+    why they are not.
+    """
 
     frame: DataFrame
     table: Any = None
+    not_local: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -65,10 +68,14 @@ def arrow_form(schema: StructType) -> Any:
 
 def local_if_small(kept: DataFrame, count: int) -> Held:
     """``kept``, a frame whose rows are cached, on the driver if they are few and of plain types; else itself."""
-    if count > LOCAL_ROWS or not is_plain(kept.schema):
-        return Held(kept)
+    if count > LOCAL_ROWS:
+        return Held(kept, not_local=f"more than {LOCAL_ROWS} events")
+    if not is_plain(kept.schema):
+        return Held(kept, not_local="an event has a type that Arrow does not carry as it is")
     size = kept._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()  # noqa: SLF001 - no public size
-    return on_driver(kept) if int(str(size)) <= LOCAL_BYTES else Held(kept)
+    if int(str(size)) > LOCAL_BYTES:
+        return Held(kept, not_local=f"more than {LOCAL_BYTES} bytes of events")
+    return on_driver(kept)
 
 
 def on_driver(frame: DataFrame) -> Held:

@@ -1,0 +1,60 @@
+"""A target, and what is remembered beside it, get wider columns before a batch that needs them is merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType, TimestampNTZType
+
+from headwater_spark.auto_cdc.change_columns import ChangeColumns, quoted
+from headwater_spark.auto_cdc.change_events import row_type
+from headwater_spark.auto_cdc.column_types import TYPE_WIDENING, Widened, fit_columns
+from headwater_spark.auto_cdc.side_table import SideTable
+
+
+def made_to_fit(
+    spark: SparkSession,
+    columns: ChangeColumns,
+    table: Path,
+    schema: StructType,
+    side: SideTable | None,
+    where: object,
+) -> ChangeColumns | None:
+    """Widen the columns of a target that a flow's values do not fit into.
+
+    The side table goes first: after a crash between the two, the next batch finds the target to be widened still.
+
+    Args:
+        schema: the target's columns.
+        side: what is remembered beside it; None where nothing is.
+
+    Returns:
+        The flow's columns with the target's types; None where those already are the flow's own.
+
+    Raises:
+        ColumnTypeChanged: a column's type does not fit the target's, and nothing was changed.
+    """
+    fitted = fit_columns(columns, schema, where, widens=lambda: _widens(table))
+    if side is not None and fitted.widened:
+        side.widen(row_type(fitted.columns))
+    _alter(spark, table, fitted.widened)
+    return None if fitted.columns.fields == columns.fields and not fitted.widened else fitted.columns
+
+
+def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
+    # Delta turns this feature on by itself for a new table alone; whoever lets columns widen has asked for it.
+    if any(isinstance(kind, TimestampNTZType) for _, kind in widened):
+        DeltaTable.forPath(spark, str(table)).addFeatureSupport("timestampNtz")
+    for path, kind in widened:
+        spark.sql(
+            f"ALTER TABLE delta.{quoted(str(table))} ALTER COLUMN {quoted(*path)} TYPE {kind.simpleString()}"
+        )
+
+
+def _widens(table: Path) -> bool:
+    from deltalake import DeltaTable
+
+    configuration = DeltaTable(str(table)).metadata().configuration
+    return configuration.get(TYPE_WIDENING, "false").lower() == "true"

@@ -1,0 +1,58 @@
+"""What makes unit tests quick: none starts a JVM (what needs Spark is in tests/integration), and none waits for a disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+
+_PROGRAMS = {"java", "keytool", "spark-submit", "spark-class", "pyspark"}
+_STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn"}
+_running: list[str] = []
+
+
+def _refuse(what: str) -> None:
+    # Not an Exception: nothing that is tested may take it for one of its own failures.
+    pytest.fail(
+        f"{_running[-1]} starts a JVM ({what}). Test the decision on plain values, or move the test to tests/integration."
+    )
+
+
+def _on_audit(event: str, details: tuple[Any, ...]) -> None:
+    if event not in _STARTS or not _running or Path(str(details[0])).name not in _PROGRAMS:
+        return
+    # How old a Java is, it has to say itself; that takes a moment, and runs nothing.
+    if details[1][-1] != "-version":
+        _refuse(str(details[0]))
+
+
+def _no_context(*_: Any, **__: Any) -> None:
+    _refuse("a SparkContext")
+
+
+@pytest.fixture(autouse=True)
+def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test of this folder takes the power away, and a disk that others use makes each of hundreds of waits a long one."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watch each test of this folder, its fixtures included."""
+    _running.append(item.nodeid)
+    original = SparkContext.__dict__["_ensure_initialized"]
+    SparkContext._ensure_initialized = _no_context
+    try:
+        return (yield)
+    finally:
+        SparkContext._ensure_initialized = original
+        _running.pop()
+
+
+# It can't be taken away again: outside of these tests it does nothing.
+sys.addaudithook(_on_audit)

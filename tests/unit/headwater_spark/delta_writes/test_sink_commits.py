@@ -1,0 +1,121 @@
+"""Which commit belongs to which batch, and what it says of its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.headwater_spark.written_table import commit
+
+from headwater.delta_log.table_history import has_transaction, head_version
+from headwater_spark.delta_writes.sink_commits import (
+    SinkCommits,
+    as_metadata,
+    quality_details,
+)
+from headwater_spark.rules.expectations import Quality, RuleCounts
+
+
+def test_a_commit_is_known_by_id_and_number(tmp_path: Path):
+    """Of several ids of one flow each is looked for; ids of others are not; a batch without a commit has none."""
+    commit(tmp_path)
+    commit(tmp_path, transactions={"query": 4}, metrics={"numOutputRows": "3"})
+    commit(tmp_path, transactions={"other": 5}, metrics={"numOutputRows": "9"})
+    commits = SinkCommits(tmp_path, "query", "p.f@0")
+    found = commits.find(4)
+    assert found is not None
+    assert (found.version, found.rows, found.upserted, found.deleted, found.counted) == (
+        1,
+        3,
+        None,
+        None,
+        True,
+    )
+    assert found.timestamp == 1_700_000_000_001
+    assert commits.find(5) is None
+    commit(tmp_path, transactions={"p.f@0": 5}, metrics={"numOutputRows": "2"})
+    later = commits.find(5)
+    assert later is not None
+    assert (later.version, later.rows) == (3, 2)
+
+
+def test_how_far_back_is_looked(tmp_path: Path):
+    """A batch of a killed driver is found 100 versions back, no more; from a known version on, where one is given."""
+    for batch in range(103):
+        commit(tmp_path, transactions={"q": batch})
+    assert SinkCommits(tmp_path, "q").find(1) is None
+    found = SinkCommits(tmp_path, "q").find(2)
+    assert found is not None
+    assert found.version == 2
+    assert SinkCommits(tmp_path, "q", since=0).find(0) is not None
+    assert SinkCommits(tmp_path, "q", since=1).find(0) is None
+    assert SinkCommits(tmp_path, "q", since=1).find(1) is not None
+
+
+def test_rows_of_a_merge(tmp_path: Path):
+    """Inserted and updated rows are written, deleted ones went; rows that were only copied are neither."""
+    metrics = {
+        "numTargetRowsInserted": "2",
+        "numTargetRowsUpdated": "3",
+        "numTargetRowsDeleted": "4",
+        "numOutputRows": "100",
+        "numTargetRowsCopied": "95",
+    }
+    commit(tmp_path, transactions={"q": 0}, operation="MERGE", metrics=metrics)
+    found = SinkCommits(tmp_path, "q", since=0).find(0)
+    assert found is not None
+    assert (found.rows, found.upserted, found.deleted) == (5, 5, 4)
+
+
+def test_a_writer_that_does_not_count(tmp_path: Path):
+    """Where Delta does not say how many rows came, nobody concludes that none did."""
+    commit(tmp_path, transactions={"q": 0})
+    found = SinkCommits(tmp_path, "q", since=0).find(0)
+    assert found is not None
+    assert (found.rows, found.counted, found.quality) == (0, False, None)
+
+
+@given(
+    st.integers(0, 50),
+    st.integers(0, 50),
+    st.integers(0, 9),
+    st.dictionaries(st.text(min_size=1), st.integers(0, 50)),
+)
+def test_what_a_batch_came_to_survives_its_driver(dropped, quarantined, files, failed):
+    """The quality that is written with a commit is the one that is read from it."""
+    rows = 200
+    rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in failed.items())
+    before = Quality(rows, dropped, rules, quarantined, files)
+    from headwater_spark.delta_writes.sink_commits import SinkCommit
+
+    assert SinkCommit(0, 0, 0, told={"quality": as_metadata(before)}).quality == before
+
+
+def test_what_is_recorded_of_a_quality():
+    """Counts of rows, files where there are any, and passed and failed records of each rule of the dataset."""
+    quality = Quality(5, 1, (RuleCounts("r", 3, 2),), 1, 0)
+    assert quality_details(quality, "orders") == {
+        "dropped": 1,
+        "quarantined": 1,
+        "quarantined_files": None,
+        "expectations": [{"name": "r", "dataset": "orders", "passed_records": 3, "failed_records": 2}],
+    }
+    assert quality_details(Quality(0, 0, (), 0, 4), "orders")["quarantined_files"] == 4
+
+
+@pytest.mark.parametrize(("last", "batch", "has"), [(3, 3, True), (3, 2, True), (3, 4, False), (0, 0, True)])
+def test_whether_a_table_has_a_batch(tmp_path: Path, last: int, batch: int, has: bool):
+    """The last number of an id is the last batch that is there; all before it are, too."""
+    commit(tmp_path, transactions={"q": last})
+    assert has_transaction(tmp_path, "q", batch) is has
+    assert has_transaction(tmp_path, "r", batch) is False
+    assert has_transaction(tmp_path / "none", "q", batch) is False
+
+
+def test_the_newest_version(tmp_path: Path):
+    """-1 where there is no table."""
+    assert head_version(tmp_path) == -1
+    commit(tmp_path)
+    assert head_version(tmp_path) == 0

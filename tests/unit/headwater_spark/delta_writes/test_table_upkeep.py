@@ -1,0 +1,200 @@
+"""What an existing table is changed to, and what only a full refresh can change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from tests.unit.headwater_spark.update_parts import dataset
+from tests.unit.headwater_spark.written_table import commit
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.delta_log.table_history import readable_table_id
+from headwater.errors import FlowFailed
+from headwater_spark.delta_writes import table_upkeep
+from headwater_spark.delta_writes.table_upkeep import keep_up
+from headwater_spark.delta_writes.tables import (
+    DECLARED,
+    clear_unborn,
+    declared_names,
+    has_shape,
+    needs_creating_first,
+)
+from headwater_spark.plans.schema_text import GENERATED
+
+TABLE, VIEW = DatasetKind.STREAMING_TABLE, DatasetKind.MATERIALIZED_VIEW
+ID = StructField("id", LongType())
+
+
+def kept_up(
+    monkeypatch: pytest.MonkeyPatch,
+    table: Path,
+    declared: Any,
+    schema: StructType | None = None,
+    kind: DatasetKind = TABLE,
+    **stored: Any,
+) -> tuple[list[str], list[Any]]:
+    """The statements that a declared table is kept up with, and the shapes it was given."""
+    commit(table, **stored)
+    said: list[str] = []
+    shaped: list[Any] = []
+    monkeypatch.setattr(table_upkeep, "reshape_table", lambda *given: shaped.append(given[-1]))
+    keep_up(SimpleNamespace(sql=said.append), declared, kind, table, schema)  # type: ignore[arg-type]
+    return [text.replace(f"delta.`{table}`", "T") for text in said], shaped
+
+
+def test_nothing_has_changed(monkeypatch, tmp_path: Path):
+    """No commit where the table is as declared; one without any declaration is left alone."""
+    declared = dataset(comment="c", table_properties={"a": "1"})
+    properties = {"a": "1", DECLARED: declared_names(declared)}
+    assert kept_up(monkeypatch, tmp_path / "t", declared, properties=properties, description="c") == ([], [])
+    assert kept_up(monkeypatch, tmp_path / "u", dataset(), properties={"a": "1"}, description="c") == ([], [])
+
+
+def test_what_is_declared_anew(monkeypatch, tmp_path: Path):
+    """Only what differs is set; quotes and backslashes stay what they are."""
+    declared = dataset(comment="it's", table_properties={"a": "1", "b": "\\"})
+    said, _ = kept_up(monkeypatch, tmp_path, declared, properties={"a": "1"}, description="c")
+    names = '["a", "b", "comment"]'
+    assert said == [
+        f"ALTER TABLE T SET TBLPROPERTIES ('b' = '\\\\', '{DECLARED}' = '{names}')",
+        "COMMENT ON TABLE T IS 'it\\'s'",
+    ]
+
+
+def test_what_is_declared_no_more(monkeypatch, tmp_path: Path):
+    """It goes, where the declaration had brought it; what somebody else set stays, comments too."""
+    before = {"a": "1", "b": "1", "mine": "1", DECLARED: '["a", "b", "comment", "gone"]'}
+    said, _ = kept_up(monkeypatch, tmp_path / "t", dataset(), properties=before, description="c")
+    assert said == [
+        f"ALTER TABLE T SET TBLPROPERTIES ('{DECLARED}' = '[]')",
+        "ALTER TABLE T UNSET TBLPROPERTIES IF EXISTS ('a', 'b')",
+        "COMMENT ON TABLE T IS NULL",
+    ]
+    before[DECLARED] = '["a"]'
+    said, _ = kept_up(monkeypatch, tmp_path / "u", dataset(), properties=before, description="c")
+    assert not any(text.startswith("COMMENT") for text in said)
+
+
+SHAPES: list[tuple[Any, StructType, str | None]] = [
+    (dataset(), StructType([ID]), None),
+    (dataset(partition_columns=("ID",)), StructType([ID]), "partition_cols"),
+    (dataset(), StructType([StructField("ID", LongType(), False)]), "NOT NULL"),
+    (dataset(), StructType([ID, StructField("n", LongType(), False)]), "new column n"),
+    (dataset(), StructType([ID, StructField("n", LongType())]), None),
+    (
+        dataset(),
+        StructType([ID, StructField("n", LongType(), metadata={GENERATED: "id + 1"})]),
+        "new column n",
+    ),
+    (
+        dataset(),
+        StructType([StructField("id", LongType(), metadata={GENERATED: "1"})]),
+        "another way to compute",
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "schema", "changed"), SHAPES)
+def test_what_takes_a_full_refresh(monkeypatch, tmp_path: Path, declared, schema, changed):
+    """Partitions, and the nature of columns: a streaming table is refused with what to do, and nothing is changed."""
+    if changed is None:
+        assert kept_up(monkeypatch, tmp_path, declared, schema)[0] == []
+        return
+    with pytest.raises(FlowFailed) as caught:
+        kept_up(monkeypatch, tmp_path, declared, schema)
+    assert changed in caught.value.what
+    assert "--full-refresh orders" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("declared", "schema", "shaped"),
+    [
+        (
+            dataset(schema="id INT"),
+            StructType([StructField("id", IntegerType())]),
+            '{"replaced": "other columns"}',
+        ),
+        (dataset(schema="id LONG"), StructType([ID]), None),
+        (dataset(), StructType([StructField("id", IntegerType())]), None),  # overwriting the rows does it
+    ],
+)
+def test_a_view_takes_another_shape(monkeypatch, tmp_path: Path, declared, schema, shaped):
+    """Its rows are made anew anyway; with a declared schema the table is shaped before."""
+    _, found = kept_up(monkeypatch, tmp_path, declared, schema, VIEW)
+    assert found == ([] if shaped is None else [shaped])
+
+
+def test_comments_of_columns(monkeypatch, tmp_path: Path):
+    """They are set where they differ, also to nothing; columns that the table does not have yet are left out."""
+    stored = {"type": "struct", "fields": [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {"comment": "old"}},
+        {"name": "n", "type": "long", "nullable": True, "metadata": {"comment": "same"}},
+        {"name": "o`dd", "type": "long", "nullable": True, "metadata": {}}]}  # fmt: skip
+    schema = StructType(
+        [
+            StructField("ID", LongType()),
+            StructField("n", LongType(), metadata={"comment": "same"}),
+            StructField("o`dd", LongType(), metadata={"comment": "new"}),
+            StructField("more", StringType(), metadata={"comment": "x"}),
+        ]
+    )
+    commit(tmp_path, schema=stored)
+    said: list[str] = []
+    keep_up(SimpleNamespace(sql=said.append), dataset(), TABLE, tmp_path, schema)  # type: ignore[arg-type]
+    assert said == [
+        f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN `ID` COMMENT ''",
+        f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN `o``dd` COMMENT 'new'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "flows", "schema", "first"),
+    [
+        (dataset(), 1, StructType([ID]), False),
+        (dataset(), 2, StructType([ID]), True),
+        (dataset(comment="c"), 1, StructType([ID]), True),
+        (dataset(table_properties={"a": "1"}), 1, StructType([ID]), True),
+        (dataset(cluster_columns=("id",)), 1, StructType([ID]), True),
+        (dataset(schema="id LONG"), 1, StructType([ID]), True),
+        (dataset(partition_columns=("id",)), 1, StructType([ID]), False),
+        (dataset(), 1, StructType([StructField("sum(id)", LongType())]), True),
+    ],
+)
+def test_what_is_created_before_its_first_row(declared, flows, schema, first):
+    """A table that the first write can't make as declared; flows that write side by side find one that is there."""
+    assert needs_creating_first(declared, flows, schema) is first
+
+
+def test_logs_without_a_commit(tmp_path: Path):
+    """They are taken away, since Delta makes no table beside them; a table's log is not touched."""
+    born, unborn = tmp_path / "born", tmp_path / "unborn"
+    commit(born)
+    (unborn / "_delta_log").mkdir(parents=True)
+    clear_unborn(None, born, unborn, tmp_path / "none")
+    assert (readable_table_id(born) is not None, (unborn / "_delta_log").exists(), unborn.exists()) == (
+        True,
+        False,
+        True,
+    )
+    assert readable_table_id(unborn) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "partitions", "same"),
+    [
+        (StructType([StructField("ID", LongType())]), (), True),
+        (StructType([StructField("id", IntegerType())]), (), False),
+        (StructType([StructField("id", LongType(), False)]), (), False),
+        (StructType([StructField("id", LongType(), metadata={GENERATED: "1"})]), (), False),
+        (StructType([ID, StructField("n", LongType())]), (), False),
+        (StructType([ID]), ("id",), False),
+    ],
+)
+def test_whether_a_table_has_the_declared_shape(tmp_path: Path, schema, partitions, same):
+    """Columns with their types and nature, and partitions; letter case does not tell columns apart."""
+    commit(tmp_path)
+    assert has_shape(tmp_path, dataset(partition_columns=partitions), schema) is same

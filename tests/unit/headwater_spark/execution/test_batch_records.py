@@ -1,0 +1,116 @@
+"""The record of each batch, also of one whose driver died before it told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, plan_batch, run_of
+from tests.unit.headwater_spark.written_table import commit
+
+from headwater.checkpoints.layout import FlowState
+from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.errors import RowsNotConserved
+from headwater_spark.execution import batch_records
+from headwater_spark.execution.batch_records import BatchRecords
+from headwater_spark.rules.expectations import Quality, RuleCounts
+
+ORDERS = dataset()
+ID = "11111111-2222-3333-4444-555555555555"
+
+
+class Recording:
+    """The records of a flow's batches: epoch 2, whose batches up to 5 a driver before this one had committed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **more: Any) -> None:
+        rules = (Expectation("r", "id > 0", ViolationAction.DROP),)
+        self.table = more.get("table", dataset(expectations=rules))
+        context: Any = context_of(tmp_path, self.table, recorded=more.get("recorded", {("orders", 2): 3}))
+        self.folder = context.checkpoint(self.table.name, "orders").epoch_folder(2)
+        for batch in range(6):
+            plan_batch(self.folder, batch, {"n": batch}, done=True)
+        self.path = context.table_path(self.table)
+        commit(self.path)
+        monkeypatch.setattr(batch_records, "ExecutorTime", lambda _: None)
+        run = run_of(context, self.table, flow(target=self.table.name))
+        self.outcome = run.outcome
+        state = FlowState(epoch=2, first_batch=more.get("first_batch", 0))
+        self.records = BatchRecords(run, state)
+        self.context = context
+
+    def start(self) -> None:
+        self.records.started(SimpleNamespace(applications=("q",), judged=None))  # type: ignore[arg-type]
+
+    @property
+    def recorded(self) -> list[tuple[int, int, Any]]:
+        emitted = [more for kind, _, more in self.context.events.emitted if kind == "flow_progress"]
+        progress = [(more["batch_id"], more["details"]["flow_progress"]) for more in emitted]
+        return [(batch, told["metrics"]["num_output_rows"], told["end_offsets"]) for batch, told in progress]
+
+
+def test_batches_whose_driver_died_before_it_told_them(monkeypatch, tmp_path: Path):
+    """Those behind the last recorded one are recorded with the rows that the table's log has, and are none of this run's."""
+    recording = Recording(monkeypatch, tmp_path)
+    commit(recording.path, transactions={"q": 4}, metrics={"numOutputRows": "7"})
+    recording.start()
+    assert recording.recorded == [(4, 7, ['{"n": 4}']), (5, 0, ['{"n": 5}'])]
+    assert recording.outcome.batches == 0
+
+
+@pytest.mark.parametrize(("first", "batches"), [(0, [0, 1, 2, 3, 4, 5]), (4, [4, 5])])
+def test_an_epoch_of_which_nothing_is_recorded(monkeypatch, tmp_path: Path, first: int, batches: list[int]):
+    """All its batches, but those that a repair laid down and that wrote nothing."""
+    recording = Recording(monkeypatch, tmp_path, recorded={}, first_batch=first)
+    recording.start()
+    assert [batch for batch, _, _ in recording.recorded] == batches
+
+
+def test_batches_of_this_run(monkeypatch, tmp_path: Path):
+    """Those that the listener never told of are recorded in the end, once, and counted."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    recording.start()
+    plan_batch(recording.folder, 6, {"n": 6}, done=True)
+    commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": "2"})
+    recording.records.record_missed()
+    recording.records.record_missed()
+    assert recording.recorded == [(6, 2, ['{"n": 6}'])]
+    assert (recording.outcome.batches, recording.outcome.output_rows) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("written", "quality", "kept"),
+    [
+        (3, Quality(5, 1, (), 1), True),
+        (2, Quality(5, 1, (), 1), False),
+        (4, Quality(5, 1, (), 1), False),
+        (None, Quality(5, 1, (), 1), False),
+        (None, Quality(1, 1, ()), True),
+        (9, None, True),
+    ],
+)
+def test_rows_are_conserved(monkeypatch, tmp_path: Path, written, quality, kept):
+    """What a batch wrote is what came, less what its rules kept out; else the flow fails. Without counts nothing is said."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    recording.start()
+    if written is not None:
+        commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": str(written)})
+    recording.records._record(6, 5, quality, None, {})
+    if kept:
+        recording.records.check_conservation()
+        return
+    with pytest.raises(RowsNotConserved):
+        recording.records.check_conservation()
+
+
+def test_a_batch_that_came_again(monkeypatch, tmp_path: Path):
+    """Nothing is observed of it: what it came to is with the table's commit."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    recording.start()
+    told = {"quality": {"rows": 5, "dropped": 1, "quarantined": 1, "failed": {"r": 2}, "files": 0}}
+    commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": "3"}, told=told)
+    recording.records._record(6, 0, Quality(0, 0, (RuleCounts("r", 0, 0),)), None, {})
+    recording.records.check_conservation()
+    assert (recording.outcome.dropped_rows, recording.outcome.quarantined_rows) == (1, 1)
+    assert (recording.outcome.output_rows, recording.outcome.input_rows) == (3, 0)

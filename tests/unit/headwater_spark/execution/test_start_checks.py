@@ -1,0 +1,84 @@
+"""What a flow is checked with before it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, sink
+from tests.unit.headwater_spark.written_table import commit
+
+from headwater.checkpoints.layout import FlowState
+from headwater.definitions.sink import SinkKind
+from headwater.graph.manifest import FlowEntry
+from headwater_spark.execution import start_checks
+from headwater_spark.execution.start_checks import source_identities
+
+ORDERS = dataset()
+ID = "11111111-2222-3333-4444-555555555555"
+
+
+def test_what_a_start_is_checked_with(monkeypatch, tmp_path: Path):
+    """The state as it lies there; the destination as it is now; the plan only where the same Spark spelled it."""
+    context: Any = context_of(tmp_path, ORDERS)
+    context.spark.version = "4.2"
+    context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)
+    context.pipeline.evaluation.frames = {"orders": None}
+    commit(context.table_path(ORDERS))
+    from headwater.preflight.flow_start import FlowStart
+
+    def bare(*_: Any) -> FlowStart:
+        return FlowStart(
+            "p", "orders", "orders", context.checkpoint("orders", "orders"), FlowState(), None, "seen"
+        )
+
+    monkeypatch.setattr(start_checks, "flow_start", bare)
+    monkeypatch.setattr(start_checks, "state_plan", lambda _: ("Aggregate",))
+    monkeypatch.setattr(start_checks, "check_start", lambda *_: [])
+    state = FlowState(epoch=3, versions={"spark": "4.2"})
+    found = start_checks.check_flow(run_of(context), state)
+    assert (found.state, found.table, found.sink_id) == (state, context.table_path(ORDERS), "seen")
+    assert found.plan == ("Aggregate",)
+    assert start_checks.check_flow(run_of(context, one=flow(once=True)), state).plan is None
+    assert start_checks.check_flow(run_of(context), FlowState(versions={"spark": "4.1"})).plan is None
+    context.pipeline.manifest.flows = (FlowEntry(name="orders", target="out", streaming=True),)
+    kafka = sink(SinkKind.KAFKA, "kafka", topic="t")
+    assert start_checks.check_flow(run_of(context, kafka), state).sink_id == "kafka:t"
+
+
+def test_what_was_mended_is_recorded(monkeypatch, tmp_path: Path):
+    """What a check made good is said, with its condition and the epoch."""
+    context: Any = context_of(tmp_path, ORDERS)
+    context.spark.version = "4.2"
+    context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)
+    damage = SimpleNamespace(error=SimpleNamespace(what="It was cut off."), condition="CUT")
+    from headwater.preflight.flow_start import FlowStart
+
+    start = FlowStart(
+        "p", "orders", "orders", context.checkpoint("orders", "orders"), FlowState(), None, None
+    )
+    monkeypatch.setattr(start_checks, "flow_start", lambda *_: start)
+    monkeypatch.setattr(start_checks, "check_start", lambda *_: [(damage, "it was written again")])
+    start_checks.check_flow(run_of(context), FlowState(epoch=3))
+    ((kind, message, more),) = context.events.emitted
+    assert (kind, message, more["epoch"]) == (
+        "operation_progress",
+        "It was cut off. It was written again.",
+        3,
+    )
+    assert more["details"]["operation_progress"]["condition"] == "CUT"
+
+
+def test_sources_are_known_in_their_order():
+    """One identity a source of now; one that went is forgotten, one that came has no past."""
+    seen: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            start_checks, "source_identity", lambda source, before: seen.append((source, before)) or {}
+        )
+        source_identities(SimpleNamespace(sources=("a", "b")), FlowState(sources=({"n": 1},)))  # type: ignore[arg-type]
+        source_identities(SimpleNamespace(sources=("a",)), FlowState(sources=({"n": 1}, {"n": 2})))  # type: ignore[arg-type]
+        assert source_identities(SimpleNamespace(sources=None), FlowState(sources=({"n": 1},))) == ()  # type: ignore[arg-type]
+    assert seen == [("a", {"n": 1}), ("b", None), ("a", {"n": 1})]

@@ -1,0 +1,104 @@
+"""When a view is recomputed, and how much of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StructType
+from tests.unit.headwater_spark.recorded_writes import RecordedFrame
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, state_of
+from tests.unit.headwater_spark.written_table import commit
+
+from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.flow import Flow
+from headwater.graph.manifest import FlowEntry
+from headwater_spark.execution import flow_writer
+from headwater_spark.execution import view_refresh as full_refresh
+from headwater_spark.rules.expectations import Quality
+
+ORDERS = dataset()
+ID = "11111111-2222-3333-4444-555555555555"
+
+
+def view(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, now: Any = "1", force: bool = False, one: Flow | None = None,
+    time_dependent: bool = False, schema: Any = None, quality: Quality | None = None, **state: Any,
+) -> tuple[list[Any], Any]:  # fmt: skip
+    """What a refresh of a view writes, and which technique it says it took."""
+    table = dataset(kind=DatasetKind.MATERIALIZED_VIEW, schema=schema)
+    context: Any = context_of(tmp_path, table)
+    context.pipeline.manifest.flows = (
+        FlowEntry(name="orders", target="orders", streaming=False, time_dependent=time_dependent),
+    )
+    rows = RecordedFrame()
+    rows.schema = StructType([])  # type: ignore[attr-defined]
+    evaluation = context.pipeline.evaluation
+    evaluation.settings = lambda *_: nullcontext()
+    evaluation.evaluate = lambda _, whole: rows
+    path = context.table_path(table)
+    if not path.exists():
+        commit(path)
+    state_of(
+        context,
+        **{
+            "completed": True,
+            "sink_id": ID,
+            "definition_hash": "hash",
+            "input_versions": {"t": "1"},
+            **state,
+        },
+    )
+    monkeypatch.setattr(full_refresh, "fingerprints", lambda *_: None if now is None else {"t": now})
+    monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 1, "dropped": 0}))
+    monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
+    monkeypatch.setattr(flow_writer, "apart", lambda frame: frame)
+    monkeypatch.setattr(full_refresh, "slice_condition", lambda *_: "day > 1")
+    monkeypatch.setattr(full_refresh, "keep_clustering", lambda *_: None)
+    full_refresh.refresh_view(run_of(context, table, one), force=force)
+    techniques = [
+        more["details"] for kind, _, more in context.events.emitted if kind == "planning_information"
+    ]
+    return rows.writes, json.dumps(techniques)
+
+
+def test_a_view_whose_sources_have_not_moved(monkeypatch, tmp_path: Path):
+    """It is left alone."""
+    written, technique = view(monkeypatch, tmp_path)
+    assert written == []
+    assert "NO_OP" in technique
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"now": "2"}, {"now": None}, {"force": True}, {"time_dependent": True}, {"completed": False}, {"sink_id": "another"},
+     {"definition_hash": "another"}, {"input_versions": {}}],
+)  # fmt: skip
+def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
+    """A source moved, or may have; the definition, the table or the last run is not what it was; or it was asked for."""
+    (written,), technique = view(monkeypatch, tmp_path, **more)
+    told = {"pipeline": "p", "flow": "orders", "update": "u1"}
+    assert written.words["mode"] == "overwrite"
+    assert written.options_given == {"userMetadata": json.dumps(told), "overwriteSchema": "true"}
+    assert "COMPLETE_RECOMPUTE" in technique
+
+
+def test_a_part_of_a_view(monkeypatch, tmp_path: Path):
+    """replace_where: that part alone; a full refresh takes all of it. A declared schema is never overwritten."""
+    part = flow(replace_where="day > 1")
+    (written,), technique = view(monkeypatch, tmp_path, now="2", one=part)
+    assert (written.options_given["replaceWhere"], written.options_given["mergeSchema"]) == (
+        "day > 1",
+        "true",
+    )
+    assert "overwriteSchema" not in written.options_given
+    assert "PARTITION_OVERWRITE" in technique
+    (written,), technique = view(monkeypatch, tmp_path, force=True, one=part)
+    assert "replaceWhere" not in written.options_given
+    assert "COMPLETE_RECOMPUTE" in technique
+    (written,), _ = view(monkeypatch, tmp_path, now="2", schema="id INT")
+    assert "overwriteSchema" not in written.options_given
