@@ -1,4 +1,7 @@
-"""A stream whose source's schema had to be reloaded starts once more by itself; after that it fails clearly."""
+"""A stream whose source's schema had to be reloaded starts once more by itself; after that it fails clearly.
+
+Decision 0021.
+"""
 
 from __future__ import annotations
 

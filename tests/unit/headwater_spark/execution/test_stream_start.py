@@ -192,8 +192,9 @@ def test_where_rows_land(tmp_path: Path):
     assert destination_id(context, dataset()) == "11111111-2222-3333-4444-555555555555"
     kafka = sink(SinkKind.KAFKA, "kafka", Topic="t")
     assert delta_table(context, kafka) is None
-    assert destination_id(context, kafka) == "kafka:t"
-    assert destination_id(context, sink(SinkKind.KAFKA, "kafka")) == "kafka:*"
-    assert destination_id(context, sink(SinkKind.OTHER, "jdbc", "mart")) == "jdbc:mart"
+    assert destination_id(context_of(tmp_path, kafka), kafka) == "kafka:t"
+    all_topics, mart = sink(SinkKind.KAFKA, "kafka"), sink(SinkKind.OTHER, "jdbc", "mart")
+    assert destination_id(context_of(tmp_path, all_topics), all_topics) == "kafka:*"
+    assert destination_id(context_of(tmp_path, mart), mart) == "jdbc:mart"
     out = sink(SinkKind.DELTA, "delta", path=str(tmp_path / "x"))
     assert delta_table(context, out) == tmp_path / "x"
