@@ -1,1 +1,4 @@
-"""The whole stack on one machine: a Kafka broker, Airflow, and sample data that keeps arriving."""
+"""The whole stack on one machine: a Kafka broker, Airflow, and sample data that keeps arriving.
+
+Decision 0153.
+"""

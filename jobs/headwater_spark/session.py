@@ -1,4 +1,7 @@
-"""The Spark session of an update: one per process."""
+"""The Spark session of an update: one per process.
+
+Decision 0008.
+"""
 
 from __future__ import annotations
 

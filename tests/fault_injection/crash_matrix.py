@@ -4,6 +4,8 @@ The numbers are those of the list that the tests go by: 1 to 5, 7 and 8 are the 
 one table and the next, the mark that it is done), 6 and 14 a merge, 9 state, 10 a checkpoint of Delta's log, 11 a
 compaction meanwhile, 12 other drivers beside, 13 a driver whose Python process alone is killed, 15 a full refresh, 16 a backfill.
 That a backfill and a stream write at once has tests of its own (test_backfills_beside_a_live_stream).
+
+Decision 0097.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Moments of an update at which a kill has something to break, seen by what is on disk."""
+"""Moments of an update at which a kill has something to break, seen by what is on disk.
+
+Decision 0094.
+"""
 
 from __future__ import annotations
 

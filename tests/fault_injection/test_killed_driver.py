@@ -1,4 +1,7 @@
-"""However often the driver is killed, and wherever, every table ends up as one query over all the data."""
+"""However often the driver is killed, and wherever, every table ends up as one query over all the data.
+
+Decision 0060.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One incident from the first broken limit until it is met again, told once at each end."""
+"""One incident from the first broken limit until it is met again, told once at each end.
+
+Decision 0102.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Watches a table for changes worth telling, and remembers on disk what was told."""
+"""Watches a table for changes worth telling, and remembers on disk what was told.
+
+Decision 0100.
+"""
 
 from __future__ import annotations
 

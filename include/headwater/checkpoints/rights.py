@@ -1,4 +1,7 @@
-"""A right that is missing is no damage: the file is whole, and must neither be moved aside nor be written anew."""
+"""A right that is missing is no damage: the file is whole, and must neither be moved aside nor be written anew.
+
+Decision 0136.
+"""
 
 from __future__ import annotations
 

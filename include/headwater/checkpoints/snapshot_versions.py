@@ -2,6 +2,8 @@
 
 Before a snapshot is merged, its number and version are written down as intended; the table's commit carries the number
 as its transaction. After a crash the table tells whether what was intended has happened.
+
+Decision 0071.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A rename or move of a table: the journal while it is under way, and the mark that it leaves at the old name."""
+"""A rename or move of a table: the journal while it is under way, and the mark that it leaves at the old name.
+
+Decision 0095.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The last line of a driver with ``--json``: what programs under ``jobs/`` write, and what Airflow reads."""
+"""The last line of a driver with ``--json``: what programs under ``jobs/`` write, and what Airflow reads.
+
+Decision 0139.
+"""
 
 from __future__ import annotations
 

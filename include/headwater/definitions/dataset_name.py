@@ -1,3 +1,5 @@
+"""The name of a dataset, of one to three parts, and the folder that follows from it (decision 0014)."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ A *plain name* is what SQL takes without quotes: parts of tables' and flows' nam
 name* is plain names with dots between them: a table as the manifest shows it, a flow; it names one folder. A *folder name* is
 that of a pipeline: its id, and its folder below HEADWATER_PIPELINES. A *file name* is given from outside (ids of Airflow's
 DAGs and tasks, readers of a change feed).
+
+Decision 0135.
 """
 
 from __future__ import annotations

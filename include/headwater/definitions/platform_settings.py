@@ -1,6 +1,8 @@
 """Keys that begin with ``pipelines.``: a closed list, each honoured where it stands, without effect here, or refused.
 
 They come from Lakeflow (https://docs.databricks.com/aws/en/ldp/properties). Spark and Delta store any key without a word.
+
+Decision 0149.
 """
 
 from __future__ import annotations

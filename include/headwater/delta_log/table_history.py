@@ -1,4 +1,7 @@
-"""What a table's own log says: whether there is a table, and which flows wrote to it. It outlives a lost checkpoint."""
+"""What a table's own log says: whether there is a table, and which flows wrote to it. It outlives a lost checkpoint.
+
+Decision 0141.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The repairs of a flow's checkpoint: each gives its plan first, and opens a new epoch; what was there stays."""
+"""The repairs of a flow's checkpoint: each gives its plan first, and opens a new epoch; what was there stays.
+
+Decision 0091.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A killed driver writes nothing. Whoever holds the pipeline's lease next knows that no other update can be running, and
 writes for it what is missing: one terminal record for each flow, and one for the update.
+
+Decision 0080.
 """
 
 from __future__ import annotations

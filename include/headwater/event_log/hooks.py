@@ -1,4 +1,7 @@
-"""Runs the users' event hooks beside an update: one call at a time, in the order of the log."""
+"""Runs the users' event hooks beside an update: one call at a time, in the order of the log.
+
+Decision 0081.
+"""
 
 from __future__ import annotations
 

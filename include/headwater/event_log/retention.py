@@ -1,4 +1,7 @@
-"""How long the event log is kept, and what keeps it quick to read."""
+"""How long the event log is kept, and what keeps it quick to read.
+
+Decision 0083.
+"""
 
 from __future__ import annotations
 

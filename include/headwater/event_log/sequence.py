@@ -1,4 +1,7 @@
-"""The order of the log's records, which no clock decides: the numbers of a log only ever grow."""
+"""The order of the log's records, which no clock decides: the numbers of a log only ever grow.
+
+Decision 0131.
+"""
 
 from __future__ import annotations
 

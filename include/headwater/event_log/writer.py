@@ -1,4 +1,7 @@
-"""Appends to the event log without holding up whoever has something to say."""
+"""Appends to the event log without holding up whoever has something to say.
+
+Decision 0011.
+"""
 
 from __future__ import annotations
 

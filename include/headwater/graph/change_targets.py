@@ -1,6 +1,8 @@
 """Targets of AUTO CDC: they take nothing but changes, since rows that come otherwise would have no sequence.
 
 A query that the target has of its own is its hydration: rows that are upserted once, under the sequence they have.
+
+Decision 0072.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Lineage as others name things: each table, topic and folder by where it lies (OpenLineage's naming)."""
+"""Lineage as others name things: each table, topic and folder by where it lies (OpenLineage's naming).
+
+Decision 0084.
+"""
 
 from __future__ import annotations
 

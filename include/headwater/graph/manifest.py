@@ -3,6 +3,8 @@
 ``headwater validate`` writes it beside ``pipeline.yml``, to be committed with the pipeline: Airflow builds the DAG
 from it. An update resolves the graph anew and writes the same to storage, with what observers need (where sources
 are). Paths of tables are kept from the warehouse, files of sources from the pipeline's folder.
+
+Decision 0006.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Beside each other, two such folders are refused: a copied template with the name left in. Elsewhere they may be two checkouts of
 one pipeline, or a deployment that comes in a new folder each time, so nothing is refused; storage remembers from which folders
 the pipeline was written, and says when two of them take turns.
+
+Decision 0133.
 """
 
 from __future__ import annotations

@@ -184,12 +184,14 @@ def open_project(
         dict(parameters or {}),
     )
     if not alone:
+        # Two checkouts beside each other, each with its storage inside, share nothing.
+        writers = [Path(home.folder) for home in known_homes(project.state_folder)]
         refuse_shared_id(
             _named(folder),
             spec.pipeline_id,
             environment,
             own_storage=chosen_storage is from_spec,
-            written=[Path(home.folder) for home in known_homes(project.state_folder)] if storage else None,
+            written=writers if storage or project.storage.is_relative_to(root) else None,
         )
     return project
 

@@ -1,4 +1,7 @@
-"""One pipeline fills a table: what another one has written is not appended to, filled anew, kept up, or dropped."""
+"""One pipeline fills a table: what another one has written is not appended to, filled anew, kept up, or dropped.
+
+Decision 0099.
+"""
 
 from __future__ import annotations
 

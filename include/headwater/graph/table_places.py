@@ -2,6 +2,8 @@
 
 Names of one, two and three parts share one tree of folders: ``shop.orders`` is ``shop/orders``, and ``shop.orders.items`` (of a
 catalog ``shop``) lies inside it. Folders are compared as they are on disk, so links and ``..`` count.
+
+Decision 0134.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What an update would do, as a list of small stages that can be printed before anything runs."""
+"""What an update would do, as a list of small stages that can be printed before anything runs.
+
+Decision 0012.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """One update of a pipeline at a time: a lock of the operating system, which ends with its holder, however that ends.
 
 Where machines share no file system with working locks, ``store_lease`` adds one on an object store.
+
+Decision 0005.
+Decision 0146.
 """
 
 from __future__ import annotations

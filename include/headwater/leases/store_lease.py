@@ -3,6 +3,8 @@
 No clock is compared with another machine's. Whether a holder is dead tells the store, by its own clock: it was not renewed for
 ``LIFETIME``. A holder whose renewals fail gives up before that, by a clock of its own that no one can set and that goes on
 while the machine sleeps. Between the two lies ``MARGIN``.
+
+Decision 0092.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Carrying maintenance out: chore by chore, each under the pipeline's lease, none stopping the others."""
+"""Carrying maintenance out: chore by chore, each under the pipeline's lease, none stopping the others.
+
+Decision 0118.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Removing files that no version needs any more, but never one that a reader has before it.
 
 delta-rs says which files are old enough; what readers need is taken from its list, by name, so that no clock decides over it.
+
+Decision 0117.
 """
 
 from __future__ import annotations

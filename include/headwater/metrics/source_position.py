@@ -1,4 +1,7 @@
-"""How far a flow is behind one of its sources."""
+"""How far a flow is behind one of its sources.
+
+Decision 0132.
+"""
 
 from __future__ import annotations
 

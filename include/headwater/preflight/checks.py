@@ -1,4 +1,7 @@
-"""Before a flow starts: what Spark would stay silent about or misname, found without a JVM."""
+"""Before a flow starts: what Spark would stay silent about or misname, found without a JVM.
+
+Decision 0090.
+"""
 
 from __future__ import annotations
 

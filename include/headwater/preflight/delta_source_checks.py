@@ -1,4 +1,7 @@
-"""Streams from Delta tables: whether the table still has what was not read yet, and as the stream can take it."""
+"""Streams from Delta tables: whether the table still has what was not read yet, and as the stream can take it.
+
+Decision 0098.
+"""
 
 from __future__ import annotations
 

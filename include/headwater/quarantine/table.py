@@ -1,4 +1,7 @@
-"""Questions to a quarantine table, and marks on its rows, by delta-rs: no JVM. Semantics: docs/expectations.md."""
+"""Questions to a quarantine table, and marks on its rows, by delta-rs: no JVM. Semantics: docs/expectations.md.
+
+Decision 0065.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Settings of Spark that must be known before the JVM starts: the same for ``spark-submit`` and for a plain driver."""
+"""Settings of Spark that must be known before the JVM starts: the same for ``spark-submit`` and for a plain driver.
+
+Decision 0137.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 ``run_dataset`` and ``run_pipeline`` need Spark and lie on the floor above (``headwater_spark.testing``). They are
 fetched from there when a test asks for them, so that importing this package costs nothing; a type checker sees them
 in ``headwater_spark.testing``. See docs/testing.md.
+
+Decision 0051.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Whether an update would find anything to do, decided before a JVM is started."""
+"""Whether an update would find anything to do, decided before a JVM is started.
+
+Decision 0007.
+"""
 
 from __future__ import annotations
 

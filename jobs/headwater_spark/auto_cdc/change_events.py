@@ -1,4 +1,7 @@
-"""The events of a micro-batch in one form, reduced to what can still matter, and what is known of them as a whole."""
+"""The events of a micro-batch in one form, reduced to what can still matter, and what is known of them as a whole.
+
+Decision 0121.
+"""
 
 from __future__ import annotations
 

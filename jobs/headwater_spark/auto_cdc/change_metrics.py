@@ -1,4 +1,7 @@
-"""What became of a batch's events, told in the metadata of its commit: so it is known after a crash, too."""
+"""What became of a batch's events, told in the metadata of its commit: so it is known after a crash, too.
+
+Decision 0074.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The table's types win where they hold the flow's values, and give way where Delta can widen them. A field that a struct of
 the source has lost is NULL from then on, as if the source still had it.
+
+Decision 0143.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The values of a merge's source as the columns of its target take them."""
+"""The values of a merge's source as the columns of its target take them.
+
+Decision 0122.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 It lies in a Delta table of its own beside the target. A batch commits here first and to the target second, and tells both
 which batch it is. A crash between the two leaves this table one commit ahead; ``recover`` takes that commit back,
 so that every batch is decided over the state before it.
+
+Decision 0070.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The reads of a definition while it is backfilled: every stream a batch, within its limits; all else as it is."""
+"""The reads of a definition while it is backfilled: every stream a batch, within its limits; all else as it is.
+
+Decision 0110.
+"""
 
 from __future__ import annotations
 

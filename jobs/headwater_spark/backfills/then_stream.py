@@ -3,6 +3,8 @@
 The commit is the only step that matters. It carries the rows and the sources' positions at their end, as a batch of the
 flow's first epoch. Killed before it, nothing is there; killed after it, the positions are read from the table again, and
 an update that comes meanwhile is refused (CHECKPOINT_LOST): it would read everything a second time.
+
+Decision 0112.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def warn_of_another_version(jvm: Any, what: str, error: Exception) -> None:
             "Delta %s does not have the parts that %s needs; batches are written by public commands, which take longer: %s",
             _version(jvm),
             what,
-            str(error).strip().splitlines()[0],
+            str(error).strip().partition("\n")[0],
         )
 
 

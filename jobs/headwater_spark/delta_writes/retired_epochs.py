@@ -3,6 +3,8 @@
 A driver that was frozen between its check of the lease and its commit can't check any more. What it commits carries its
 epoch's transaction id, though: Delta leaves out a batch whose number is not above the last one of its id, also where the
 commit is already under way.
+
+Decision 0093.
 """
 
 from __future__ import annotations

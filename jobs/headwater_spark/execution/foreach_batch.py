@@ -2,6 +2,8 @@
 
 A target is handed the batch and its transaction. Delta targets commit both in one step, so a batch that comes again
 (its driver died before Spark had marked it as done) changes nothing. Later kinds of writing are further targets.
+
+Decision 0030.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A backfill reads its sources up to where the live stream stood at one version of the table. What the stream wrote between
 that version and the one that Delta's transaction began from is in neither. (What it wrote later is left alone by Delta.)
+
+Decision 0111.
 """
 
 from __future__ import annotations

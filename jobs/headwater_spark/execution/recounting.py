@@ -2,6 +2,8 @@
 
 Delta leaves such a batch out when it comes again, and Spark then observes nothing of it. Only after a crash is anything of this
 done: the plain path of a batch stays Delta's own sink. Decision 145.
+
+Decision 0145.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes another start of a flow good: without files that can't be read, with the columns of now, or later."""
+"""What makes another start of a flow good: without files that can't be read, with the columns of now, or later. Decision 0021."""
 
 from __future__ import annotations
 

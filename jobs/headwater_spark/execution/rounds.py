@@ -1,4 +1,8 @@
-"""The further rounds of a long update: each flow looks for new data at its own interval, always between two batches."""
+"""The further rounds of a long update: each flow looks for new data at its own interval, always between two batches.
+
+Decision 0009.
+Decision 0147.
+"""
 
 from __future__ import annotations
 

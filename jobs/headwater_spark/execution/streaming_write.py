@@ -1,4 +1,7 @@
-"""A streaming flow: its query runs in as many batches as the sources' limits ask for, until what was there is written."""
+"""A streaming flow: its query runs in as many batches as the sources' limits ask for, until what was there is written.
+
+Decision 0119.
+"""
 
 from __future__ import annotations
 

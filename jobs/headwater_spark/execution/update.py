@@ -1,4 +1,7 @@
-"""An update, from sources on disk to tables: session, graph, plan, lease, resets, flows, report."""
+"""An update, from sources on disk to tables: session, graph, plan, lease, resets, flows, report.
+
+Decision 0001.
+"""
 
 from __future__ import annotations
 

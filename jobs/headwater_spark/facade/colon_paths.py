@@ -2,6 +2,8 @@
 
 Open Spark parses the colon, and resolves it for VARIANT alone. The event log's ``details`` is text there as here, so
 each path becomes ``get_json_object``, which means the same. Spark's own parser says where the paths stand.
+
+Decision 0082.
 """
 
 from __future__ import annotations

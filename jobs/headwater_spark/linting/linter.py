@@ -1,4 +1,7 @@
-"""All rules over all flows, less what is silenced."""
+"""All rules over all flows, less what is silenced.
+
+Decision 0053.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 Headwater's face: the import statements of a source are rewritten before it is compiled. Line numbers stay, and
 nothing outside the source is changed. What only the closed platform has (``databricks.sdk.runtime``,
 ``pyspark.dbutils``) is bound to the names that the loader injects.
+
+Decision 0002.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A message may quote a record, and a record may hold anything: names of exceptions, of conditions, our own marks. What Spark alone
 decides is an exception's class, the condition in brackets at the very beginning of its message, and which class it names behind
 the fixed words with which a job tells why it was aborted. Decisions (is it transient, which remedy) rest on these alone.
+
+Decision 0138.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A stream always reads strictly; the ordinary run pays nothing. Where it fails ov
 the files of the batch that failed are read once more, strictly, to find all that are damaged. The stream then starts
 again with a condition on the files' names at its leaf, by which Spark never opens them: no row of theirs comes in, and
 any other failure to read is a failure still.
+
+Decision 0063.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A flow's query with quarantined records in the place of its source, as a batch: its current code over what it once read."""
+"""A flow's query with quarantined records in the place of its source, as a batch: its current code over what it once read.
+
+Decision 0062.
+"""
 
 from __future__ import annotations
 

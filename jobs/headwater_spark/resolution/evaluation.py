@@ -2,6 +2,8 @@
 
 Asked for a dataset that is not known yet, the resolution evaluates it first (a stack of names finds circles) and
 hands out a stand-in with its schema, so one pass resolves a graph in any order of declaration.
+
+Decision 0003.
 """
 
 from __future__ import annotations

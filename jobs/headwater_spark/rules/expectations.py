@@ -3,6 +3,8 @@
 Any other order lets the optimiser skip a check without a word: a filter below the fail filter is merged into it and
 pushed to the scan, and an unused column that would raise is pruned. The observation is a barrier to both.
 A rule is broken where it is false; NULL passes, as in a SQL CHECK.
+
+Decision 0004.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 An observation counts every row and its fate, as where rules are only counted, and keeps the rows to be quarantined
 besides: so many as the driver has room for. Each row is evaluated once, so a query that is not repeatable gives it to one
 of the two tables all the same. Where they are more, or larger, it says so, and the batch is judged from what is kept of it.
+
+Decision 0064.
 """
 
 from __future__ import annotations

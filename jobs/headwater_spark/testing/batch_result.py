@@ -1,4 +1,7 @@
-"""The result that a dataset's definition has as a batch: every read bounded, every function called once over all rows."""
+"""The result that a dataset's definition has as a batch: every read bounded, every function called once over all rows.
+
+Decision 0052.
+"""
 
 from __future__ import annotations
 

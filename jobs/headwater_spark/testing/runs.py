@@ -1,4 +1,7 @@
-"""Running a dataset, or a pipeline, over given rows: real updates into real Delta tables, in a folder of their own."""
+"""Running a dataset, or a pipeline, over given rows: real updates into real Delta tables, in a folder of their own.
+
+Decision 0050.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The form of a backfill, and what comes out of it: anybody may post anything, so it is checked again."""
+"""The form of a backfill, and what comes out of it: anybody may post anything, so it is checked again.
+
+Decision 0113.
+"""
 
 from __future__ import annotations
 

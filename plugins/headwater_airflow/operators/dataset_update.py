@@ -1,4 +1,7 @@
-"""The task of one table: green, red or skipped as the table's part in the update is."""
+"""The task of one table: green, red or skipped as the table's part in the update is.
+
+Decision 0013.
+"""
 
 from __future__ import annotations
 

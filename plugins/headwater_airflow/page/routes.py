@@ -1,4 +1,7 @@
-"""The page's addresses. All of them only read; each needs a login and the right to read the DAG."""
+"""The page's addresses. All of them only read; each needs a login and the right to read the DAG.
+
+Decision 0101.
+"""
 
 from __future__ import annotations
 

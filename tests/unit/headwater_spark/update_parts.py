@@ -53,6 +53,22 @@ class Events:
     def set_known_batches(self, *_: Any) -> None:
         """Nothing hangs on it here."""
 
+    def has_batch(self, flow: str, epoch: int, batch_id: int) -> bool:
+        """Whether this update has recorded the batch."""
+        recorded = [
+            (more.get("flow"), more.get("epoch"), more.get("batch_id")) for _, _, more in self.emitted
+        ]
+        return (flow, epoch, batch_id) in recorded
+
+
+def _entry(dataset: Dataset | None, name: str) -> Any:
+    """A dataset as the manifest has it: what is asked of a sink."""
+    sink = dataset.sink if dataset is not None else None
+    options = dict(sink.options) if sink is not None else {}
+    return SimpleNamespace(
+        name=name, sink_format=sink.format if sink is not None else None, sink_options=options
+    )
+
 
 def context_of(
     tmp_path: Path,
@@ -92,7 +108,11 @@ def context_of(
         evaluation=evaluation,
         dataset=lambda name: by_name[name],
         flow=lambda name: next(one for one in flows if one.name == name),
-        manifest=_Manifest(flows=(), source_hash="hash"),
+        manifest=_Manifest(
+            flows=(),
+            source_hash="hash",
+            dataset=lambda name: _entry(next((d for d in datasets if d.name == name), None), name),
+        ),
         registry=SimpleNamespace(datasets=lambda: list(datasets)),
         session=SimpleNamespace(),
     )

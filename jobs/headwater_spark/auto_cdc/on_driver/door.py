@@ -1,4 +1,7 @@
-"""The one door of the fast path: a batch is written from the driver, or a reason says why MERGE has to do it."""
+"""The one door of the fast path: a batch is written from the driver, or a reason says why MERGE has to do it.
+
+Decision 0142.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 It needs a small batch, and a table of which the driver has seen the rows about the batch's keys. Where that is not so, or
 anything is not as it was seen, nothing is written, and a MERGE is to do it.
+
+Decision 0077.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Judge a batch, keep what a quarantine takes, and hand the rest to the target that writes the table."""
+"""Judge a batch, keep what a quarantine takes, and hand the rest to the target that writes the table.
+
+Decision 0061.
+"""
 
 from __future__ import annotations
 

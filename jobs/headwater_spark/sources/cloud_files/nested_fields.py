@@ -1,6 +1,8 @@
 """Fields that files have and a schema lacks, at any depth of structs, arrays and maps: their names, and how to part with them.
 
 Columnar readers read what the schema asks for and leave the rest of a struct out without a word.
+
+Decision 0150.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The files that a flow has not taken in, and what is found out of them before the stream starts.
 
 Whole files are looked at by readers written in C++ or by their footers and headers, never row by row in Python.
+
+Decision 0022.
 """
 
 from __future__ import annotations

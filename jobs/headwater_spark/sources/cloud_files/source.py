@@ -1,4 +1,7 @@
-"""The cloudFiles reads of a pipeline: their schemas, what their folders hold that is new, and their evolution."""
+"""The cloudFiles reads of a pipeline: their schemas, what their folders hold that is new, and their evolution.
+
+Decision 0020.
+"""
 
 from __future__ import annotations
 

@@ -66,6 +66,16 @@ def test_what_is_no_second_pipeline(tmp_path: Path, folder: str, text: str):
     assert opened(first).pipeline_id == "orders"
 
 
+def test_checkouts_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two checkouts whose root is the pipeline, each worked in from inside, have a storage each and share nothing."""
+    for name in ("main", "feature"):
+        monkeypatch.chdir(pipeline(tmp_path, name))
+        assert open_project(".", environment={}).storage == tmp_path / name / ".headwater" / "storage"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PipelineIdTaken):
+        open_project("main", environment={})
+
+
 def test_a_link_is_the_same_pipeline(tmp_path: Path):
     """Beside itself under another name; and a deployment's link is looked at where it lies, not where it leads."""
     first = pipeline(tmp_path / "p", "orders")

@@ -38,7 +38,7 @@ def apart(monkeypatch):
 def test_secrets_are_noted_and_places_are_not(tmp_path: Path):
     """By the name of the variable, of the key, or as `*_env`; a folder and an address are shown as they are."""
     (tmp_path / "pipeline.yml").write_text(SPEC)
-    open_project(tmp_path, environment=ENVIRONMENT)
+    open_project(tmp_path, storage=tmp_path / "storage", environment=ENVIRONMENT)
     for secret in ("value-of-hub", "value-of-account", "value-of-broker", "written-in-the-file"):
         assert redact_text(f"it said {secret}!") == f"it said {REDACTED}!"
     assert redact_text("/data/landing http://store:9000 me") == "/data/landing http://store:9000 me"

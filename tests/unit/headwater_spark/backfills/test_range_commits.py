@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.headwater_spark.recorded_writes import RecordedFrame
-from tests.unit.headwater_spark.update_parts import context_of, dataset, flow
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.backfills.backfill_range import BackfillMode, BackfillRange, RangeKind
@@ -31,6 +31,7 @@ from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
 from headwater_spark.execution import late_rows
+from headwater_spark.execution.flow_writer import target_of
 from headwater_spark.execution.late_rows import conflicts, finish_replacements, put_back_late_rows
 from headwater_spark.rules.expectations import Quality
 
@@ -201,12 +202,11 @@ def test_flows_of_one_table(monkeypatch, tmp_path: Path):
 def test_what_writes_a_range(tmp_path: Path):
     """AUTO CDC and replacements by their own keys, else a merge by the given ones, else an append."""
     context = context_of(tmp_path, ORDERS)
-    part: Any = SimpleNamespace(flow=flow())
-    assert table_backfill._target(context, plan_of(), part) == DeltaAppend(context.table_path(ORDERS))
-    merge = table_backfill._target(context, plan_of(MERGE, keys=("id",)), part)
+    assert target_of(run_of(context)) == DeltaAppend(context.table_path(ORDERS))
+    merge = target_of(run_of(context), keys=("id",))
     assert merge == DeltaMerge(context.table_path(ORDERS), ("id",))
     newer = Replacement(("id",), "at")
-    own = table_backfill._target(context, plan_of(MERGE), SimpleNamespace(flow=flow(replacement=newer)))  # type: ignore[arg-type]
+    own = target_of(run_of(context, one=flow(replacement=newer)))
     assert own == DeltaReplace(context.table_path(ORDERS), newer)
 
 
@@ -357,7 +357,7 @@ def test_limits_of_a_stream(monkeypatch, tmp_path: Path, chosen, plan, checked):
     monkeypatch.setattr(range_rows, "read_so_far", lambda position, flow: (position, flow))
     monkeypatch.setattr(range_rows, "chosen_part", lambda chosen, _: (chosen,))
     monkeypatch.setattr(range_rows, "check_overlap", lambda *_, appends: seen.append(appends))
-    found = range_rows._limits(context, plan_of(chosen=chosen, **plan), flow())
+    found = range_rows._limits(run_of(context), plan_of(chosen=chosen, **plan))
     assert found == ((("position", "orders") if chosen is DAYS else (VERSIONS,)), "position")
     assert seen == ([] if checked is None else [checked])
 
@@ -368,11 +368,11 @@ def test_limits_of_what_is_no_stream(monkeypatch, tmp_path: Path):
     context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=False),)  # type: ignore[misc]
     monkeypatch.setattr(range_rows, "flow_start", lambda *_: None)
     with pytest.raises(RangeNotReadYet):
-        range_rows._limits(context, plan_of(), flow())
+        range_rows._limits(run_of(context), plan_of())
     commit(context.table_path(ORDERS))
-    assert range_rows._limits(context, plan_of(), flow()) == ((), None)
+    assert range_rows._limits(run_of(context), plan_of()) == ((), None)
     context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)  # type: ignore[misc]
-    assert range_rows._limits(context, plan_of(), flow(once=True)) == ((), None)
+    assert range_rows._limits(run_of(context, one=flow(once=True)), plan_of()) == ((), None)
 
 
 def test_no_batch_of_a_stream_takes_a_backfills_rows_for_its_own():

@@ -18,6 +18,7 @@ from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import Expectation, UniqueKey, UniqueWithin, ViolationAction
 from headwater.definitions.flow import Flow, Replacement
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.errors import HeadwaterError, UsageError
 from headwater.graph.manifest import FlowEntry, SourceEntry
@@ -203,10 +204,10 @@ def test_rules_that_a_part_can_not_keep(tmp_path: Path, rule, table, mode, possi
     ("options", "possible"),
     [
         ({"stateful": True}, False),
-        ({"modes": {"orders": OutputMode("update", ("id",))}}, False),
-        ({"modes": {"orders": OutputMode("complete")}}, False),
-        ({"modes": {"orders": OutputMode("append")}}, True),
-        ({"modes": {"orders": OutputMode("replace", ("id",))}}, True),
+        ({"modes": {"orders": OutputMode(OutputKind.UPDATE, ("id",))}}, False),
+        ({"modes": {"orders": OutputMode(OutputKind.COMPLETE)}}, False),
+        ({"modes": {"orders": OutputMode(OutputKind.APPEND)}}, True),
+        ({"modes": {"orders": OutputMode(OutputKind.REPLACE, ("id",))}}, True),
         ({"flows": (flow(snapshots=SimpleNamespace()),)}, False),
     ],
 )

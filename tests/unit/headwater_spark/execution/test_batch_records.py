@@ -41,7 +41,7 @@ class Recording:
         self.context = context
 
     def start(self) -> None:
-        self.records.started(SimpleNamespace(applications=("q",), judged=None))  # type: ignore[arg-type]
+        self.records.started(SimpleNamespace(applications=("q",), judged=None), {})  # type: ignore[arg-type]
 
     @property
     def recorded(self) -> list[tuple[int, int, Any]]:

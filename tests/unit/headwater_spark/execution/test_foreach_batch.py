@@ -61,7 +61,7 @@ class Rows:
 def writer(checkpoint: Path, target: Target, **more: Any) -> BatchWriter:
     """A writer of epoch 3 of a flow."""
     metadata = {"pipeline": "p", "flow": "f", "epoch": 3}
-    return BatchWriter(target, "p.f@3", checkpoint, metadata, **more)
+    return BatchWriter(target, "p.f@3", checkpoint, metadata, **{"fence": lambda: None, **more})
 
 
 def test_an_id_is_of_one_epoch_of_one_flow():

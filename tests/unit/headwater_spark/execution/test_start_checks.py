@@ -45,6 +45,7 @@ def test_what_a_start_is_checked_with(monkeypatch, tmp_path: Path):
     assert start_checks.check_flow(run_of(context), FlowState(versions={"spark": "4.1"})).plan is None
     context.pipeline.manifest.flows = (FlowEntry(name="orders", target="out", streaming=True),)
     kafka = sink(SinkKind.KAFKA, "kafka", topic="t")
+    context.pipeline.manifest.dataset = context_of(tmp_path, kafka).pipeline.manifest.dataset
     assert start_checks.check_flow(run_of(context, kafka), state).sink_id == "kafka:t"
 
 

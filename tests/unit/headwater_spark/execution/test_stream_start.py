@@ -192,8 +192,9 @@ def test_where_rows_land(tmp_path: Path):
     assert run_of(context).destination_id() == "11111111-2222-3333-4444-555555555555"
     kafka = sink(SinkKind.KAFKA, "kafka", Topic="t")
     assert run_of(context, kafka).delta_table is None
-    assert run_of(context, kafka).destination_id() == "kafka:t"
-    assert run_of(context, sink(SinkKind.KAFKA, "kafka")).destination_id() == "kafka:*"
-    assert run_of(context, sink(SinkKind.OTHER, "jdbc", "mart")).destination_id() == "jdbc:mart"
+    assert run_of(context_of(tmp_path, kafka), kafka).destination_id() == "kafka:t"
+    all_topics, mart = sink(SinkKind.KAFKA, "kafka"), sink(SinkKind.OTHER, "jdbc", "mart")
+    assert run_of(context_of(tmp_path, all_topics), all_topics).destination_id() == "kafka:*"
+    assert run_of(context_of(tmp_path, mart), mart).destination_id() == "jdbc:mart"
     out = sink(SinkKind.DELTA, "delta", path=str(tmp_path / "x"))
     assert run_of(context, out).delta_table == tmp_path / "x"

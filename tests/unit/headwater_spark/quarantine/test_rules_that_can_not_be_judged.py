@@ -7,6 +7,7 @@ from tests.unit.headwater_spark.update_parts import dataset, flow
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import Expectation, UniqueKey, ViolationAction
+from headwater.definitions.output_kind import OutputKind
 from headwater.errors import InvalidExpectation
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater_spark.plans.output_mode import OutputMode
@@ -23,17 +24,17 @@ PART = flow(replace_where="day > 1")
 @pytest.mark.parametrize(
     ("rules", "kind", "one", "mode", "why"),
     [
-        ((DROP,), VIEW, flow(), OutputMode("complete"), None),
+        ((DROP,), VIEW, flow(), OutputMode(OutputKind.COMPLETE), None),
         ((QUARANTINE,), TABLE, flow(), OutputMode(), None),
-        ((QUARANTINE,), TABLE, flow(), OutputMode("changes"), None),
-        ((QUARANTINE,), MV, flow(), None, None),
-        ((UNIQUE,), MV, PART, None, None),
+        ((QUARANTINE,), TABLE, flow(), OutputMode(OutputKind.CHANGES), None),
+        ((QUARANTINE,), MV, flow(), OutputMode(), None),
+        ((UNIQUE,), MV, PART, OutputMode(), None),
         ((RESERVED, DROP), TABLE, flow(), OutputMode(), None),
         ((QUARANTINE,), VIEW, flow(), OutputMode(), "quarantines rows, and 'orders' is a view"),
-        ((DROP, UNIQUE), VIEW, flow(), None, "compares rows, and 'orders' is a view"),
-        ((QUARANTINE,), MV, PART, None, "replaces a part"),
-        ((QUARANTINE,), TABLE, flow(), OutputMode("update"), "running aggregation"),
-        ((UNIQUE,), TABLE, flow(), OutputMode("complete"), "running aggregation"),
+        ((DROP, UNIQUE), VIEW, flow(), OutputMode(), "compares rows, and 'orders' is a view"),
+        ((QUARANTINE,), MV, PART, OutputMode(), "replaces a part"),
+        ((QUARANTINE,), TABLE, flow(), OutputMode(OutputKind.UPDATE), "running aggregation"),
+        ((UNIQUE,), TABLE, flow(), OutputMode(OutputKind.COMPLETE), "running aggregation"),
         ((QUARANTINE, RESERVED), TABLE, flow(), OutputMode(), "is taken"),
     ],
 )
