@@ -1,4 +1,4 @@
-"""What a flow's rows do to the rows that its table has: the one place that is asked."""
+"""What a flow's rows do to the rows that its table has: one kind answers for all. Decision 0156."""
 
 from __future__ import annotations
 

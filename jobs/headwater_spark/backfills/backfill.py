@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 import uuid
-from collections.abc import Iterator
-from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import timedelta
 
@@ -17,20 +15,15 @@ from headwater.contract.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
 from headwater.errors import HeadwaterError, UnknownDataset
 from headwater.event_log.details import operation_progress, user_action
-from headwater.event_log.reader import last_batches
-from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
-from headwater.leases.lease import BesideUpdates
 from headwater_spark.backfills.table_backfill import fill_table
 from headwater_spark.backfills.table_plan import TablePlan, plan_table
 from headwater_spark.execution.failures import flow_error
-from headwater_spark.execution.progress import ProgressListener
+from headwater_spark.execution.live_context import live_context
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
-from headwater_spark.resolution.graph_resolution import resolved_pipeline
-from headwater_spark.session import start_session
 
 # How long a backfill that Airflow sent waits for an update to end, where it can't run beside one.
 _PATIENCE = timedelta(minutes=10)
@@ -47,7 +40,7 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
     started = time.monotonic()
     backfill_id = str(uuid.uuid4())
     assert arguments.chosen is not None
-    with backfill_context(project, backfill_id, arguments) as context:
+    with live_context(project, backfill_id, arguments.request_id) as context:
         datasets = [known_dataset(context, name) for name in arguments.tables]
         plans = [plan_table(context, dataset, arguments) for dataset in datasets]
         done: list[TableBackfill] = []
@@ -57,34 +50,6 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
     words = f"{arguments.chosen}{' (dry run)' if arguments.dry_run else ''}"
     seconds = time.monotonic() - started
     return BackfillReport(backfill_id, state, arguments.chosen.as_dict(), words, tuple(done), seconds)
-
-
-@contextmanager
-def backfill_context(
-    project: PipelineProject, backfill_id: str, arguments: BackfillArguments
-) -> Iterator[UpdateContext]:
-    """The resolved pipeline over its real tables, and the event log, for as long as the block runs.
-
-    It holds no lease: who takes one puts it into the context.
-    """
-    spark = start_session(project.pipeline_id, project.spec.spark)
-    recorded: Future[dict[tuple[str, int], int]] = Future()
-    recorded.set_result(last_batches(project.state_folder))
-    with ExitStack() as stack:
-        pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        events = stack.enter_context(
-            EventLogWriter(
-                project.state_folder,
-                project.pipeline_id,
-                project.spec.name,
-                backfill_id,
-                arguments.request_id,
-            )
-        )
-        pipeline.evaluation.live = True
-        yield UpdateContext(
-            pipeline, spark, events, ProgressListener(), backfill_id, recorded, BesideUpdates()
-        )
 
 
 def known_dataset(context: UpdateContext, name: str) -> Dataset:
@@ -110,7 +75,7 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
     refuse_nested_on_disk(context.pipeline.project, context.pipeline.manifest, [plan.dataset.name])
     with ExitStack() as stack:
         if not arguments.dry_run:
-            _tell_start(context, plan, arguments)
+            _record_start(context, plan, arguments)
             if plan.waits:
                 wait = _PATIENCE if arguments.request_id is not None else timedelta(0)
                 lease = context.pipeline.project.lease(f"backfill-{context.update_id}", wait=wait)
@@ -118,13 +83,13 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
         try:
             done = fill_table(context, plan, arguments)
         except Exception as error:
-            told = _as_error(context, plan, error)
+            failure = _as_error(context, plan, error)
             if not arguments.dry_run:
-                _tell_failure(context, plan, told)
-            raise told from None
+                _record_failure(context, plan, failure)
+            raise failure from None
     if not arguments.dry_run:
         for table in done:
-            _tell_end(context, plan, table)
+            _record_end(context, plan, table)
     return done
 
 
@@ -134,18 +99,18 @@ def _as_error(context: UpdateContext, plan: TablePlan, error: Exception) -> Head
     return flow_error(plan.flows[0], error, context.pipeline.evaluation.labels)
 
 
-def _tell_start(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> None:
-    asked = {"range": plan.chosen.as_dict(), "mode": str(plan.mode), "again": arguments.again}
+def _record_start(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> None:
+    details = {"range": plan.chosen.as_dict(), "mode": str(plan.mode), "again": arguments.again}
     context.say(f"BACKFILL   {plan.dataset.name}: {plan.chosen}, {plan.mode}")
     context.events.emit(
         "user_action",
         f"{user_name()} started a backfill of {plan.dataset.name}: {plan.chosen}, {plan.mode}.",
         dataset=plan.dataset.name,
-        details=user_action("BACKFILL", user_name(), backfill_id=context.update_id, **asked),
+        details=user_action("BACKFILL", user_name(), backfill_id=context.update_id, **details),
     )
 
 
-def _tell_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -> None:
+def _record_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -> None:
     words = "was done before; nothing was written"
     if table.state == "COMPLETED":
         words = f"wrote {table.output_rows} rows in the place of {table.replaced_rows}"
@@ -161,7 +126,7 @@ def _tell_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -> 
     )
 
 
-def _tell_failure(context: UpdateContext, plan: TablePlan, error: HeadwaterError) -> None:
+def _record_failure(context: UpdateContext, plan: TablePlan, error: HeadwaterError) -> None:
     context.events.emit(
         "operation_progress",
         f"The backfill of {plan.dataset.name} failed: {error.what}",

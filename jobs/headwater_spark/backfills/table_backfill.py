@@ -60,10 +60,10 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
             finish_replacements(
                 context.spark, context.pipeline.project.state_folder, plan.dataset.name, table
             )
-        told = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
+        note = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
         return TableBackfill(
             plan.dataset.name, names, str(plan.mode), "DONE_BEFORE",
-            version=head_version(table), note=told + "Nothing was written; --again does it once more.",
+            version=head_version(table), note=note + "Nothing was written; --again does it once more.",
         )  # fmt: skip
     with ExitStack() as stack:
         parts = [stack.enter_context(range_rows(context, plan, flow)) for flow in flows]
@@ -96,9 +96,7 @@ def _fill(context: UpdateContext, plan: TablePlan, flows: Any, arguments: Backfi
             name: p.position.table_version for p in parts if p.position for name in p.position.applications
         }
         _write(context, plan, parts, transaction, known)
-    return TableBackfill(
-        **{**vars(report), "state": "COMPLETED", "output_bytes": 0, "version": head_version(table)}
-    )
+    return replace(report, state="COMPLETED", output_bytes=0, version=head_version(table))
 
 
 def _check_count(plan: TablePlan, kept: int, held: SliceSize, arguments: BackfillArguments) -> None:

@@ -31,7 +31,7 @@ from headwater.graph.update_plan import Selection
 from headwater.kafka.login import login_settings
 from headwater.kafka.offsets import BrokerTopics
 from headwater.preflight.flow_start import Positions, StreamSource
-from headwater_spark.backfills.backfill import backfill_context, known_dataset
+from headwater_spark.backfills.backfill import known_dataset
 from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
@@ -40,6 +40,7 @@ from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import judged_target, target_of
+from headwater_spark.execution.live_context import live_context
 from headwater_spark.execution.report import run_report
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.execution.update_context import UpdateContext
@@ -58,7 +59,7 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
     load_id = str(uuid.uuid4())
     loaded: list[dict[str, Any]] = []
     names: list[str] = []
-    with backfill_context(project, load_id, arguments) as context:
+    with live_context(project, load_id, arguments.request_id) as context:
         datasets = [known_dataset(context, name) for name in arguments.tables]
         flows = [
             (dataset, flow) for dataset in datasets for flow in context.pipeline.evaluation.flows_of(dataset)

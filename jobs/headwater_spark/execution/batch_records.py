@@ -82,14 +82,14 @@ class BatchRecords:
         rules = self._run.dataset.expectations
         quality = read_quality(observed.asDict(), rules) if observed is not None else self._judged(batch_id)
         end_offsets = self._end_offsets(batch_id) or [str(source.endOffset) for source in progress.sources]
-        told = json.loads(progress.json)
-        measures: dict[str, Any] = {**stream_metrics(told), **progress_backlog(told)}
+        body = json.loads(progress.json)
+        measures: dict[str, Any] = {**stream_metrics(body), **progress_backlog(body)}
         late = sum(
-            int(state.get("numRowsDroppedByWatermark") or 0) for state in told.get("stateOperators") or ()
+            int(state.get("numRowsDroppedByWatermark") or 0) for state in body.get("stateOperators") or ()
         )
         measures["num_rows_dropped_by_watermark"] = late or None
         measures["executor_time_ms"] = self._executors.take(str(progress.runId))
-        self._listing_ms = added_listing(self._listing_ms, told)
+        self._listing_ms = added_listing(self._listing_ms, body)
         views = self._view_rules(progress.observedMetrics)
         self._record(batch_id, int(progress.numInputRows), quality, end_offsets, measures, views)
         self._run.emit(
@@ -97,19 +97,19 @@ class BatchRecords:
             f"Spark's progress of {self._run.name}, batch {batch_id}.",
             batch_id=batch_id,
             epoch=self._epoch,
-            details=stream_progress(told),
+            details=stream_progress(body),
             maturity="EVOLVING",
         )
 
     def _view_rules(self, observed: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What the rules of temporary views saw, which are part of the query that reads them."""
-        told: list[dict[str, Any]] = []
+        counted: list[dict[str, Any]] = []
         for view in self._run.context.pipeline.registry.datasets():
             counts = observed.get(view_observation(view.name)) if view.expectations else None
             if counts is not None:
                 quality = read_quality(counts.asDict(), view.expectations)
-                told += quality_details(quality, view.name)["expectations"]
-        return told
+                counted += quality_details(quality, view.name)["expectations"]
+        return counted
 
     def _judged(self, batch_id: int) -> Quality | None:
         judged = self._stream.judged if self._stream is not None else None
@@ -150,8 +150,8 @@ class BatchRecords:
     def _untold(self, last: int) -> list[int]:
         first = self._known + 1 if self._known is not None else self._first_of_epoch
         # Earlier rounds and tries of this update have told of their own.
-        told = partial(self._run.context.events.has_batch, self._run.name, self._epoch)
-        return [batch for batch in range(max(first, self._first - 100), last + 1) if not told(batch)]
+        recorded = partial(self._run.context.events.has_batch, self._run.name, self._epoch)
+        return [batch for batch in range(max(first, self._first - 100), last + 1) if not recorded(batch)]
 
     def _record_untold(self, last: int) -> None:
         for batch_id in self._untold(last):

@@ -1,7 +1,7 @@
 """The one place where rows of a flow reach their target, whoever gives them: streams, bounded reads, backfills, replays.
 
 A flow has one target, whatever its rows come from. Each write carries the flow's transaction, and none is made without the
-lease: it is checked before each commit, that of the quarantine and that of the table.
+lease: it is checked before each commit, that of the quarantine and that of the table. Decision 0154.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTra
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
-from headwater_spark.delta_writes.sink_commits import SinkCommit, quality_details
+from headwater_spark.delta_writes.sink_commits import SinkCommit
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
 from headwater_spark.execution.targets.judged import Judged
@@ -136,8 +136,5 @@ def count_rows(
         "num_deleted_rows": commit.deleted if commit else None,
         **change_metrics(commit),
     }
-    details = flow_progress(
-        FlowStatus.RUNNING, metrics=metrics, **engine_details(commit), version=run.outcome.version
-    )
+    details = flow_progress(FlowStatus.RUNNING, metrics=metrics, **engine_details(commit), version=version)
     run.emit("flow_progress", message, details=details, **more)
-    run.outcome.data_quality = quality_details(quality, run.dataset.name)

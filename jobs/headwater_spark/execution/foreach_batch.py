@@ -29,7 +29,7 @@ class BatchWriter:
         stateful: whether the query keeps state: its rows are then read to the end whatever the target does with them,
             since Spark refuses to go on where a batch's state was not laid down.
         metadata: pipeline, flow and epoch, for those who read the table's history.
-        fence: raises where this update no longer holds the right to write; asked before each batch.
+        fence: raises where this update no longer holds the right to write; called before each batch.
     """
 
     def __init__(

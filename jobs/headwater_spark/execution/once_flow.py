@@ -7,7 +7,7 @@ from headwater.definitions.output_kind import OutputKind
 from headwater.delta_log.table_history import epochs_written, head_version
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
+from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, quality_details
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, target_of, write_rows
 from headwater_spark.execution.start_checks import check_flow
@@ -44,3 +44,4 @@ def _write(run: FlowRun, epoch: int) -> None:
     written = commit.rows if commit is not None else quality.kept
     message = f"{run.name} appended {written} rows, once."
     count_rows(run, quality, message, version, commit, epoch=epoch)
+    run.outcome.data_quality = quality_details(quality, run.dataset.name)

@@ -1,4 +1,7 @@
-"""The one loop in which a flow starts again: what failed is shown to each remedy, and the first that helps says how to go on."""
+"""The one loop in which a flow starts again: what failed is shown to each remedy, and the first that helps says how to go on.
+
+Decision 0155.
+"""
 
 from __future__ import annotations
 

@@ -12,17 +12,19 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, encoded
 from headwater.delta_log.table_history import epochs_written, head_version, readable_table_id
 from headwater.errors import CheckpointMismatch
-from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
+from headwater.event_log.details import FlowStatus, operation_progress
 from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.auto_cdc.widening import made_to_fit
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
+from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, has_transaction
 from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.flow_writer import count_rows
 from headwater_spark.execution.view_refresh import fingerprints
 from headwater_spark.resolution.snapshot_calls import Snapshot, next_snapshot, snapshots_file
+from headwater_spark.rules.expectations import Quality
 
 
 def run_snapshots(run: FlowRun) -> None:
@@ -144,29 +146,11 @@ class _Snapshots:
 
     def _record(self, number: int, version: Any) -> None:
         commit = self._commits.find(number)
-        written = commit.rows if commit else 0
-        deleted = (commit.deleted or 0) if commit else 0
+        merged = commit or SinkCommit(version=-1, rows=0, timestamp=0, upserted=0, deleted=0)
         # What differs from the table is what comes in.
-        self._run.outcome.add_batch(
-            input_rows=written + deleted,
-            output_rows=written,
-            dropped_rows=0,
-            version=commit.version if commit else None,
-        )
-        self._run.emit(
-            "flow_progress",
-            f"Snapshot {version} of {self._flow.name}: {written} rows written, {deleted} deleted.",
-            level="METRICS",
-            batch_id=number,
-            epoch=self._epoch,
-            details=flow_progress(
-                FlowStatus.RUNNING,
-                metrics={
-                    "num_input_rows": written + deleted,
-                    "num_output_rows": written,
-                    "num_upserted_rows": written,
-                    "num_deleted_rows": deleted,
-                },
-                version=commit.version if commit else None,
-            ),
-        )
+        quality = Quality(merged.rows + (merged.deleted or 0), 0, ())
+        message = f"Snapshot {version} of {self._flow.name}: {merged.rows} rows written, {merged.deleted or 0} deleted."
+        count_rows(
+            self._run, quality, message, commit.version if commit else None, merged,
+            level="METRICS", batch_id=number, epoch=self._epoch,
+        )  # fmt: skip

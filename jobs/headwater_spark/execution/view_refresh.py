@@ -11,6 +11,7 @@ from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
+from headwater_spark.delta_writes.sink_commits import quality_details
 from headwater_spark.delta_writes.table_upkeep import keep_clustering
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, write_rows
@@ -45,6 +46,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
     run.context.check_lease()
     message = f"{run.dataset.name} was recomputed: {quality.kept} rows, {quality.dropped} dropped."
     count_rows(run, quality, message, head_version(run.table), level="METRICS")
+    run.outcome.data_quality = quality_details(quality, run.dataset.name)
     run.checkpoint.update_state(
         sink_id=readable_table_id(run.table),
         completed=True,

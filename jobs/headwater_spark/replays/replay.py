@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -23,8 +21,6 @@ from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
-from headwater.event_log.reader import last_batches
-from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
@@ -33,18 +29,16 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apa
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import target_of, write_batch
-from headwater_spark.execution.progress import ProgressListener
+from headwater_spark.execution.live_context import live_context
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.replays.file_replay import readable_again
 from headwater_spark.replays.replay_marks import IS_FILE, ReplayMarks, settle
 from headwater_spark.replays.replayed_query import HELD_ID, query_over
-from headwater_spark.resolution.graph_resolution import resolved_pipeline
 from headwater_spark.rules.expectations import any_broken
 from headwater_spark.rules.judgement import is_kept, judged_batch, mark_rows, own_rows
 from headwater_spark.rules.source_records import JSON_BACK, with_source
-from headwater_spark.session import start_session
 
 
 @dataclass(frozen=True)
@@ -65,13 +59,13 @@ class FlowReplay:
     damaged_files: int = 0
 
     def __str__(self) -> str:
-        told = (
+        text = (
             f"{self.flow} (from its {self.method}): {self.replayed} rows replayed, {self.held} still held, "
         )
-        told += f"{self.dropped} dropped, {self.left_out} left out by the query."
+        text += f"{self.dropped} dropped, {self.left_out} left out by the query."
         if self.method == "file":
-            told += f" {self.files} files were read; {self.damaged_files} still can't be."
-        return told
+            text += f" {self.files} files were read; {self.damaged_files} still can't be."
+        return text
 
 
 @dataclass(frozen=True)
@@ -104,7 +98,7 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         ExpectationViolated: a row breaks a rule of kind fail; nothing of its flow was written.
     """
     replay_id = str(uuid.uuid4())
-    with _context(project, replay_id) as context:
+    with live_context(project, replay_id, lease=project.lease(replay_id)) as context:
         dataset = _dataset(context, arguments.table)
         refuse_foreign_tables(project, context.pipeline.manifest, [dataset.name])
         location = dataset.table_location(project.pipeline_id)
@@ -124,21 +118,6 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
         reports = [_replay_flow(context, dataset, path, name, held, arguments) for name in flows]
         return ReplayReport(replay_id, dataset.name, tuple(part for found in reports for part in found))
-
-
-@contextmanager
-def _context(project: PipelineProject, replay_id: str) -> Iterator[UpdateContext]:
-    spark = start_session(project.pipeline_id, project.spec.spark)
-    recorded: Future[dict[tuple[str, int], int]] = Future()
-    recorded.set_result(last_batches(project.state_folder))
-    with ExitStack() as stack:
-        pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        lease = stack.enter_context(project.lease(replay_id))
-        events = stack.enter_context(
-            EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, replay_id)
-        )
-        pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), replay_id, recorded, lease)
 
 
 def _dataset(context: UpdateContext, name: str) -> Dataset:
