@@ -17,6 +17,7 @@ from headwater_spark.delta_writes import delta_merge, delta_replace, staged_appe
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge, committing
+from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
 from headwater_spark.delta_writes.staged_append import stage_append
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
@@ -37,6 +38,7 @@ def targets(table: Path) -> dict[str, Any]:
         "append": DeltaAppend(table),
         "merge": DeltaMerge(table, ("id",)),
         "replace": DeltaReplace(table, Replacement(("id",), "at")),
+        "overwrite": DeltaOverwrite(table),
         "changes": AutoCdc(change, SimpleNamespace(), None),  # type: ignore[arg-type]
     }
 
@@ -232,3 +234,26 @@ def test_a_users_function():
     target.write(rows, BATCH)  # type: ignore[arg-type]
     assert given == [(rows, 7)]
     assert rows.sparkSession.conf.now == {APPLICATION: "p.f@3"}
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ({}, {}),
+        ({"new_columns": True}, {"overwriteSchema": "true"}),
+        ({"condition": "day > 1"}, {"replaceWhere": "day > 1", "mergeSchema": "true"}),
+        ({"condition": "day > 1", "new_columns": True}, {"replaceWhere": "day > 1", "mergeSchema": "true"}),
+    ],
+)
+@pytest.mark.parametrize("once", [True, False])
+def test_an_overwrite(tmp_path: Path, more: dict[str, Any], options: dict[str, str], once: bool):
+    """A part keeps the columns of the others. Only what is written once has the batch's id: the next refresh has no other."""
+    rows = RecordedFrame()
+    target = DeltaOverwrite(tmp_path, ("day",), once=once, **more)
+    target.write(rows, BATCH)  # type: ignore[arg-type]
+    (written,) = rows.writes
+    identity = {"txnAppId": "p.f@3", "txnVersion": "7"} if once else {}
+    assert written.options_given == {"userMetadata": BATCH.user_metadata, **identity, **options}
+    assert (written.words["mode"], written.partitions, written.path) == ("overwrite", ("day",), str(tmp_path))
+    commit(tmp_path, transactions={"p.f@3": 7})
+    assert target.has(BATCH) is once

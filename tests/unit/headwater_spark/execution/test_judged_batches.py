@@ -13,6 +13,7 @@ import pytest
 from tests.unit.headwater_spark.recorded_writes import RecordedFrame
 
 from headwater.definitions.expectation import Expectation, UniqueKey, UniqueWithin, ViolationAction
+from headwater.errors import LeaseLost
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.execution.targets import judged as module
@@ -85,6 +86,40 @@ def test_the_quarantine_is_written_first(monkeypatch):
         "quality": {"rows": 5, "dropped": 1, "quarantined": 1, "failed": {"r": 1}, "files": 0},
     }
     assert judging.judged.qualities == {7: judging.quality}
+
+
+def test_no_table_is_written_without_the_lease(monkeypatch):
+    """It is checked before the quarantine's commit and before the table's; whoever lost it between the two writes no more."""
+    judging = Judging(monkeypatch)
+    judging.judged.check_lease = lambda: judging.steps.append(("lease", None))
+    assert judging.write() == ["lease", "hold", "lease", "table"]
+    judging.steps.clear()
+
+    def lost_after_the_first() -> None:
+        if judging.steps:
+            raise LeaseLost("gone")
+
+    judging.judged.check_lease = lost_after_the_first
+    with pytest.raises(LeaseLost):
+        judging.write(8)
+    assert [name for name, _ in judging.steps] == ["hold"]
+
+
+def test_rows_that_take_the_place_of_all(monkeypatch, tmp_path: Path):
+    """What is kept out of them takes the place of all that was, also where nothing is; nothing in the table is compared."""
+    compared: list[Any] = []
+    for quarantined, there in ((1, False), (0, True), (0, False)):
+        judging = Judging(monkeypatch, quarantined=quarantined)
+        known = module.judged_batch
+        monkeypatch.setattr(
+            module, "judged_batch", lambda *given, known=known: compared.append(given[2]) or known(*given)
+        )
+        monkeypatch.setattr(module, "table_exists", lambda _, there=there: there)
+        table: Any = judging.judged.quarantine
+        table.path, table.replace_all = tmp_path, lambda *_, steps=judging.steps: steps.append(("all", None))
+        judging.judged.whole = True
+        assert judging.write() == (["all", "table"] if quarantined or there else ["table"])
+    assert compared == [None] * 3
 
 
 def test_nothing_to_hold(monkeypatch):
