@@ -24,7 +24,7 @@ def with_counts(
         tombstones: deletes that are remembered beside the table.
     """
     superseded = batch.received - batch.kept
-    return transaction.telling(
+    return transaction.with_metadata(
         **{
             _KEY: {
                 "superseded": superseded,

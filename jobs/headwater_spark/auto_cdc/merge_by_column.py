@@ -46,7 +46,7 @@ def merge_by_column(
         alive, dead = _counts(state)
         transaction = with_counts(transaction, batch, upserts=alive, tombstones=dead)
         _remember(state, batch, side, transaction, cleared)
-        transaction = transaction.telling(**engine(Declined(BY_COLUMN)))
+        transaction = transaction.with_metadata(**engine(Declined(BY_COLUMN)))
         _merge(batch, state, target, transaction)
 
 

@@ -75,7 +75,7 @@ def merge_history(
         changes, transaction = declined.decided.changes, declined.decided.transaction
         kinds = stored_schema(target.rows.schema).add(GONE, BooleanType())
         source = Held(local_frame(side.spark, changes, kinds), changes)
-    _merge(batch, source, target, transaction.telling(**engine(declined)))
+    _merge(batch, source, target, transaction.with_metadata(**engine(declined)))
 
 
 def _settled(

@@ -62,7 +62,7 @@ def merge_latest(
 
         declined = try_on_driver(batch, target, batch.columns.keys, decide)
         if isinstance(declined, Declined):
-            transaction = transaction.telling(**engine(declined))
+            transaction = transaction.with_metadata(**engine(declined))
             _merge(batch, live, known, target, transaction, cleared_at)
 
 

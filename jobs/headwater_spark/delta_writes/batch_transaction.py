@@ -25,7 +25,7 @@ class BatchTransaction:
     batch_id: int
     user_metadata: str
 
-    def telling(self, **more: Any) -> BatchTransaction:
+    def with_metadata(self, **more: Any) -> BatchTransaction:
         """The same transaction, with more in its metadata."""
         return replace(self, user_metadata=json.dumps({**json.loads(self.user_metadata), **more}))
 

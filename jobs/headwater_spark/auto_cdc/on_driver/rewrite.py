@@ -68,7 +68,7 @@ def rewrite(
         return split
     spark = target.rows.sparkSession
     files = [found.files[path] for path in split.files]
-    transaction = transaction.telling(**engine(None))
+    transaction = transaction.with_metadata(**engine(None))
     with file_rewrite(spark, target.path, found.version, files, transaction) as begun:
         if isinstance(begun, str):
             return begun

@@ -101,7 +101,7 @@ class Judged:
         """Write the quarantine; the transaction for the table, with what the batch came to."""
         files = [file for file in self.unreadable if file.batch_id == transaction.batch_id]
         quality = replace(quality, files=len(files))
-        transaction = transaction.telling(quality=as_metadata(quality))
+        transaction = transaction.with_metadata(quality=as_metadata(quality))
         self._write_quarantine(judged, files, quality, transaction)
         self.qualities[transaction.batch_id] = quality
         return transaction

@@ -191,7 +191,7 @@ def test_a_staged_append(tmp_path: Path):
     assert told == {"mergeSchema": "true", "txnAppId": "p.f@3", "txnVersion": "7", "asked": "p.f@3"}
     begun.commitIfNeeded.assert_not_called()
     jvm.scala.Option.apply.reset_mock()
-    staged.commit(BATCH.telling(quality={"rows": 3}))
+    staged.commit(BATCH.with_metadata(quality={"rows": 3}))
     begun.commitIfNeeded.assert_called_once()
     said = [call.args[0] for call in jvm.scala.Option.apply.call_args_list]
     assert '{"flow": "f", "quality": {"rows": 3}}' in said

@@ -90,7 +90,7 @@ def test_what_a_batch_commits_with(tmp_path: Path):
 def test_more_metadata_keeps_the_identity():
     """What a target adds to the metadata changes neither id, number, nor what was there."""
     before = BatchTransaction("a", 4, '{"flow": "f", "batch": 4}')
-    after = before.telling(quality={"rows": 1})
+    after = before.with_metadata(quality={"rows": 1})
     assert (after.application, after.batch_id) == ("a", 4)
     assert json.loads(after.user_metadata) == {"flow": "f", "batch": 4, "quality": {"rows": 1}}
 
