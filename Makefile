@@ -56,10 +56,12 @@ format: setup ## Format the code
 bench: setup ## Measure updates against the same queries written by hand
 	$(BIN)/pytest tests/benchmarks
 
-soak: setup ## Kill drivers at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); every case of all tests
-	$(if $(SEED),HEADWATER_SEED=$(SEED)) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
-	$(if $(SEED),HEADWATER_SEED=$(SEED)) HEADWATER_WHOLE=1 $(BIN)/pytest tests/integration
-	HEADWATER_WHOLE=1 $(BIN)/pytest tests/dags
+soak: setup ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); every case of all tests
+	$(eval SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')))
+	@echo "SEED=$(SEED)"
+	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
+	HEADWATER_SEED=$(SEED) HEADWATER_WHOLE=1 $(BIN)/pytest tests/integration --hypothesis-seed=$(SEED)
+	HEADWATER_SEED=$(SEED) HEADWATER_WHOLE=1 $(BIN)/pytest tests/dags --hypothesis-seed=$(SEED)
 
 compose-env: .env ## Make .env with fresh secrets for docker compose, unless it is there
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
 from tests.captured_streams import forget_captured_streams
 
 # How long an example takes says how busy the machine is, and nothing of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in each run; `make soak` gives a seed, and has other ones.
+settings.register_profile(
+    "any machine",
+    deadline=None,
+    derandomize="HEADWATER_SEED" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any machine")
 
 

@@ -32,6 +32,7 @@ from tests.fault_injection.killed_pipeline import (
 )
 from tests.fault_injection.stops import Stop, stopping_settings
 from tests.pipeline_case import PipelineCase
+from tests.seeds import SEED
 
 from headwater_demo.kafka_broker import KafkaBroker
 
@@ -45,8 +46,6 @@ CELLS = os.environ.get("HEADWATER_CELLS")
 RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 21))
 # Begin no other kill after so long: what was killed until then is compared, and what was left out is told.
 LONGEST = float(os.environ.get("SOAK_SECONDS") or "inf")
-# The sample is the same each time: what the soak found must not stop a change that has nothing to do with it.
-SEED = int(os.environ.get("HEADWATER_SEED") or (random.SystemRandom().randrange(10**6) if SOAK else 22))
 
 # Kills in the first batch of all find other things than those in later ones: odd seeds of the soak begin with nothing.
 FIRST_UPDATE = not (SOAK and SEED % 2)

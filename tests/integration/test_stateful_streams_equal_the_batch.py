@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from tests.seeds import SEED
 
 pytestmark = pytest.mark.rotates
 
@@ -151,7 +151,7 @@ def sessions_of(events: Sequence[Event], gap: int) -> list[tuple[int, int, int, 
 @pytest.mark.timeout(240)
 def test_random_rows_in_random_cuts(pipeline):
     """Seeded random rows, late and doubled, over several updates: every table equals the batch result."""
-    seed = int(os.environ.get("HEADWATER_SEED", random.SystemRandom().randrange(10**6)))
+    seed = SEED
     print(f"HEADWATER_SEED={seed}")
     chance = random.Random(seed)
     case = pipeline(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 
 import pytest
+from tests.seeds import SEED
 
 SOURCE = """
 @dp.table(partition_cols=["team"])
@@ -37,7 +37,7 @@ def running():
 @pytest.mark.timeout(240)
 def test_random_cuts(pipeline):
     """Seeded random files over several updates: streaming tables, views over them and running aggregates are exact."""
-    seed = int(os.environ.get("HEADWATER_SEED", random.SystemRandom().randrange(10**6)))
+    seed = SEED
     print(f"HEADWATER_SEED={seed}")
     chance = random.Random(seed)
     case = pipeline(SOURCE)
