@@ -85,18 +85,24 @@ def write_rows(
         whole: they take the place of all that are there.
     """
     rules = run.dataset.expectations
+    # A merge takes its transaction from its session's settings.
+    in_session = apart if run.mode.kind.merges_by_key else _unchanged
     if needs_judgement(rules):
         judged = judged_target(run, target, epoch, whole=whole)
-        judged.write(apart(mark_rows(with_source(rows), rules)), transaction)
+        judged.write(in_session(mark_rows(with_source(rows), rules)), transaction)
         return judged.qualities[transaction.batch_id]
     observation = Observation()
-    rows = apart(apply_expectations(rows, rules, observation))
+    rows = in_session(apply_expectations(rows, rules, observation))
     with ExitStack() as stack:
         if target.passes > 1:
             rows.persist()
             stack.callback(rows.unpersist)
         write_batch(run.context, rows, target, transaction)
     return read_quality(observation.get, rules)
+
+
+def _unchanged(rows: DataFrame) -> DataFrame:
+    return rows
 
 
 def write_batch(

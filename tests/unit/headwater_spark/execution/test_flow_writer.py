@@ -90,7 +90,6 @@ class Lost:
 def test_nothing_is_written_without_the_lease(monkeypatch, tmp_path: Path):
     """Neither as it is, nor through the rules."""
     run, rows = run_of(context_of(tmp_path, dataset(), lease=Lost())), RecordedFrame()
-    monkeypatch.setattr(flow_writer, "apart", lambda frame: frame)
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
     for write in (
         lambda: write_batch(run.context, rows, target_of(run), run.transaction(0)),  # type: ignore[arg-type]
@@ -108,7 +107,6 @@ def test_rows_that_are_read_twice_are_kept(monkeypatch, tmp_path: Path):
     rows: Any = SimpleNamespace(
         persist=lambda: calls.append("keep"), unpersist=lambda: calls.append("let go")
     )
-    monkeypatch.setattr(flow_writer, "apart", lambda frame: frame)
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
     monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 3, "dropped": 1}))
     for passes in (1, 2):

@@ -66,7 +66,6 @@ def once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **more: Any) -> tuple[
     monkeypatch.setattr(once_flow, "check_flow", lambda *_: None)
     monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 3, "dropped": 1}))
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
-    monkeypatch.setattr(flow_writer, "apart", lambda frame: frame)
     run = run_of(context, table, flow(target=table.name, once=True))
     run_once(run)
     return rows.writes, run.outcome, context

@@ -56,7 +56,6 @@ def view(
     monkeypatch.setattr(full_refresh, "fingerprints", lambda *_: None if now is None else {"t": now})
     monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 1, "dropped": 0}))
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
-    monkeypatch.setattr(flow_writer, "apart", lambda frame: frame)
     monkeypatch.setattr(full_refresh, "slice_condition", lambda *_: "day > 1")
     monkeypatch.setattr(full_refresh, "keep_clustering", lambda *_: None)
     full_refresh.refresh_view(run_of(context, table, one), force=force)
