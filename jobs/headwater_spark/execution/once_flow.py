@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from headwater.checkpoints.layout import FlowState
 from headwater.definitions.output_kind import OutputKind
-from headwater.delta_log.table_history import epochs_written, head_version
+from headwater.delta_log.table_history import head_version
 from headwater.event_log.details import FlowStatus
-from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS
 from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, quality_details
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, target_of, write_rows
-from headwater_spark.execution.start_checks import check_flow
+from headwater_spark.execution.start_checks import bounded_state
 
 
 def run_once(run: FlowRun) -> None:
     """Append the flow's rows unless it has done so; a crash between commit and record repeats nothing (transaction id)."""
-    known, table = run.checkpoint.read_state(), run.delta_table
-    check_flow(run, known or FlowState(), CHECKS_OF_ONCE_FLOWS)
-    definition = run.context.pipeline.manifest.source_hash
-    # Where its state is lost, the table's log knows under which epoch its rows are there.
-    written = epochs_written(table, *run.identity.names) if table is not None else []
-    state = known or run.checkpoint.update_state(epoch=max(written, default=0))
+    state, definition = bounded_state(run), run.context.pipeline.manifest.source_hash
     if state.completed:
         run.outcome.status = FlowStatus.COMPLETED
         run.checkpoint.update_state(definition_hash=definition)

@@ -10,10 +10,9 @@ from delta.tables import DeltaTable
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, encoded
-from headwater.delta_log.table_history import epochs_written, head_version, readable_table_id
+from headwater.delta_log.table_history import head_version, readable_table_id
 from headwater.errors import CheckpointMismatch
 from headwater.event_log.details import FlowStatus, operation_progress
-from headwater.preflight.checks import CHECKS_OF_ONCE_FLOWS, FlowStart, check_start
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
@@ -22,6 +21,7 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apa
 from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, has_transaction
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows
+from headwater_spark.execution.start_checks import bounded_state
 from headwater_spark.execution.view_refresh import fingerprints
 from headwater_spark.resolution.snapshot_calls import Snapshot, next_snapshot, snapshots_file
 from headwater_spark.rules.expectations import Quality
@@ -35,22 +35,14 @@ def run_snapshots(run: FlowRun) -> None:
         ChangeFlowChanged, CheckpointMismatch: nothing was written.
     """
     context, table = run.context, run.table
-    known, sink = run.checkpoint.read_state(), readable_table_id(table)
-    pipeline = context.pipeline.project.pipeline_id
-    check_start(
-        FlowStart(pipeline, run.name, run.dataset.name, run.checkpoint, known or FlowState(), table, sink),
-        CHECKS_OF_ONCE_FLOWS,
-    )
-    # Where its state is lost, the table's log knows under which epoch its rows are there.
-    written = epochs_written(table, *run.identity.names)
-    state = known or run.checkpoint.update_state(epoch=max(written, default=0))
+    state = bounded_state(run)
     # Taken before the read: what arrives meanwhile is compared by the next update, never missed.
     now = fingerprints(context, run.entry)
     definition = context.pipeline.manifest.source_hash
     same = now is not None and not run.entry.time_dependent and dict(state.input_versions) == now
     applied = True
     if not (state.completed and (run.flow.once or (same and state.definition_hash == definition))):
-        run.checkpoint.update_state(completed=False, sink_id=sink)
+        run.checkpoint.update_state(completed=False, sink_id=readable_table_id(table))
         with run.settings():
             applied = _Snapshots(run, state).apply_all()
     stopped = context.stop_requested.is_set()

@@ -10,9 +10,10 @@ from typing import Any
 
 from headwater import __version__
 from headwater.checkpoints.layout import FlowState
+from headwater.delta_log.table_history import epochs_written
 from headwater.doctor.start_facts import flow_start
 from headwater.event_log.details import operation_progress
-from headwater.preflight.checks import CHECKS, Check, check_start
+from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, Check, check_start
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.source_checks import source_identity
 from headwater_spark.execution.flow_run import FlowRun
@@ -48,6 +49,17 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
             ),
         )
     return start
+
+
+def bounded_state(run: FlowRun) -> FlowState:
+    """The state of a flow that is no stream, which may start; raises RefusedForSafety.
+
+    Where its state is lost, the table's log knows under which epoch its rows are there.
+    """
+    known, table = run.checkpoint.read_state(), run.delta_table
+    check_flow(run, known or FlowState(), CHECKS_OF_ONCE_FLOWS)
+    written = epochs_written(table, *run.identity.names) if table is not None else []
+    return known or run.checkpoint.update_state(epoch=max(written, default=0))
 
 
 def source_identities(start: FlowStart, before: FlowState) -> tuple[dict[str, Any], ...]:

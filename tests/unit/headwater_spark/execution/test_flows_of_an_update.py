@@ -20,7 +20,7 @@ from headwater.definitions.sink import SinkKind
 from headwater.errors import FlowFailed
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
-from headwater_spark.execution import flow_writer, once_flow, schedule
+from headwater_spark.execution import flow_writer, schedule, start_checks
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.once_flow import run_once
 from headwater_spark.execution.outcome import FlowOutcome
@@ -63,7 +63,7 @@ def once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **more: Any) -> tuple[
     evaluation = context.pipeline.evaluation
     evaluation.settings = lambda *_: nullcontext()
     evaluation.evaluate = lambda _: rows
-    monkeypatch.setattr(once_flow, "check_flow", lambda *_: None)
+    monkeypatch.setattr(start_checks, "check_flow", lambda *_: None)
     monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 3, "dropped": 1}))
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
     run = run_of(context, table, flow(target=table.name, once=True))
