@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -66,28 +67,40 @@ def _beside(
     folder: Path, pipeline_id: str, environment: Mapping[str, str]
 ) -> Iterator[tuple[Path, PipelineSpec]]:
     """The pipelines beside a folder that may have this id, with their specs; broken ones have none."""
+    parent = str(folder.parent)
     try:
-        others = sorted(
-            path for path in folder.parent.iterdir() if is_folder_name(path.name) and path != folder
-        )
+        names = sorted(entry.name for entry in os.scandir(parent) if is_folder_name(entry.name))
     except OSError:
         return
-    for other in others:
-        for name in SPEC_FILES:
-            if _may_have(other / name, pipeline_id) and other.resolve() != folder.resolve():
+    for name in names:
+        if name == folder.name:
+            continue
+        for spec_name in SPEC_FILES:
+            file = f"{parent}/{name}/{spec_name}"
+            if _may_have(file, pipeline_id) and Path(file).parent.resolve() != folder.resolve():
                 try:
-                    yield other, read_spec(other / name, environment)
+                    yield Path(file).parent, read_spec(Path(file), environment)
                 except HeadwaterError:
                     continue  # it can't run, and says so itself
 
 
-def _may_have(file: Path, pipeline_id: str) -> bool:
+# Where DAGs are parsed, each of many pipelines looks at all others: specs are read again only where they changed.
+_read: dict[str, tuple[tuple[int, int, int], bytes]] = {}
+
+
+def _may_have(file: str, pipeline_id: str) -> bool:
     """Whether the id stands in a file, or is put in from the environment; reading YAML of all pipelines takes long."""
     try:
-        content = file.read_bytes()
+        now = os.stat(file)  # noqa: PTH116 - for each of many pipelines, a Path would take longer than the question
+        version = (now.st_ino, now.st_mtime_ns, now.st_size)
+        cached = _read.get(file)
+        if cached is None or cached[0] != version:
+            cached = _read[file] = (version, Path(file).read_bytes())
     except OSError:
         return False
-    return pipeline_id.encode() in content or b"${env:" in content or b"\\" in content
+    content = cached[1]
+    whole_name = rb"(?<![\w-])" + re.escape(pipeline_id.encode()) + rb"(?![\w-])"
+    return b"${env:" in content or b"\\" in content or re.search(whole_name, content) is not None
 
 
 @dataclass(frozen=True)
