@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headwater.definitions.flow_settings import (
+    FAST_PATH,
     FLOW_RETRIES,
     SPARK_FLOW_RETRIES,
     TRIGGER_INTERVAL,
@@ -38,6 +39,7 @@ HONOURED: dict[str, tuple[SettingPlace, ...]] = {
     UPDATE_RETRIES: (SettingPlace.CONFIGURATION,),
     "pipelines.autoOptimize.managed": (SettingPlace.TABLE,),
     "pipelines.autoOptimize.zOrderCols": (SettingPlace.TABLE,),
+    FAST_PATH: (SettingPlace.CONFIGURATION, SettingPlace.TABLE),
     "pipelines.cdc.tombstoneGCThresholdInSeconds": (SettingPlace.TABLE,),
     "pipelines.reset.allowed": (SettingPlace.TABLE,),
 }

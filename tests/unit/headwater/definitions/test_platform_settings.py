@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from headwater import pipelines as dp
+from headwater.definitions import flow_settings
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.platform_settings import (
     HONOURED,
@@ -27,6 +28,17 @@ def test_each_key_at_each_place(place: SettingPlace):
         assert (wrong is None) == (place in places), key
         assert wrong is None or (key in wrong.what and "Its place" in wrong.remedy)
     assert wrong_place([*IDLE, "spark.sql.ansi.enabled", "delta.appendOnly", "landing"], place) is None
+
+
+def test_each_key_that_flows_read():
+    """No key is read by code and refused where it is written."""
+    read = {
+        value
+        for value in vars(flow_settings).values()
+        if isinstance(value, str) and is_platform_setting(value)
+    }
+    assert read
+    assert read <= set(HONOURED)
 
 
 @pytest.mark.parametrize(
