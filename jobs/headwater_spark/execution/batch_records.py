@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.offsets import last_committed_batch, read_offsets
 from headwater.errors import CheckpointUnreadable, RowsNotConserved
 from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
 from headwater.event_log.stream_progress import (
@@ -230,10 +230,8 @@ class BatchRecords:
         return None if counts.origin == UNKNOWN else handed
 
     def _last_committed(self) -> int:
-        folder = self._folder / "commits"
-        if not folder.is_dir():
-            return -1
-        return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=-1)
+        last = last_committed_batch(self._folder)
+        return -1 if last is None else last
 
 
 def _message(batch_id: int, flow: str, output: int | None, counts: BatchCounts) -> str:

@@ -86,7 +86,7 @@ def write_rows(
     """
     rules = run.dataset.expectations
     # A merge takes its transaction from its session's settings.
-    in_session = apart if run.mode.kind.merges_by_key else _unchanged
+    in_session = apart if run.mode.kind.merges_by_key else lambda rows: rows
     if needs_judgement(rules):
         judged = judged_target(run, target, epoch, whole=whole)
         judged.write(in_session(mark_rows(with_source(rows), rules)), transaction)
@@ -99,10 +99,6 @@ def write_rows(
             stack.callback(rows.unpersist)
         write_batch(run.context, rows, target, transaction)
     return read_quality(observation.get, rules)
-
-
-def _unchanged(rows: DataFrame) -> DataFrame:
-    return rows
 
 
 def write_batch(
