@@ -14,6 +14,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.output_kind import OutputKind
 from headwater.errors import UsageError
 from headwater_spark.backfills.event_slice import slice_condition
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.stateful_queries import is_stateful
 
@@ -62,7 +63,7 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     flows = tuple(evaluation.flows_of(dataset))
     is_view = evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW
     for flow in flows:
-        check_definition(context, dataset, flow)
+        check_definition(FlowRun.of(context, dataset, flow))
     mode = _mode(dataset, flows, arguments, is_view=is_view)
     by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
     schema = evaluation.schema_of(dataset)
@@ -76,18 +77,18 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     return replace(plan, skipped=skipped)
 
 
-def check_definition(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
+def check_definition(run: FlowRun) -> None:
     """Raise BackfillNotPossible where a part of the flow's result means nothing by itself."""
-    evaluation = context.pipeline.evaluation
-    name, refresh = flow.name, f"headwater run PIPELINE_DIR --full-refresh {dataset.name}"
+    flow, name = run.flow, run.name
+    refresh = f"headwater run PIPELINE_DIR --full-refresh {run.dataset.name}"
     if flow.snapshots is not None:
         raise BackfillNotPossible(
             f"{name!r} compares whole snapshots with its table: a part of one would delete the rest.",
             where=flow.location,
             remedy="Let the function give the snapshots again, or fill the table anew: " + refresh,
         )
-    frame = evaluation.frames[name]
-    if is_stateful(frame) or evaluation.output_mode_of(flow).kind.is_aggregation:
+    frame = run.context.pipeline.evaluation.frames[name]
+    if is_stateful(frame) or run.mode.kind.is_aggregation:
         raise BackfillNotPossible(
             f"{name!r} keeps state (a window, an aggregation, a deduplication or a join of streams). Its live state would not know "
             "of what a backfill writes, and would write other rows of the same range later.",

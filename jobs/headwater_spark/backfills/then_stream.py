@@ -18,8 +18,7 @@ from typing import Any
 from headwater.backfills.conditions import BackfillNotPossible, RangeAlreadyWritten
 from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.contract.printing import print_json
-from headwater.definitions.dataset import Dataset, DatasetKind
-from headwater.definitions.flow import Flow
+from headwater.definitions.dataset import Dataset
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import FlowCommit, flow_commits, head_version, table_exists
 from headwater.doctor.flow_case import FlowCase
@@ -57,26 +56,21 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
         UpdateInProgress: an update is running.
     """
     load_id = str(uuid.uuid4())
-    loaded: list[dict[str, Any]] = []
-    names: list[str] = []
     with live_context(project, load_id, arguments.request_id) as context:
         datasets = [known_dataset(context, name) for name in arguments.tables]
-        flows = [
-            (dataset, flow) for dataset in datasets for flow in context.pipeline.evaluation.flows_of(dataset)
-        ]
-        for dataset, flow in flows:
-            _check(context, dataset, flow)
+        runs = [run for dataset in datasets for run in _runs(context, dataset)]
+        for run in runs:
+            _check(run)
         for dataset in datasets:
             _check_begun(context, dataset)
         with project.lease(f"history-{load_id}") as lease:
             leased = replace(context, lease=lease)
-            for dataset, flow in flows:
-                loaded.append(_load(FlowRun.of(leased, dataset, flow), dry_run=arguments.dry_run))
-        names = [dataset.name for dataset in datasets]
+            loaded = [_load(replace(run, context=leased), dry_run=arguments.dry_run) for run in runs]
     if arguments.dry_run:
         _show_planned(loaded, as_json=arguments.as_json)
         return 0
-    report = run_report(run_update(project, UpdateRequest(Selection(tuple(names)), arguments.request_id)))
+    selection = Selection(tuple(dataset.name for dataset in datasets))
+    report = run_report(run_update(project, UpdateRequest(selection, arguments.request_id)))
     if arguments.as_json:
         print_json({**report.as_dict(), "history": loaded})
     else:
@@ -86,11 +80,15 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
     return report.exit_code
 
 
-def _check(context: UpdateContext, dataset: Dataset, flow: Flow) -> None:
-    check_definition(context, dataset, flow)
-    view = context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW
-    kinds = [source.kind for source in _case(context, flow).start.sources or ()]
-    if view or flow.once or not kinds:
+def _runs(context: UpdateContext, dataset: Dataset) -> list[FlowRun]:
+    return [FlowRun.of(context, dataset, flow) for flow in context.pipeline.evaluation.flows_of(dataset)]
+
+
+def _check(run: FlowRun) -> None:
+    check_definition(run)
+    flow = run.flow
+    kinds = [source.kind for source in _case(run).start.sources or ()]
+    if run.is_view or flow.once or not kinds:
         raise BackfillNotPossible(
             f"{flow.name!r} is no stream: an update reads all of its history as it is.",
             where=flow.location,
@@ -110,7 +108,7 @@ def _check_begun(context: UpdateContext, dataset: Dataset) -> None:
 
     A table whose history was loaded before is left to its streams: after a crash the same command comes again.
     """
-    cases = [_case(context, flow) for flow in context.pipeline.evaluation.flows_of(dataset)]
+    cases = [_case(run) for run in _runs(context, dataset)]
     if any(_history(case.commits) is not None for case in cases):
         return
     begun = [case.flow.name for case in cases if case.start.checkpoint.epochs() or case.commits]
@@ -123,15 +121,14 @@ def _check_begun(context: UpdateContext, dataset: Dataset) -> None:
         )
 
 
-def _case(context: UpdateContext, flow: Flow) -> FlowCase:
-    manifest = context.pipeline.manifest
-    return FlowCase(context.pipeline.project, manifest, manifest.flow(flow.name))
+def _case(run: FlowRun) -> FlowCase:
+    return FlowCase(run.context.pipeline.project, run.context.pipeline.manifest, run.entry)
 
 
 def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
     """The history of one flow: its commit, unless it is there, and the epoch that begins where it ended."""
     context = run.context
-    case = _case(context, run.flow)
+    case = _case(run)
     report = {"dataset": run.dataset.name, "flow": run.name}
     commit = _history(flow_commits(run.table, *case.identity.names))
     if case.start.checkpoint.epochs():
@@ -143,7 +140,7 @@ def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
         if dry_run:
             words = f"{rows} rows of history would be loaded, up to {_shown(ends)}."
             return {**report, "rows": rows, "message": words}
-        case = _case(context, run.flow)
+        case = _case(run)
     position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
     context.check_lease()
     opened = open_at(case, position, {})
@@ -189,7 +186,7 @@ def _kafka_ends(context: UpdateContext, options: Mapping[str, str]) -> dict[str,
 
 def _write(run: FlowRun, ends: tuple[Any, ...], *, dry_run: bool) -> int:
     """Write the history in one commit that tells where it ended; returns the rows that were (or would be) written."""
-    sources = _case(run.context, run.flow).start.sources or ()
+    sources = _case(run).start.sources or ()
     limits = tuple(everything(source, end) for source, end in zip(sources, ends, strict=True))
     context, table = run.context, run.table
     epoch = context.unused_epoch(run.dataset.name, run.name)
