@@ -171,7 +171,9 @@ def _unseen(frame: DataFrame, limit: FilesLimit) -> list[str]:
     """The files of a frame that are not among those that may be read, as Spark names them."""
     if limit.seen is None:
         return []
-    return sorted(uri for uri in frame.inputFiles() if _local(uri) not in limit.seen)
+    # Not the DataFrame's own method, which a dataset's function may not call: one is being evaluated.
+    uris = frame._jdf.inputFiles()  # noqa: SLF001
+    return sorted(uri for uri in uris if _local(uri) not in limit.seen)
 
 
 def _spellings(uri: str) -> tuple[str, str]:
