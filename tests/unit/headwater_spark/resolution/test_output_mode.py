@@ -10,6 +10,7 @@ from tests.unit.headwater_spark.update_parts import dataset, flow, sink
 
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.flow import FlowKind, Replacement
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.sink import SinkKind
 from headwater.errors import HeadwaterError, QueryFailed, UnsupportedArgument
 from headwater_spark.plans.output_mode import OutputMode
@@ -45,12 +46,12 @@ def decide(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("can", "keys", "found"),
     [
-        ("append", ("day",), OutputMode("append")),
-        ("append update complete", ("day",), OutputMode("append")),
-        ("update complete", ("day",), OutputMode("update", ("day",))),
-        ("update complete", (), OutputMode("complete")),
-        ("complete", ("day",), OutputMode("complete")),
-        ("update", ("day",), OutputMode("update", ("day",))),
+        ("append", ("day",), OutputMode(OutputKind.APPEND)),
+        ("append update complete", ("day",), OutputMode(OutputKind.APPEND)),
+        ("update complete", ("day",), OutputMode(OutputKind.UPDATE, ("day",))),
+        ("update complete", (), OutputMode(OutputKind.COMPLETE)),
+        ("complete", ("day",), OutputMode(OutputKind.COMPLETE)),
+        ("update", ("day",), OutputMode(OutputKind.UPDATE, ("day",))),
     ],
 )
 def test_a_table(decide, can: str, keys: tuple[str, ...], found: OutputMode):
@@ -69,8 +70,8 @@ def test_what_no_table_can_take(decide, can: str, keys: tuple[str, ...]):
     ("can", "one", "found"),
     [
         ("append", PLAIN, OutputMode()),
-        ("update", UPDATE, OutputMode("update")),
-        ("append update", UPDATE, OutputMode("update")),
+        ("update", UPDATE, OutputMode(OutputKind.UPDATE)),
+        ("append update", UPDATE, OutputMode(OutputKind.UPDATE)),
     ],
 )
 def test_a_sink(decide, can: str, one: Any, found: OutputMode):
@@ -99,8 +100,8 @@ def test_what_a_target_can_not_take(
 
 def test_changes_and_replacements(decide):
     """Change events are merged by the declared keys; replacements by the result's own names, from a stream of rows only."""
-    assert decide("", flow(changes=CHANGES)) == OutputMode("changes", ("id",))
-    assert decide("append", NEWER) == OutputMode("replace", ("ID", "part"))
+    assert decide("", flow(changes=CHANGES)) == OutputMode(OutputKind.CHANGES, ("id",))
+    assert decide("append", NEWER) == OutputMode(OutputKind.REPLACE, ("ID", "part"))
     with pytest.raises(QueryFailed, match="no append"):
         decide("update complete", NEWER)
     for lacks in (Replacement(("nope",), "at"), Replacement(("id",), "nope")):
@@ -120,7 +121,7 @@ def test_changes_and_replacements(decide):
 )
 def test_what_spark_is_asked_for(name: str, asked: str):
     """Rows that find what they replace by themselves come as a stream of rows."""
-    assert OutputMode(name).query_mode == asked
+    assert OutputKind(name).query_mode == asked
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,9 @@ def test_what_spark_is_asked_for(name: str, asked: str):
 )
 def test_what_has_its_table_for_itself(name: str, alone: bool):
     """An aggregation that keeps the table equal to itself; by itself it is fine."""
-    check_alone(PLAIN, OutputMode(name), TABLE, 1)
+    check_alone(PLAIN, OutputMode(OutputKind(name)), TABLE, 1)
     if alone:
         with pytest.raises(QueryFailed):
-            check_alone(PLAIN, OutputMode(name), TABLE, 2)
+            check_alone(PLAIN, OutputMode(OutputKind(name)), TABLE, 2)
     else:
-        check_alone(PLAIN, OutputMode(name), TABLE, 2)
+        check_alone(PLAIN, OutputMode(OutputKind(name)), TABLE, 2)
