@@ -137,3 +137,8 @@ def reads_the_clock(plan: Any) -> bool:
             ):
                 return True
     return False
+
+
+def input_files(frame: DataFrame) -> list[str]:
+    """The files that a frame reads, as URIs; also while a source's function runs, which may not call ``inputFiles``."""
+    return list(frame._jdf.inputFiles())  # noqa: SLF001 - the method of Python is guarded then
