@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that hold a plan of their own (``InSubquery`` holds a ``ListQuery``).
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
