@@ -21,6 +21,7 @@ from headwater.graph.registry import Registry
 from headwater_spark.backfills.source_limits import DeltaLimit, FilesLimit, KafkaLimit, Limit
 from headwater_spark.execution.added_rows import added_rows
 from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.plans.plan_walk import input_files
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ def _unseen(frame: DataFrame, limit: FilesLimit) -> list[str]:
     """The files of a frame that are not among those that may be read, as Spark names them."""
     if limit.seen is None:
         return []
-    # Not the DataFrame's own method, which a dataset's function may not call: one is being evaluated.
-    uris = frame._jdf.inputFiles()  # noqa: SLF001
-    return sorted(uri for uri in uris if _local(uri) not in limit.seen)
+    return sorted(uri for uri in input_files(frame) if _local(uri) not in limit.seen)
 
 
 def _spellings(uri: str) -> tuple[str, str]:

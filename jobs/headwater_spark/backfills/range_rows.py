@@ -24,6 +24,7 @@ from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.delta_writes.batch_transaction import apart
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.plans.plan_walk import input_files
 from headwater_spark.rules.expectations import Quality
 from headwater_spark.rules.judgement import judged_batch, kept_rows, mark_rows
 from headwater_spark.rules.source_records import with_source
@@ -102,5 +103,5 @@ def _bytes_of(frames: Sequence[DataFrame]) -> int | None:
     """The size of the files that the sources have within their limits, as far as they are on this machine."""
     if not frames:
         return None
-    found = {unquote(urlparse(uri).path) for frame in frames for uri in frame.inputFiles()}
+    found = {unquote(urlparse(uri).path) for frame in frames for uri in input_files(frame)}
     return sum(Path(path).stat().st_size for path in found if Path(path).is_file())

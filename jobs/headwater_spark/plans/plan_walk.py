@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that hold a plan of their own (``InSubquery`` holds a ``ListQuery``).
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
@@ -137,3 +139,8 @@ def reads_the_clock(plan: Any) -> bool:
             ):
                 return True
     return False
+
+
+def input_files(frame: DataFrame) -> list[str]:
+    """The files that a frame reads, as URIs; also while a source's function runs, which may not call ``inputFiles``."""
+    return list(frame._jdf.inputFiles())  # noqa: SLF001 - the method of Python is guarded then
