@@ -32,7 +32,13 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
         else:
             print(plan)
         return 0
-    request = UpdateRequest(selection, arguments.request_id, arguments.attempt, arguments.max_attempts)
+    request = UpdateRequest(
+        selection,
+        arguments.request_id,
+        arguments.attempt,
+        arguments.max_attempts,
+        requested_at=arguments.requested_at,
+    )
     result = run_update(project, request)
     report = run_report(result)
     for outcome in result.outcomes:
