@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from datetime import datetime
 from pathlib import Path
 
 from tests.dags.pipeline_folder import UpdateLog
@@ -29,6 +30,7 @@ def main() -> int:
         "request-id",
         "attempt",
         "max-attempts",
+        "requested-at",
         "tables",
         "full-refresh",
         "only",
@@ -56,7 +58,8 @@ def main() -> int:
 def play(steps: dict, given: argparse.Namespace) -> int:
     """Tell each flow's end, then end."""
     state = Path(given.storage) / "pipelines" / given.folder.name
-    log = UpdateLog(state, given.request_id, f"update-{given.attempt}")
+    requested_at = datetime.fromisoformat(given.requested_at) if given.requested_at else None
+    log = UpdateLog(state, given.request_id, f"update-{given.attempt}", requested_at)
     log.update(UpdateState.RUNNING)
     for flow, what in steps.get("flows", {}).items():
         if what == "transient":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.event_log.details import FlowStatus, UpdateState, flow_progress, update_progress
+from headwater.event_log.details import FlowStatus, UpdateState, create_update, flow_progress, update_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import open_project
@@ -58,8 +59,16 @@ def write_pipeline(
 class UpdateLog:
     """One attempt of an update, told to a pipeline's event log."""
 
-    def __init__(self, state_folder: Path, request: str, update_id: str = "update-1") -> None:
+    def __init__(
+        self,
+        state_folder: Path,
+        request: str,
+        update_id: str = "update-1",
+        requested_at: datetime | None = None,
+    ) -> None:
         self.writer = EventLogWriter(state_folder, state_folder.name, state_folder.name, update_id, request)
+        if requested_at is not None:
+            self.writer.emit("create_update", "begun", details=create_update(requested_at=requested_at))
 
     def flow(
         self, name: str, status: FlowStatus, *, error: BaseException | None = None, **details: Any

@@ -166,22 +166,46 @@ def test_the_trigger_starts_before_there_is_a_log(medallion, update):
     timer.join()
 
 
-def test_a_cleared_run_does_not_believe_its_former_success(log, update, medallion):
-    """What the table did before the run was cleared counts only once the update is over again."""
-    log.update(UpdateState.RUNNING)
-    log.completed("silver", rows=5)
+@pytest.mark.parametrize("ahead", [-3600, 0, 3600])
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "killed"])
+def test_a_cleared_run_does_not_believe_its_former_success(update, medallion, ahead, ended):
+    """Of a table, only what an update of this start did counts, whatever clock its driver has, however the former ended."""
+    begun = datetime.now(UTC) + timedelta(seconds=ahead)
+    request = request_id("medallion", RUN)
+    former = UpdateLog(medallion, request, "update-1", begun - timedelta(seconds=1))
+    former.update(UpdateState.RUNNING)
+    former.completed("silver", rows=5)
+    if ended:
+        former.update(UpdateState.COMPLETED)
+    former.close()
     given = context()
-    given["dag_run"].start_date = datetime.now(UTC) + timedelta(milliseconds=1)
+    given["dag_run"].start_date = begun
     task = operator()
     with pytest.raises(TaskDeferred) as deferred:
         task.execute(given)
-    assert deferred.value.trigger.since == given["dag_run"].start_date.isoformat()
-    again = UpdateLog(medallion, request_id("medallion", RUN), "update-2")
+    assert deferred.value.trigger.since == begun.isoformat()
+    again = UpdateLog(medallion, request, "update-2", begun)
     again.completed("silver", rows=1)
     again.close()
     assert task.execute(given)["update_id"] == "update-2"
     update.outcome = UpdateOutcome.SUCCEEDED
     assert task.execute(given)["rows"] == 1
+
+
+def test_a_former_update_of_an_older_log_is_told_by_its_time(log, update, medallion):
+    """Where `create_update` does not say when the run began, the times of the records decide."""
+    log.update(UpdateState.RUNNING)
+    log.completed("silver", rows=5)
+    given = context()
+    given["dag_run"].start_date = datetime.now(UTC) + timedelta(milliseconds=1)
+    task = operator()
+    with pytest.raises(TaskDeferred):
+        task.execute(given)
+    time.sleep(0.01)
+    again = UpdateLog(medallion, request_id("medallion", RUN), "update-2")
+    again.completed("silver", rows=1)
+    again.close()
+    assert task.execute(given)["update_id"] == "update-2"
 
 
 def test_other_requests_are_not_ours(medallion, update):

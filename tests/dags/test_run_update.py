@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -26,10 +27,10 @@ REQUEST = request_id("medallion", RUN)
 def run(medallion, driver):
     """Run an attempt of the task `update`."""
 
-    def attempt(number=1, retries=2, task_id="update", **params):
+    def attempt(number=1, retries=2, task_id="update", begun=None, **params):
         task = PipelineDag("medallion").get_task(task_id)
         instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=number, max_tries=retries)
-        return task.execute({"ti": instance, "params": params})
+        return task.execute({"ti": instance, "params": params, "dag_run": SimpleNamespace(start_date=begun)})
 
     return attempt
 
@@ -56,6 +57,15 @@ def test_the_driver_gets_what_the_command_line_promises(run, driver, roots):
     assert (call["tables"], call["full_refresh"], call["json"]) == ("silver", "silver", True)
     assert (call["cwd"], call["sid"]) == (str(CHECKOUT), True)
     assert "spark.test.local=True" in call["conf"]
+
+
+def test_the_driver_is_given_the_start_of_the_run(run, driver, medallion):
+    """It stands in the event log as the scheduler has it, to the microsecond."""
+    driver.will(FINE)
+    begun = datetime(2026, 1, 1, 3, 4, 5, 678901, UTC)
+    run(begun=begun)
+    assert driver.calls[0]["requested_at"] == begun.isoformat()
+    assert updates(medallion)[-1].requested_at == begun
 
 
 def test_every_attempt_of_a_run_has_the_same_request(run, driver):

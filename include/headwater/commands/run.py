@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from headwater.runtime.java import java_environment
 from headwater.updates.news import news_for
 from headwater.updates.quiet_update import record_quiet_update
 
+_log = logging.getLogger("headwater.run")
 _JOB = "run_update.py"
 
 
@@ -40,8 +42,11 @@ def run(arguments: RunArguments) -> int:
         report = record_quiet_update(project, verdict.manifest, arguments, started)
         report.show(as_json=arguments.as_json)
         return report.exit_code
-    if verdict is not None and (verdict.unexpected or os.environ.get("HEADWATER_DEBUG")):
-        print(f"Starting Spark: {'; '.join(verdict.reasons)}.", file=sys.stderr)
+    if verdict is not None:
+        usual = logging.INFO if os.environ.get("HEADWATER_DEBUG") else logging.DEBUG
+        level = logging.WARNING if verdict.unexpected else usual
+        about = {"pipeline": project.pipeline_id}
+        _log.log(level, "Starting Spark: %s.", "; ".join(verdict.reasons), extra=about)
     become_job(arguments)
     return 1
 

@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from headwater.errors import UsageError
@@ -39,6 +40,7 @@ class RunArguments:
     """The arguments of ``run`` and ``validate``.
 
     ``attempt`` and ``max_attempts``: which try of a request this is, from 1 (Airflow's retries).
+    ``requested_at``: when the request was made, by the clock of whoever makes it (Airflow: the start of the run).
     ``validate``: resolve the graph and write the manifest, run nothing; ``strict``: its warnings are errors.
     """
 
@@ -55,6 +57,7 @@ class RunArguments:
     request_id: str | None = None
     attempt: int = 1
     max_attempts: int = 1
+    requested_at: datetime | None = None
     no_skip: bool = False
     validate: bool = False
     strict: bool = False
@@ -75,6 +78,7 @@ class RunArguments:
             ("--full-refresh", ",".join(self.full_refresh)),
             ("--reset-checkpoint", ",".join(self.reset_checkpoint)),
             ("--request-id", self.request_id),
+            ("--requested-at", self.requested_at and self.requested_at.isoformat()),
         ):
             if value:
                 argv.append(f"{flag}={value}")
@@ -164,6 +168,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--attempt", type=int, default=1, metavar="N", help="which attempt of the request, from 1"
     )
     parser.add_argument("--max-attempts", type=int, default=1, metavar="N", help="how many the request has")
+    parser.add_argument(
+        "--requested-at", type=_instant, metavar="TIME",
+        help="when the request was made (ISO form, UTC unless it says otherwise); kept in the event log",
+    )  # fmt: skip
 
 
 def names(text: str) -> list[str]:
@@ -172,6 +180,14 @@ def names(text: str) -> list[str]:
     if not found:
         raise argparse.ArgumentTypeError("give at least one name")
     return found
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in ISO form (2026-01-31T08:00)") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _parameter(text: str) -> tuple[str, str]:

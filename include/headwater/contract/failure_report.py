@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 
 from headwater.contract.driver_report import ReportedError
+from headwater.contract.logs import configure_logging, show_error
 from headwater.contract.printing import print_json
 from headwater.errors import HeadwaterError
 from headwater.event_log.redaction import redact_text
@@ -17,19 +17,18 @@ _STATES = {2: "INVALID", 3: "REFUSED"}
 
 
 def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
-    """Run ``action`` and return its exit code; errors go to standard error, and with JSON to the last line too.
+    """Set up the log, run ``action`` and return its exit code; errors go to standard error, and with JSON to the last line too.
 
     Codes: what ``action`` returns; an error's own (1 failed, 2 wrong use or invalid, 3 refused for safety).
     """
     try:
+        configure_logging()
         return action()
     except HeadwaterError as error:
-        print(error, file=sys.stderr)
-        if os.environ.get(DEBUG):
-            traceback.print_exc()
+        show_error(error, trace=bool(os.environ.get(DEBUG)))
         return _end(error.exit_code, ReportedError.of(error), as_json=as_json)
     except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
+        show_error("Interrupted.")
         return _end(
             1,
             ReportedError(condition="INTERRUPTED", message="Interrupted.", transient=True),
@@ -42,9 +41,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
     except Exception as error:
         what = redact_text(f"Unexpected {type(error).__name__}: {error}")
         remedy = f"Run it again with {DEBUG}=1 in the environment to see where it came from."
-        print(f"{what}\n  what to do: {remedy}", file=sys.stderr)
-        if os.environ.get(DEBUG):
-            traceback.print_exc()
+        show_error(f"{what}\n  what to do: {remedy}", trace=bool(os.environ.get(DEBUG)))
         return _end(1, ReportedError(condition="UNEXPECTED", message=what, remedy=remedy), as_json=as_json)
 
 

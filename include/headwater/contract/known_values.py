@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import sys
+import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater.quarantine.table import RowFilter, known_names
 
+_log = logging.getLogger(__name__)
 # So many names are listed where none is near.
 _LISTED = 12
 
@@ -59,7 +60,8 @@ def checked_filters(project: PipelineProject, filters: Mapping[str, Any]) -> dic
         check_known("--type", name, sorted({*EVENT_TYPES, *logged.types}), "there is no such type of event")
     if (request := filters.get("request_id")) and request not in logged.requests:
         # No error: who waits for a run asks before it has begun.
-        print(f"The log has no record of the request {request} (yet).", file=sys.stderr)
+        about = {"pipeline": project.pipeline_id}
+        _log.warning("The log has no record of the request %s (yet).", request, extra=about)
     given = filters.get("update_id")
     return {**filters, "update_id": _whole_id(given, logged) if given else None}
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Sequence
 
 from headwater.contract.printing import print_json, size
 from headwater.maintenance.chore import Engine, Step
-from headwater.maintenance.maintain import Outcome, check_outcomes
+from headwater.maintenance.maintain import Ending, Outcome, check_outcomes
 from headwater.maintenance.maintenance_plan import MaintenancePlan
 
 JOB = "run_maintenance.py"
+_log = logging.getLogger("headwater.maintenance")
 
 
 def finish(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
@@ -21,8 +22,9 @@ def finish(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
 
 
 def tell(outcome: Outcome) -> None:
-    """Print an outcome as it comes."""
-    print(f"{outcome.ending}: {outcome.kind} of {outcome.subject}: {outcome.told}", file=sys.stderr)
+    """Log an outcome as it comes."""
+    level = logging.ERROR if outcome.ending is Ending.FAILED else logging.INFO
+    _log.log(level, "%s: %s of %s: %s", outcome.ending, outcome.kind, outcome.subject, outcome.told)
 
 
 def plan_lines(pipeline: str, plan: MaintenancePlan) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -134,9 +135,15 @@ def create_update(
     full_refresh: bool = False,
     refresh_selection: Sequence[str] = (),
     full_refresh_selection: Sequence[str] = (),
+    requested_at: datetime | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Details of a ``create_update`` event: what was asked for, by whom (``cause``)."""
+    """Details of a ``create_update`` event: what was asked for, by whom (``cause``).
+
+    ``requested_at``: when, by the clock of whoever requested it; left out where that is not known.
+    """
+    if requested_at is not None:
+        more["requested_at"] = requested_at.isoformat()
     return {
         "create_update": {
             "cause": cause,

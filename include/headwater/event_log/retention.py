@@ -5,7 +5,7 @@ Decision 0083.
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from headwater.event_log.event import event_table
 from headwater.event_log.reader import latest_update
 from headwater.event_log.table_query import literal, moment_literal, query
 
+_log = logging.getLogger(__name__)
 # Readers that began before a rewrite still find their files for so long.
 _VACUUM_HOURS = 7 * 24
 _DAY = timedelta(days=1)
@@ -32,7 +33,7 @@ class Maintenance:
 def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenance | None:
     """Maintain the log if that was last done more than a day ago: what the end of every update calls.
 
-    A failure is told on standard error and does not fail the update. None where nothing was due.
+    A failure is logged and does not fail the update. None where nothing was due.
     """
     mark = state_folder / "system" / "events.maintained"
     try:
@@ -45,7 +46,7 @@ def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenanc
         # A log that is made just now has nothing to give up.
         return None if fresh else maintain_event_log(state_folder, retention_days)
     except Exception as error:
-        print(f"The event log could not be maintained: {error}", file=sys.stderr)
+        _log.warning("The event log could not be maintained: %s", error)
         return None
 
 

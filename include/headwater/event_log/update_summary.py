@@ -10,7 +10,10 @@ _TERMINAL = ("COMPLETED", "FAILED", "CANCELED")
 
 @dataclass(frozen=True)
 class UpdateSummary:
-    """An update as the event log tells it. ``ended`` is None until it says so (a killed one never does)."""
+    """An update as the event log tells it. ``ended`` is None until it says so (a killed one never does).
+
+    ``requested_at``: when its request was made, by the clock of whoever made it; None where that is not known.
+    """
 
     update_id: str
     request_id: str | None
@@ -18,6 +21,7 @@ class UpdateSummary:
     started: datetime
     ended: datetime | None
     message: str
+    requested_at: datetime | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -30,6 +34,7 @@ class UpdateSummary:
             **asdict(self),
             "started": self.started.isoformat(),
             "ended": self.ended.isoformat() if self.ended else None,
+            "requested_at": self.requested_at.isoformat() if self.requested_at else None,
             "seconds": self.seconds,
         }
 
@@ -43,5 +48,17 @@ def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
         summary = found.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
         state = details.get("update_progress", {}).get("state", summary.state)
         ended = when if state in _TERMINAL else summary.ended
-        found[key] = replace(summary, state=state, ended=ended, message=record["message"])
+        requested = _moment(details.get("create_update", {}).get("requested_at")) or summary.requested_at
+        found[key] = replace(
+            summary, state=state, ended=ended, message=record["message"], requested_at=requested
+        )
     return list(found.values())
+
+
+def _moment(value: object) -> datetime | None:
+    """A time as ``create_update`` writes it; None for whatever another version may have there."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None

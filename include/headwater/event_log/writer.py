@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import socket
 import sys
 import threading
@@ -27,6 +28,7 @@ from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
 
 FLUSH_SECONDS = 1.0
+_log = logging.getLogger(__name__)
 # A table of more files than this is compacted when a writer closes: a reader opens every file.
 _COMPACT_ABOVE_FILES = 50
 
@@ -206,7 +208,7 @@ class EventLogWriter:
                 write_deltalake(str(self._table), rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
-                    print(f"The event log can't be written for now: {error}", file=sys.stderr)
+                    self._tell(logging.WARNING, "The event log can't be written for now", error)
                 self._failure = error
                 return
             self._failure = None
@@ -224,10 +226,14 @@ class EventLogWriter:
             if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:
                 table.optimize.compact()
         except Exception as error:
-            print(f"The event log could not be compacted: {error}", file=sys.stderr)
+            self._tell(logging.WARNING, "The event log could not be compacted", error)
+
+    def _tell(self, level: int, what: str, error: Exception) -> None:
+        about = {"pipeline": self._origin.pipeline_id, "update": self._origin.update_id}
+        _log.log(level, "%s: %s", what, error, extra=about)
 
     def _at_exit(self) -> None:
         try:
             self.close()
         except EventLogNotWritten as error:
-            print(error, file=sys.stderr)
+            self._tell(logging.ERROR, "The process ends without its last events", error)

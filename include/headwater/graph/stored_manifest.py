@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 
 from headwater.errors import ManifestNotFound
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+
+_log = logging.getLogger(__name__)
 
 
 def stored_manifest(project: PipelineProject) -> Manifest:
@@ -26,5 +28,6 @@ def stored_manifest(project: PipelineProject) -> Manifest:
     current = project.source_hash()
     fitting = [manifest for manifest in found if manifest.source_hash == current]
     if not fitting:
-        print("The sources have changed since the manifest was written; run `validate`.", file=sys.stderr)
+        about = {"pipeline": project.pipeline_id}
+        _log.warning("The sources have changed since the manifest was written; run `validate`.", extra=about)
     return (fitting or found)[0]

@@ -30,7 +30,8 @@ def record_quiet_update(
     with EventLogWriter(
         project.state_folder, project.pipeline_id, project.spec.name, update_id, arguments.request_id
     ) as log:
-        log.emit("create_update", f"Update {update_id[:8]} was requested.", details=details.create_update())
+        created = details.create_update(requested_at=arguments.requested_at)
+        log.emit("create_update", f"Update {update_id[:8]} was requested.", details=created)
         none = {"num_input_rows": 0, "num_output_rows": 0}
         body = details.flow_progress(FlowStatus.COMPLETED, metrics=none, dropped=0, quarantined=0)
         for flow in flows:

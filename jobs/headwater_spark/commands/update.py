@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from headwater.checkpoints.layout import write_atomically
 from headwater.contract.arguments import RunArguments
 from headwater.contract.findings import show_findings
+from headwater.contract.logs import show_error
 from headwater.contract.printing import print_json
 from headwater.definitions.finding import CODE_OF_CONDITION, finding
 from headwater.errors import InvalidPipeline
@@ -32,12 +31,20 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
         else:
             print(plan)
         return 0
-    request = UpdateRequest(selection, arguments.request_id, arguments.attempt, arguments.max_attempts)
+    request = UpdateRequest(
+        selection,
+        arguments.request_id,
+        arguments.attempt,
+        arguments.max_attempts,
+        requested_at=arguments.requested_at,
+    )
     result = run_update(project, request)
     report = run_report(result)
     for outcome in result.outcomes:
         if outcome.error is not None:
-            print(outcome.error, file=sys.stderr)
+            show_error(
+                outcome.error, pipeline=project.pipeline_id, update=result.update_id, flow=outcome.flow
+            )
     report.show(as_json=arguments.as_json)
     return report.exit_code
 
@@ -78,7 +85,7 @@ def _validate(project: PipelineProject, arguments: RunArguments) -> int:
 
 def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
     """End with an error that is also one of the linter's findings."""
-    print(error, file=sys.stderr)
+    show_error(error)
     if as_json:
         found = finding(CODE_OF_CONDITION[error.condition], error.what, error.remedy).as_dict()
         found |= {"where": error.where, "silence": ""}

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.table_move import refuse_old_names
@@ -52,12 +52,13 @@ FLOW_RETRIES = 2
 
 @dataclass(frozen=True)
 class UpdateRequest:
-    """What the caller wants: which datasets, under whose request, and which attempt this is."""
+    """What the caller wants: which datasets, under whose request, made when, and which attempt this is."""
 
     selection: Selection
     request_id: str | None = None
     attempt: int = 1
     max_attempts: int = 1
+    requested_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _run_and_record(
 
 def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:
     started = time.monotonic()
-    announce(context, plan, request.selection, request.attempt)
+    announce(context, plan, request.selection, request.attempt, request.requested_at)
     outcomes = {flow: FlowOutcome(flow, stage.dataset) for stage in plan.refreshes for flow in stage.flows}
     context.pipeline.evaluation.live = True
     if plan.resets:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import sys
+import logging
 import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -24,6 +24,7 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
+_LOG = logging.getLogger("headwater.update")
 # How long a flow waits for Spark's last progress event after its query has ended.
 LAST_PROGRESS = timedelta(seconds=10)
 
@@ -105,9 +106,10 @@ class UpdateContext:
         """The name of a flow's streaming query, unique in the session."""
         return f"{self.pipeline.project.pipeline_id}.{flow}"
 
-    def say(self, line: str) -> None:
-        """Show a line of progress: on standard error, where a terminal and Airflow's task log have it."""
-        print(f"{datetime.now(UTC):%H:%M:%S}  {line}", file=sys.stderr, flush=True)
+    def say(self, line: str, *, flow: str | None = None) -> None:
+        """Log a line of progress: to standard error, where a terminal and Airflow's task log have it. ``flow``: whose it is."""
+        about = {"pipeline": self.pipeline.project.pipeline_id, "update": self.update_id, "flow": flow}
+        _LOG.info("%s", line, extra=about)
 
     def epoch_to_come(self, flow: FlowEntry, *, reset: bool) -> int:
         """The epoch in which an update that is about to begin will run a flow; ``reset``: it opens a new one first."""

@@ -22,7 +22,13 @@ from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
 
 
-def announce(context: UpdateContext, plan: UpdatePlan, selection: Selection, attempt: int) -> None:
+def announce(
+    context: UpdateContext,
+    plan: UpdatePlan,
+    selection: Selection,
+    attempt: int,
+    requested_at: datetime | None = None,
+) -> None:
     """Write the records with which an update begins, up to the flows that are planned."""
     user, runtime = user_name(), runtime_version()
     context.events.emit(
@@ -37,6 +43,7 @@ def announce(context: UpdateContext, plan: UpdatePlan, selection: Selection, att
             full_refresh=selection.full_refresh_all,
             refresh_selection=selection.tables,
             full_refresh_selection=selection.full_refresh,
+            requested_at=requested_at,
             reset_checkpoint_selection=list(selection.reset_flows),
             attempt=attempt,
             run_as=user,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from headwater.kinesis.positions import StreamPlanner
 from headwater.kinesis.shards import KinesisStream, Record
 from headwater_spark.sources.kinesis_options import KinesisOptions, parse_kinesis_options
 
+_LOG = logging.getLogger("headwater.sources")
 FORMAT = "kinesis"
 SCHEMA = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, "
@@ -64,7 +66,7 @@ def kinesis_frame(session: SparkSession, given: Mapping[str, str]) -> DataFrame:
 
 @functools.cache
 def _tell(note: str) -> None:
-    print(f"note: {note}", file=sys.stderr, flush=True)
+    _LOG.warning("note: %s", note)
 
 
 def _shown(options: KinesisOptions) -> dict[str, str]:

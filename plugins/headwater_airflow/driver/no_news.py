@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import datetime
 from typing import Any
 
 from headwater.contract.arguments import RunArguments
@@ -16,11 +17,11 @@ _log = logging.getLogger(__name__)
 
 
 def report_without_news(
-    project: PipelineProject, selection: Selection, request: str
+    project: PipelineProject, selection: Selection, request: str, requested_at: datetime | None = None
 ) -> dict[str, Any] | None:
     """Record and return the report of an update that had nothing to do; None where it has to be run.
 
-    ``selection``: what somebody asked for; it is run whatever has moved.
+    ``selection``: what somebody asked for; it is run whatever has moved. ``requested_at``: the start of the run.
     """
     started = time.monotonic()
     arguments = RunArguments(
@@ -29,6 +30,7 @@ def report_without_news(
         full_refresh=selection.full_refresh,
         full_refresh_all=selection.full_refresh_all,
         request_id=request,
+        requested_at=requested_at,
     )
     verdict = news_for(project, arguments)
     if verdict is not None and verdict.unexpected:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 
 from headwater.definitions.trigger import ProcessingTime
@@ -61,8 +62,18 @@ def driver_environment(project: PipelineProject) -> dict[str, str]:
     }
 
 
-def driver_arguments(project: PipelineProject, request: str, attempt: int, max_attempts: int) -> list[str]:
-    """Arguments of the script, without the selection. Nothing secret may be among them: all can see them."""
+def driver_arguments(
+    project: PipelineProject,
+    request: str,
+    attempt: int,
+    max_attempts: int,
+    requested_at: datetime | None = None,
+) -> list[str]:
+    """Arguments of the script, without the selection. Nothing secret may be among them: all can see them.
+
+    ``requested_at``: the start of the run, which tells its updates from those before it was cleared (decision 0157).
+    """
+    made = [] if requested_at is None else ["--requested-at", requested_at.isoformat()]
     return [
         str(project.folder),
         "--storage",
@@ -75,5 +86,6 @@ def driver_arguments(project: PipelineProject, request: str, attempt: int, max_a
         str(attempt),
         "--max-attempts",
         str(max_attempts),
+        *made,
         "--json",
     ]

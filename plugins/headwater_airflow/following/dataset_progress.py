@@ -1,4 +1,7 @@
-"""One dataset in one request: what is known now, and the lines to log about it."""
+"""One dataset in one request: what is known now, and the lines to log about it.
+
+Decision 0157.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from datetime import datetime
 from headwater.errors import InvalidSpec
 from headwater.event_log.details import FlowStatus
 from headwater.event_log.flow_result import FlowResult
+from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, Verdict, WatchedDataset, decide
@@ -27,6 +31,7 @@ class DatasetProgress:
     request: str
     since: datetime | None = None
     _old_updates: frozenset[str] = frozenset()
+    _judged: frozenset[str] = frozenset()
     _old_failures: frozenset[str] | None = None
     _told: dict[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -57,8 +62,10 @@ class DatasetProgress:
     def look(self, outcome: UpdateOutcome) -> Verdict | None:
         """The dataset's end, if it has come. Ask for ``outcome`` first, so that no record is missed."""
         results = request_results(self.project.state_folder, self.request)
+        seen = frozenset(result.update_id for result in results)
+        if not seen <= self._judged:
+            self._old_updates, self._judged = self._updates_before(), seen
         if self._old_failures is None:
-            self._old_updates = self._updates_before() if results else frozenset()
             self._old_failures = frozenset(
                 result.update_id for result in results if result.state == FlowStatus.FAILED
             )
@@ -67,16 +74,11 @@ class DatasetProgress:
         )
 
     def _updates_before(self) -> frozenset[str]:
-        """Return the ids of the request's updates that were over before the run began: it has been cleared since.
-
-        One that is not over is of this run, whatever its machine's clock says beside the scheduler's.
-        """
+        """Return the ids of the request's updates from before the run was cleared."""
         if self.since is None:
             return frozenset()
         found = request_updates(self.project, self.request)
-        return frozenset(
-            update.update_id for update in found if update.ended is not None and update.started < self.since
-        )
+        return frozenset(update.update_id for update in found if is_of_another_start(update, self.since))
 
     def news(self) -> Iterator[str]:
         """A line for each flow that moved on since the last call."""
@@ -87,6 +89,15 @@ class DatasetProgress:
             if self._told.get(result.flow) != now:
                 self._told[result.flow] = now
                 yield progress_line(result)
+
+
+def is_of_another_start(update: UpdateSummary, since: datetime) -> bool:
+    """Whether an update of a run's request is not of the start ``since``, but from before the run was cleared.
+
+    Both times come from the scheduler, so they are equal or not, whatever clock the driver's machine has. An older
+    log does not have the one of the update: there, the driver's clock decides.
+    """
+    return update.started < since if update.requested_at is None else update.requested_at != since
 
 
 def progress_line(result: FlowResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -65,10 +66,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         instance = context["ti"]
         request = request_id(instance.dag_id, instance.run_id, ",".join(self.tables))
         attempts = (instance.max_tries or 0) + 1
+        begun = getattr(context.get("dag_run"), "start_date", None)
         try:
             project = pipeline_project(self.pipeline)
             selection = self._selection(context["params"])
-            report = report_without_news(project, read_selection(context["params"]), request)
+            report = report_without_news(project, read_selection(context["params"]), request, begun)
             if report is not None:
                 self.log.info(
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
@@ -76,7 +78,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 silence(self)
                 return {**report, "spec_hash": project.source_hash()}
             first = self._first_attempt(project, request, instance.try_number)
-            self._prepare(project, selection, request, instance.try_number - first + 1, attempts - first + 1)
+            attempt = instance.try_number - first + 1
+            self._prepare(project, selection, request, attempt, attempts - first + 1, begun)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
@@ -121,12 +124,18 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         announce(self, context, verdict, rules=rules, spec_hash=project.source_hash())
 
     def _prepare(
-        self, project: PipelineProject, selection: Selection, request: str, attempt: int, attempts: int
+        self,
+        project: PipelineProject,
+        selection: Selection,
+        request: str,
+        attempt: int,
+        attempts: int,
+        begun: datetime | None,
     ) -> None:
         master = self._master()
         self.application = submission.application()
         self.application_args = [
-            *submission.driver_arguments(project, request, attempt, attempts),
+            *submission.driver_arguments(project, request, attempt, attempts, begun),
             *selection.arguments(),
         ]
         self.conf = submission.driver_conf(project, master)

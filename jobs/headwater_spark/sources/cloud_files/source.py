@@ -6,8 +6,8 @@ Decision 0020.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +34,7 @@ from headwater_spark.sources.cloud_files.partitions import found_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
 from headwater_spark.sources.cloud_files.start import prepared
 
+_LOG = logging.getLogger("headwater.sources")
 _PARTITION = "headwater.partition"
 _FIXED = ("text", "binaryFile")
 # Owner of reads that stand outside of any function.
@@ -245,7 +246,7 @@ class CloudFiles:
             line = f"note: {flow.owner}: {note}"
             if line not in self._told:
                 self._told.add(line)
-                print(line, file=sys.stderr, flush=True)
+                _LOG.warning("%s", line, extra={"flow": flow.owner})
 
 
 def _listed_or_none(read: CloudRead) -> list[Any]:

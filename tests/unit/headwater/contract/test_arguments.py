@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ FULL = RunArguments(
     request_id="manual__2026-01-01T00:00:00+00:00",
     attempt=2,
     max_attempts=3,
+    requested_at=datetime(2026, 1, 1, 0, 0, 0, 123456, UTC),
     no_skip=True,
     validate=True,
     strict=True,
@@ -41,6 +43,12 @@ def test_lists_by_comma_and_by_repetition():
     assert parse_run_arguments(["p", "--tables", "a, b", "--tables=c"]).tables == ("a", "b", "c")
 
 
+def test_a_request_without_a_zone_was_made_in_utc():
+    """A time of day that names no zone is not read by the driver's own."""
+    found = parse_run_arguments(["p", "--requested-at", "2026-01-31T08:00"]).requested_at
+    assert found == datetime(2026, 1, 31, 8, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -53,6 +61,7 @@ def test_lists_by_comma_and_by_repetition():
         ["p", "--attempt", "x"],
         ["p", "--attempt", "0"],
         ["p", "--table", "abbreviated"],
+        ["p", "--requested-at", "yesterday"],
     ],
 )
 def test_wrong_use(argv):

@@ -126,10 +126,10 @@ def test_an_update_that_runs_is_of_this_run(tmp_path: Path, clock: Clock):
     """A run was cleared: what was over then is of the run before, what runs is of this one though its clock is slow."""
     attempt(tmp_path, clock, "u1", UpdateState.COMPLETED, FlowStatus.COMPLETED, NOON - HOUR)
     clock.now = NOON - 60 * 1_000_000_000
-    with EventLogWriter(tmp_path, "orders", "Orders", "u2", "r1") as log:
-        log.emit("create_update", "begun", details=create_update())
-    project = SimpleNamespace(state_folder=tmp_path)
     cleared = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    with EventLogWriter(tmp_path, "orders", "Orders", "u2", "r1") as log:
+        log.emit("create_update", "begun", details=create_update(requested_at=cleared))
+    project = SimpleNamespace(state_folder=tmp_path)
     progress = DatasetProgress(project, None, "r1", cleared)  # type: ignore[arg-type]
     assert progress._updates_before() == frozenset({"u1"})
 

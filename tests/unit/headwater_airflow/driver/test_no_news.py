@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 
 import pytest
 from tests.unit.headwater.metrics.conftest import Pipeline, done, pipeline
 
 from headwater.errors import InvalidSpec
+from headwater.event_log.reader import latest_update
 from headwater.updates import news
 from headwater_airflow.driver.no_news import report_without_news
 from headwater_airflow.forms.selection import Selection
@@ -21,6 +23,15 @@ def test_without_news_there_is_a_report(done: Pipeline, caplog: pytest.LogCaptur
     assert report is not None
     assert report["state"] == "COMPLETED"
     assert not caplog.records
+
+
+def test_the_record_has_the_start_of_the_run(done: Pipeline):
+    """A cleared run that finds nothing new is told from its former updates like one that ran."""
+    begun = datetime(2026, 1, 1, 3, 4, 5, 678901, UTC)
+    assert report_without_news(done.project, Selection(), "r1", begun) is not None
+    newest = latest_update(done.project.state_folder)
+    assert newest is not None
+    assert (newest.request_id, newest.requested_at) == ("r1", begun)
 
 
 @pytest.mark.parametrize(
