@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headwater.errors import HeadwaterError
+from headwater.event_log.redaction import redact
 
 
 class ReportedError(BaseModel):
@@ -27,8 +28,8 @@ class ReportedError(BaseModel):
 
     @classmethod
     def of(cls, error: HeadwaterError) -> ReportedError:
-        """The report of an error."""
-        return cls.model_validate(error.as_dict())
+        """The report of an error, without secrets that it quotes."""
+        return cls.model_validate(redact(error.as_dict()))
 
     def __str__(self) -> str:
         """As people read it."""

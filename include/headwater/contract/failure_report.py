@@ -10,7 +10,7 @@ from collections.abc import Callable
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.printing import print_json
 from headwater.errors import HeadwaterError
-from headwater.event_log.redaction import redact_text
+from headwater.event_log.redaction import quoted, redact_text
 
 DEBUG = "HEADWATER_DEBUG"
 _STATES = {2: "INVALID", 3: "REFUSED"}
@@ -24,7 +24,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
     try:
         return action()
     except HeadwaterError as error:
-        print(error, file=sys.stderr)
+        print(redact_text(str(error)), file=sys.stderr)
         if os.environ.get(DEBUG):
             traceback.print_exc()
         return _end(error.exit_code, ReportedError.of(error), as_json=as_json)
@@ -40,7 +40,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        what = redact_text(f"Unexpected {type(error).__name__}: {error}")
+        what = f"Unexpected {quoted(error)}"
         remedy = f"Run it again with {DEBUG}=1 in the environment to see where it came from."
         print(f"{what}\n  what to do: {remedy}", file=sys.stderr)
         if os.environ.get(DEBUG):

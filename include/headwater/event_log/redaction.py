@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
+from headwater.runtime.secret_values import NAMES_OF_SECRETS, REDACTED, known_secrets, names_a_secret
 
-REDACTED = "[redacted]"
 MAX_TEXT = 8 * 1024
 # More of a text than this is not even looked at where it is to be cut.
 _LOOKED_AT = 16
@@ -40,6 +39,12 @@ _END_OF_WORD = re.compile(r"""[\s,;&)}\]"'<>]|\\["']|\Z""")
 def redact_text(text: str) -> str:
     """``text`` with the values of what looks like secrets replaced."""
     return _redact_text(text, known_secrets())
+
+
+def quoted(error: BaseException) -> str:
+    """An error of somebody else's code as one of our texts may quote it: its type and its message, without secrets."""
+    text = redact_text(str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _redact_text(text: str, known: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +112,36 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where
     given = detail.get("input")
-    shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
     message = detail["msg"].removeprefix("Value error, ")
+    if any(map(_ENVIRONMENT.search, _scalars(node))):
+        # What an environment variable holds may be a secret: the value is shown as it is written.
+        written = str(node.value) if isinstance(node, yaml.ScalarNode) else "..."
+        message, given = _without(message, given, written), written
+    shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
     return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
+
+
+def _scalars(node: yaml.Node | None) -> Iterator[str]:
+    if isinstance(node, yaml.ScalarNode):
+        yield str(node.value)
+    elif isinstance(node, yaml.CollectionNode):
+        for item in node.value:
+            for below in item if isinstance(item, tuple) else (item,):
+                yield from _scalars(below)
+
+
+def _without(message: str, given: object, written: str) -> str:
+    """A message without a value that it quotes, in whatever letter case."""
+    for value in sorted(_leaves(given), key=len, reverse=True):
+        message = re.sub(re.escape(value), lambda _: written, message, flags=re.IGNORECASE)
+    return message
+
+
+def _leaves(value: object) -> set[str]:
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return {leaf for item in items for leaf in _leaves(item)}
+    return {text for text in (value, value.strip()) if text} if isinstance(value, str) else set()
 
 
 def _shortened(value: object) -> str:

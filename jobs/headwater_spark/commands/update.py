@@ -6,10 +6,12 @@ import sys
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.contract.arguments import RunArguments
+from headwater.contract.driver_report import ReportedError
 from headwater.contract.findings import show_findings
 from headwater.contract.printing import print_json
 from headwater.definitions.finding import CODE_OF_CONDITION, finding
 from headwater.errors import InvalidPipeline
+from headwater.event_log.redaction import redact_text
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
@@ -37,7 +39,7 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
     report = run_report(result)
     for outcome in result.outcomes:
         if outcome.error is not None:
-            print(outcome.error, file=sys.stderr)
+            print(ReportedError.of(outcome.error), file=sys.stderr)
     report.show(as_json=arguments.as_json)
     return report.exit_code
 
@@ -78,11 +80,11 @@ def _validate(project: PipelineProject, arguments: RunArguments) -> int:
 
 def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
     """End with an error that is also one of the linter's findings."""
-    print(error, file=sys.stderr)
+    print(ReportedError.of(error), file=sys.stderr)
     if as_json:
-        found = finding(CODE_OF_CONDITION[error.condition], error.what, error.remedy).as_dict()
+        found = finding(CODE_OF_CONDITION[error.condition], redact_text(error.what), error.remedy).as_dict()
         found |= {"where": error.where, "silence": ""}
         print_json(
-            {"update_id": None, "state": "INVALID", "flows": [], "error": error.as_dict(), "findings": [found], "silenced": []}
+            {"update_id": None, "state": "INVALID", "flows": [], "error": ReportedError.of(error).model_dump(), "findings": [found], "silenced": []}
         )  # fmt: skip
     return error.exit_code

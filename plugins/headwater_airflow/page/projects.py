@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headwater.definitions.names import is_folder_name
 from headwater.errors import HeadwaterError
+from headwater.event_log.redaction import quoted, redact_text
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spec_file import SPEC_FILES
 from headwater_airflow.roots import home_folder, pipeline_project
@@ -76,5 +77,5 @@ def _checked(entry: Found, all_found: list[Found]) -> Found:
 def trouble_in_words(error: Exception) -> str:
     """Why a pipeline can't be read, with its file and line where that is known."""
     if not isinstance(error, HeadwaterError):
-        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{error.what} ({error.where})" if error.where else error.what
+        return quoted(error)
+    return redact_text(f"{error.what} ({error.where})" if error.where else error.what)

@@ -117,3 +117,29 @@ def test_secrets_of_unexpected_errors(capsys, monkeypatch):
     run_and_report(action, as_json=True)
     printed = capsys.readouterr()
     assert "Hunter2" not in printed.out + printed.err
+
+
+@pytest.mark.parametrize("kind", [InvalidSpec, RuntimeError])
+def test_an_error_that_quotes_a_secret(kind, capsys):
+    """Standard error and the report show neither the value of a secret option nor one that the process knows."""
+    said = (
+        'kafka.sasl.jaas.config=Plain required password="Hunter2Canary";, and (awsSecretKey -> Hunter2Canary)'
+    )
+
+    def failing():
+        raise kind(said)
+
+    assert run_and_report(failing, as_json=True) in (1, 2)
+    found = capsys.readouterr()
+    assert "[redacted]" in found.err
+    assert "[redacted]" in found.out
+    assert "Hunter2" not in found.out + found.err
+
+
+def test_a_reported_error_keeps_the_rest(monkeypatch):
+    """Of a flow's error only the secret goes: condition, place and advice stand as they were."""
+    monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
+    error = FlowFailed("It said Hunter2Canary.", where="a.py:3", remedy="Not Hunter2Canary.")
+    found = ReportedError.of(error)
+    assert (found.message, found.remedy) == ("It said [redacted].", "Not [redacted].")
+    assert (found.condition, found.where, found.transient) == (error.condition, "a.py:3", False)
