@@ -23,6 +23,8 @@ _KEY_BLOCK = re.compile(
 )
 # Neither half passes a slash, which every address has: no two searches read the same stretch.
 _IN_ADDRESS = re.compile(r"(://[^\s/:@]*+:)[^\s/]+(@)")
+# What stands before an @ by itself is no login: abfss://container@account.
+_LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*://)[^/?#:]*:[^/?#]*@", re.IGNORECASE)
 _SCHEMES = "Bearer|Basic|Digest|Negotiate|SharedKey|SharedAccessSignature"
 # A name, the rest of its word, and what stands between it and its value: = : => ->, or that of a pair of texts. Quotes may
 # be escaped, as in JSON within JSON. No repetition gives back what it took.
@@ -39,6 +41,11 @@ _END_OF_WORD = re.compile(r"""[\s,;&)}\]"'<>]|\\["']|\Z""")
 def redact_text(text: str) -> str:
     """``text`` with the values of what looks like secrets replaced."""
     return _redact_text(text, known_secrets())
+
+
+def public_address(address: str) -> str:
+    """An address without its login, which leads nowhere without its secret, and without secrets in the rest of it."""
+    return redact_text(_LOGIN.sub(r"\g<1>", address, count=1))
 
 
 def quoted(error: BaseException) -> str:

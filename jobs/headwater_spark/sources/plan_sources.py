@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlparse
 from pyspark.sql import DataFrame
 
 from headwater.definitions.source import SourceKind
-from headwater.event_log.redaction import redact_text
+from headwater.event_log.redaction import public_address
 from headwater.graph.manifest import SourceEntry
 from headwater_spark.plans.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
 
@@ -192,4 +192,4 @@ def _scala_map(mapping: Any) -> dict[str, str]:
 def _local(path: str) -> str:
     url = urlparse(path)
     # An address of a store may have a login or a signature in it.
-    return unquote(url.path) if url.scheme == "file" else redact_text(path) if url.scheme else path
+    return unquote(url.path) if url.scheme == "file" else public_address(path) if url.scheme else path

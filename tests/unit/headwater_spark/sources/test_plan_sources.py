@@ -33,8 +33,8 @@ def test_no_secret_is_kept(name: str, streaming: bool):
     kept = {
         "kafka": "kafka:9092",
         "kinesis": "kinesis:4567",
-        "json": "bucket/landing",
-        "csv": "lake.dfs",
+        "json": "s3a://bucket/landing",
+        "csv": "abfss://c@lake.dfs",
         "delta": "bucket/table",
     }
     assert kept.get(name, "") in json.dumps(found.model_dump(mode="json"))
