@@ -76,10 +76,10 @@ def test_an_error_that_nobody_thought_of(page, pipelines, monkeypatch, error):
     (pipelines / "pipeline.yml").write_text("name: bad\n")
     opened = projects.pipeline_project
 
-    def failing(folder):
+    def failing(folder, **given):
         if folder == "bad":
             raise error
-        return opened(folder)
+        return opened(folder, **given)
 
     monkeypatch.setattr(projects, "pipeline_project", failing)
     for address in ADDRESSES:
@@ -105,8 +105,8 @@ def test_the_command_line_shows_no_traceback(pipelines):
 
 def test_two_folders_of_one_id(page, pipelines):
     """Neither is shown with the other's state, neither has a DAG; the others are as they were."""
-    (pipelines / "pipeline.yml").write_text("name: Copied\nid: medallion\nstorage: state\n")
     write_pipeline(pipelines.parent / "medallion")
+    (pipelines / "pipeline.yml").write_text("name: Copied\nid: medallion\nstorage: state\n")
     shown = words(page("/"))
     assert "bad broken" in shown
     assert "medallion broken" in shown
