@@ -10,7 +10,7 @@ from collections.abc import Callable
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.printing import print_json
 from headwater.errors import HeadwaterError
-from headwater.event_log.redaction import quoted, redact_text
+from headwater.event_log.redaction import quoted
 
 DEBUG = "HEADWATER_DEBUG"
 _STATES = {2: "INVALID", 3: "REFUSED"}
@@ -24,7 +24,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
     try:
         return action()
     except HeadwaterError as error:
-        print(redact_text(str(error)), file=sys.stderr)
+        print(ReportedError.of(error), file=sys.stderr)
         if os.environ.get(DEBUG):
             traceback.print_exc()
         return _end(error.exit_code, ReportedError.of(error), as_json=as_json)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.spec_text import parse_spec, unusable
+from headwater.runtime.secret_values import names_a_secret
 
 SPEC_FILES = ("pipeline.yml", "pipeline.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
@@ -117,6 +118,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
         # What an environment variable holds may be a secret: the value is shown as it is written.
         written = str(node.value) if isinstance(node, yaml.ScalarNode) else "..."
         message, given = _without(message, given, written), written
+    if keys and names_a_secret(str(keys[-1])) and not str(keys[-1]).endswith("_env"):
+        message, given = _without(message, given, "..."), None
     shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
     return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
 

@@ -11,7 +11,6 @@ from headwater.contract.findings import show_findings
 from headwater.contract.printing import print_json
 from headwater.definitions.finding import CODE_OF_CONDITION, finding
 from headwater.errors import InvalidPipeline
-from headwater.event_log.redaction import redact_text
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
@@ -82,7 +81,9 @@ def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
     """End with an error that is also one of the linter's findings."""
     print(ReportedError.of(error), file=sys.stderr)
     if as_json:
-        found = finding(CODE_OF_CONDITION[error.condition], redact_text(error.what), error.remedy).as_dict()
+        found = finding(
+            CODE_OF_CONDITION[error.condition], ReportedError.of(error).message, error.remedy
+        ).as_dict()
         found |= {"where": error.where, "silence": ""}
         print_json(
             {"update_id": None, "state": "INVALID", "flows": [], "error": ReportedError.of(error).model_dump(), "findings": [found], "silenced": []}

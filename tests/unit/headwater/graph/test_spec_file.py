@@ -213,3 +213,14 @@ def test_an_error_shows_no_value_of_the_environment(tmp_path: Path, line: str):
         read_spec(spec(tmp_path, f"name: orders\n{line}\n"), {"ODD": "Hunter2Canary"})
     assert "hunter2" not in str(caught.value).lower()
     assert ":2" in caught.value.where
+
+
+def test_an_error_shows_no_value_of_a_key_that_holds_a_secret(tmp_path: Path):
+    """Also where the secret was written into the file, against all advice; of others it shows what it got."""
+    told = str(fault(tmp_path, "name: a\nspark: {spark.hadoop.fs.s3a.secret.key: [Hunter2Canary]}\n"))
+    assert "Hunter2" not in told
+    assert "spark.hadoop.fs.s3a.secret.key" in told
+    told = str(
+        fault(tmp_path, "name: a\nbrokers: {'kafka:9092': {protocol: SSL, password_env: 'not a name'}}\n")
+    )
+    assert "'not a name'" in told
