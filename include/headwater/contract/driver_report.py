@@ -10,7 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, InvalidSpec
+from headwater.event_log.redaction import redact_text
+from headwater.runtime.secret_values import without_known
 
 
 class ReportedError(BaseModel):
@@ -27,8 +29,16 @@ class ReportedError(BaseModel):
 
     @classmethod
     def of(cls, error: HeadwaterError) -> ReportedError:
-        """The report of an error."""
-        return cls.model_validate(error.as_dict())
+        """The report of an error, without the secrets that it quotes.
+
+        Only in what others said is a value told by the name before it: where `password_env` is wrong, the words behind it are ours.
+        """
+        ours = isinstance(error, InvalidSpec)
+        said = {
+            name: without_known(value) if isinstance(value, str) else value
+            for name, value in error.as_dict().items()
+        }
+        return cls.model_validate(said if ours else {**said, "message": redact_text(error.what)})
 
     def __str__(self) -> str:
         """As people read it."""

@@ -10,7 +10,7 @@ from headwater.contract.driver_report import ReportedError
 from headwater.contract.logs import configure_logging, show_error
 from headwater.contract.printing import print_json
 from headwater.errors import HeadwaterError
-from headwater.event_log.redaction import redact_text
+from headwater.event_log.redaction import quoted
 
 DEBUG = "HEADWATER_DEBUG"
 _STATES = {2: "INVALID", 3: "REFUSED"}
@@ -25,7 +25,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
         configure_logging()
         return action()
     except HeadwaterError as error:
-        show_error(error, trace=bool(os.environ.get(DEBUG)))
+        show_error(ReportedError.of(error), trace=bool(os.environ.get(DEBUG)))
         return _end(error.exit_code, ReportedError.of(error), as_json=as_json)
     except KeyboardInterrupt:
         show_error("Interrupted.")
@@ -39,7 +39,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        what = redact_text(f"Unexpected {type(error).__name__}: {error}")
+        what = f"Unexpected {quoted(error)}"
         remedy = f"Run it again with {DEBUG}=1 in the environment to see where it came from."
         show_error(f"{what}\n  what to do: {remedy}", trace=bool(os.environ.get(DEBUG)))
         return _end(1, ReportedError(condition="UNEXPECTED", message=what, remedy=remedy), as_json=as_json)

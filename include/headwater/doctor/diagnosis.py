@@ -9,6 +9,7 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.errors import HeadwaterError
+from headwater.event_log.redaction import quoted
 from headwater.preflight.damage import Damage, Repair
 
 
@@ -70,5 +71,5 @@ def _remedy(case: FlowCase, action: Repair) -> Remedy:
         return Remedy(command, False, f"{error.what} {error.remedy or ''}".strip(), "")
     except Exception as error:
         # What a plan can't read is often the damage itself; the other remedies are planned all the same.
-        return Remedy(command, False, f"It could not be planned: {type(error).__name__}: {error}", "")
+        return Remedy(command, False, f"It could not be planned: {quoted(error)}", "")
     return Remedy(command, True, plan.lost, plan.doubled)

@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
+from headwater.runtime.secret_values import NAMES_OF_SECRETS, REDACTED, known_secrets, names_a_secret
 
-REDACTED = "[redacted]"
 MAX_TEXT = 8 * 1024
 # More of a text than this is not even looked at where it is to be cut.
 _LOOKED_AT = 16
@@ -24,6 +23,8 @@ _KEY_BLOCK = re.compile(
 )
 # Neither half passes a slash, which every address has: no two searches read the same stretch.
 _IN_ADDRESS = re.compile(r"(://[^\s/:@]*+:)[^\s/]+(@)")
+# What stands before an @ by itself is no login: abfss://container@account.
+_LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*://)[^/?#:]*:[^/?#]*@", re.IGNORECASE)
 _SCHEMES = "Bearer|Basic|Digest|Negotiate|SharedKey|SharedAccessSignature"
 # A name, the rest of its word, and what stands between it and its value: = : => ->, or that of a pair of texts. Quotes may
 # be escaped, as in JSON within JSON. No repetition gives back what it took.
@@ -40,6 +41,17 @@ _END_OF_WORD = re.compile(r"""[\s,;&)}\]"'<>]|\\["']|\Z""")
 def redact_text(text: str) -> str:
     """``text`` with the values of what looks like secrets replaced."""
     return _redact_text(text, known_secrets())
+
+
+def public_address(address: str) -> str:
+    """An address without its login, which leads nowhere without its secret, and without secrets in the rest of it."""
+    return redact_text(_LOGIN.sub(r"\g<1>", address, count=1))
+
+
+def quoted(error: BaseException) -> str:
+    """An error of somebody else's code as one of our texts may quote it: its type and its message, without secrets."""
+    text = redact_text(str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _redact_text(text: str, known: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.errors import InvalidSpec
+from headwater.runtime.secret_values import REDACTED, names_a_secret, without_known
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -159,9 +160,22 @@ class Manifest(_Entry):
         return None if location is None else warehouse / location
 
     def to_json(self) -> str:
-        """The text of the file: stable, one line a field, so that a change reads well in a review."""
+        """The text of the file: stable, one line a field, so that a change reads well in a review. No secret stands in it."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=False)
+        for entry in data["datasets"]:
+            _hide_in_texts(entry)
         return json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
+
+
+def _hide_in_texts(dataset: dict[str, Any]) -> None:
+    """What users write for people and for Delta may quote a secret; names and places are needed as they are."""
+    dataset["comment"] = dataset["comment"] and without_known(dataset["comment"])
+    for rule in dataset["expectations"]:
+        rule["constraint"] = without_known(rule["constraint"])
+    properties = dataset["table_properties"]
+    dataset["table_properties"] = {
+        key: REDACTED if names_a_secret(key) else without_known(value) for key, value in properties.items()
+    }
 
 
 def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:

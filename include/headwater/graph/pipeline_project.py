@@ -171,7 +171,7 @@ def open_project(
     root = _resolved(folder)
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
-    note_secrets(spec, read_written(spec_file), environment)
+    note_secrets(spec, read_written(spec_file), environment, parameters or {})
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.spec_text import parse_spec, unusable
+from headwater.runtime.secret_values import names_a_secret
 
 SPEC_FILES = ("pipeline.yml", "pipeline.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
@@ -112,9 +113,38 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where
     given = detail.get("input")
-    shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
     message = detail["msg"].removeprefix("Value error, ")
+    if any(map(_ENVIRONMENT.search, _scalars(node))):
+        # What an environment variable holds may be a secret: the value is shown as it is written.
+        written = str(node.value) if isinstance(node, yaml.ScalarNode) else "..."
+        message, given = _without(message, given, written), written
+    if keys and names_a_secret(str(keys[-1])) and not str(keys[-1]).endswith("_env"):
+        message, given = _without(message, given, "..."), None
+    shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
     return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
+
+
+def _scalars(node: yaml.Node | None) -> Iterator[str]:
+    if isinstance(node, yaml.ScalarNode):
+        yield str(node.value)
+    elif isinstance(node, yaml.CollectionNode):
+        for item in node.value:
+            for below in item if isinstance(item, tuple) else (item,):
+                yield from _scalars(below)
+
+
+def _without(message: str, given: object, written: str) -> str:
+    """A message without a value that it quotes, in whatever letter case."""
+    for value in sorted(_leaves(given), key=len, reverse=True):
+        message = re.sub(re.escape(value), lambda _: written, message, flags=re.IGNORECASE)
+    return message
+
+
+def _leaves(value: object) -> set[str]:
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return {leaf for item in items for leaf in _leaves(item)}
+    return {text for text in (value, value.strip()) if text} if isinstance(value, str) else set()
 
 
 def _shortened(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from headwater.definitions.pipeline_spec import PipelineSpec
@@ -12,16 +13,22 @@ from headwater.runtime.secret_values import names_a_secret, note_secret
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)")
 
 
-def note_secrets(spec: PipelineSpec, written: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+def note_secrets(
+    spec: PipelineSpec,
+    written: Mapping[str, Any],
+    environment: Mapping[str, str],
+    parameters: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Note the values of settings named like a secret, of ``*_env`` keys, and of such ``${env:...}``.
 
     Args:
         spec: as it was read, with values from the environment in it.
         written: the file as it is, with ``${env:...}`` still in it.
         environment: where those values came from.
+        parameters: values that take the place of those of the configuration for this run.
 
     """
-    for name, value in {**spec.spark, **spec.configuration}.items():
+    for name, value in (*spec.spark.items(), *spec.configuration.items(), *parameters.items()):
         if names_a_secret(name):
             note_secret(value)
     for key, text in _texts(written):

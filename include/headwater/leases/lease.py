@@ -86,8 +86,15 @@ class FileLease:
         try:
             now = self.path.stat()
             told = holder_of(self.path.read_text(encoding="utf-8"))
-        except OSError:
+        except FileNotFoundError:
             now, told = None, {}
+        except OSError as error:
+            # It may have been taken: nothing more is written. The advice is another one.
+            raise LeaseLost(
+                f"Whether this update still holds its lease can't be told: its file can't be read ({error.strerror or error}).",
+                where=self.path,
+                remedy="Make the storage readable and run the update again: it goes on from where this one stood.",
+            ) from None
         if now is None or (now.st_dev, now.st_ino) != self._file or told.get("token") != self.token:
             raise LeaseLost(
                 "The lease of this update was taken from it: its file was removed or replaced while it ran.",

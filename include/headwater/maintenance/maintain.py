@@ -14,6 +14,7 @@ from typing import Any
 
 from headwater.errors import HeadwaterError, LeaseLost, MaintenanceFailed, UpdateInProgress
 from headwater.event_log.details import operation_progress
+from headwater.event_log.redaction import quoted
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.lease import Lease
@@ -132,9 +133,7 @@ def _one(chore: Chore, lease: Lease, engine: Engine, rewrite: Rewriter | None) -
         return Outcome(chore.kind, chore.subject, Ending.FAILED, error.what)
     except Exception as error:
         # Whatever is wrong with one table is no reason to leave the others.
-        return Outcome(
-            chore.kind, chore.subject, Ending.FAILED, f"{type(error).__name__}: {_first_line(error)}"
-        )
+        return Outcome(chore.kind, chore.subject, Ending.FAILED, quoted(error).partition("\n")[0][:300])
 
 
 def _not_ours(step: Step, engine: Engine) -> bool:

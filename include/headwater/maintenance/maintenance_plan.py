@@ -9,6 +9,7 @@ from typing import Any
 from headwater.checkpoints.layout import change_memory
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
+from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
@@ -64,7 +65,7 @@ def look(found: Sequence[Chore]) -> MaintenancePlan:
         try:
             finding = chore.look()
         except Exception as error:
-            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {error}")
+            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {quoted(error)}")
         if isinstance(finding, Step):
             steps.append(finding)
         elif finding is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.errors import HeadwaterError
+from headwater.event_log.redaction import redact_text
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.login import broker_connection
@@ -30,7 +31,7 @@ class SourceLag:
     def name(self) -> str:
         """What the source is called, for people."""
         entry = self.source
-        return entry.name or entry.path or entry.location or entry.format or str(entry.kind)
+        return redact_text(entry.name or entry.path or entry.location or entry.format or str(entry.kind))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.definitions.intervals import FILE_RETENTION, LOG_RETENTION, duration
+from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
@@ -18,20 +19,22 @@ from headwater.metrics.source_position import source_backlog
 class RetentionUse:
     """A stream and a table that it reads: the age of the oldest unread commit, and how long the table keeps such, in seconds.
 
-    ``waiting`` is None where the lag is not known (``reason`` says why).
+    ``waiting`` is None where the lag is not known, ``kept`` where the table can't be read (``reason`` says why).
     """
 
     flow: str
     dataset: str
     source: str
     waiting: float | None
-    kept: float
+    kept: float | None
     reason: str | None = None
 
     @property
     def percent(self) -> float | None:
         """How much of the time is used up."""
-        return None if self.waiting is None else 100 * self.waiting / self.kept if self.kept else 100.0
+        if self.waiting is None or self.kept is None:
+            return None
+        return 100 * self.waiting / self.kept if self.kept else 100.0
 
     def as_dict(self) -> dict[str, Any]:
         """The use as JSON values."""
@@ -45,24 +48,34 @@ def retention_use(project: PipelineProject, manifest: Manifest) -> list[Retentio
         checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
         for source in flow.sources:
             table = source_table(source, project.warehouse) if source.streaming else None
-            kept = _kept(table) if table is not None else None
+            name = source.name or source.location or str(source.path)
+            try:
+                kept = _kept(table) if table is not None else None
+            except SourceUnreachable as error:
+                found.append(RetentionUse(flow.name, flow.target, name, None, None, error.what))
+                continue
             if kept is None:
                 continue
             backlog = source_backlog(flow, source, checkpoint, project.warehouse)
             waiting = None if backlog.unknown else backlog.seconds or 0.0
-            name = source.name or source.location or str(source.path)
             found.append(RetentionUse(flow.name, flow.target, name, waiting, kept, backlog.unknown))
     return found
 
 
 def _kept(table: Path) -> float | None:
-    """For how many seconds the table keeps commits and the files that they removed; None where there is no table."""
+    """For how many seconds the table keeps commits and the files that they removed; None where there is no table.
+
+    Raises:
+        SourceUnreachable: where its log is damaged or may not be read.
+    """
     from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
+    from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
         configuration = DeltaTable(str(table)).metadata().configuration
-    except (DeltaError, OSError):
+    except TableNotFoundError:
         return None
+    except (DeltaError, OSError) as error:
+        raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
     lengths = [duration(configuration.get(key, default)) for key, default in (LOG_RETENTION, FILE_RETENTION)]
     return min((length.total_seconds() for length in lengths if length is not None), default=None)

@@ -12,6 +12,7 @@ from headwater.checkpoints.offsets import committed_offsets, kafka_initial_offse
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.versions import table_head
 from headwater.errors import CheckpointUnreadable, SourceUnreachable
+from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import FlowEntry, SourceEntry
 from headwater.kafka.offsets import BrokerTopics, Connect
 from headwater.metrics.backlog import Backlog
@@ -42,7 +43,7 @@ def source_backlog(
         return Backlog.because(f"{error.what} ({error.where})")
     except Exception as error:
         # What a file, a client or a log may throw is not for us to list: whoever asks then starts Spark, which is always right.
-        return Backlog.because(f"the position can't be made out: {type(error).__name__}: {error}")
+        return Backlog.because(f"the position can't be made out: {quoted(error)}")
 
 
 def _streaming(

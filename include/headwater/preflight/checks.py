@@ -38,6 +38,7 @@ from headwater.preflight.sink_checks import (
 from headwater.preflight.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
 from headwater.preflight.state_checks import plan_was_changed, state_was_lost
 from headwater.preflight.state_schemas import schemas_lie_elsewhere
+from headwater.runtime.secret_values import without_known
 
 __all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examine"]
 
@@ -100,7 +101,7 @@ def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
     except HeadwaterError as error:
         yield Damage(error, (f"the check {name} ended with it",))
     except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
+        cause = without_known(f"{type(error).__name__}: {error}")
         yield Damage(
             CheckFailed(
                 f"Whether {start.flow!r} may start is not known: the check {name} failed with {cause}",

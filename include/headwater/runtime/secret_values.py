@@ -18,6 +18,7 @@ NAMES_OF_SECRETS = (
 _NAMED = re.compile(NAMES_OF_SECRETS, re.IGNORECASE)
 # A variable of these names says where something lies.
 _PLACES = re.compile(r"_(?:FILE|PATH|DIR|URL_FILE)$|^(?:OLD)?PWD$")
+REDACTED = "[redacted]"
 _DECLARED = "HEADWATER_SECRET_"
 # Shorter values are words of ordinary texts.
 MIN_LENGTH = 6
@@ -44,6 +45,13 @@ def known_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...
     values = {value for name, value in environment.items() if _holds_a_secret(name)} | _noted
     spelled = {text for value in values if len(value.strip()) >= MIN_LENGTH for text in _spellings(value)}
     return tuple(sorted(spelled, key=lambda text: (-len(text), text)))
+
+
+def without_known(text: str) -> str:
+    """``text`` without the secrets that this process knows by their value."""
+    for value in known_secrets():
+        text = text.replace(value, REDACTED)
+    return text
 
 
 @lru_cache(maxsize=4096)

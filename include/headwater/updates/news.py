@@ -15,6 +15,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.trigger import AvailableNow
 from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, SourceUnreachable
+from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.offsets import Connect
@@ -51,7 +52,7 @@ def has_news(project: PipelineProject, *, connect: Connect | None = None) -> New
     except HeadwaterError:
         raise
     except Exception as error:
-        reason = f"whether anything has moved is not known: {type(error).__name__}: {error}"
+        reason = f"whether anything has moved is not known: {quoted(error)}"
         return NewsVerdict(moved=True, reasons=(reason,), manifest=manifest, unexpected=True)
     return NewsVerdict(reason is not None, (reason,) if reason else (), manifest)
 

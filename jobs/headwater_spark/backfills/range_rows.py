@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame
@@ -104,4 +105,14 @@ def _bytes_of(frames: Sequence[DataFrame]) -> int | None:
     if not frames:
         return None
     found = {unquote(urlparse(uri).path) for frame in frames for uri in input_files(frame)}
-    return sum(Path(path).stat().st_size for path in found if Path(path).is_file())
+    return _sizes(found)
+
+
+def _sizes(paths: Iterable[str]) -> int:
+    """The sum over the files that are there."""
+    size = 0
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            state = Path(path).stat()
+            size += state.st_size if S_ISREG(state.st_mode) else 0
+    return size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headwater.checkpoints.layout import write_atomically
 from headwater.contract.arguments import RunArguments
+from headwater.contract.driver_report import ReportedError
 from headwater.contract.findings import show_findings
 from headwater.contract.logs import show_error
 from headwater.contract.printing import print_json
@@ -43,7 +44,10 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
     for outcome in result.outcomes:
         if outcome.error is not None:
             show_error(
-                outcome.error, pipeline=project.pipeline_id, update=result.update_id, flow=outcome.flow
+                ReportedError.of(outcome.error),
+                pipeline=project.pipeline_id,
+                update=result.update_id,
+                flow=outcome.flow,
             )
     report.show(as_json=arguments.as_json)
     return report.exit_code
@@ -85,11 +89,13 @@ def _validate(project: PipelineProject, arguments: RunArguments) -> int:
 
 def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
     """End with an error that is also one of the linter's findings."""
-    show_error(error)
+    show_error(ReportedError.of(error))
     if as_json:
-        found = finding(CODE_OF_CONDITION[error.condition], error.what, error.remedy).as_dict()
+        found = finding(
+            CODE_OF_CONDITION[error.condition], ReportedError.of(error).message, error.remedy
+        ).as_dict()
         found |= {"where": error.where, "silence": ""}
         print_json(
-            {"update_id": None, "state": "INVALID", "flows": [], "error": error.as_dict(), "findings": [found], "silenced": []}
+            {"update_id": None, "state": "INVALID", "flows": [], "error": ReportedError.of(error).model_dump(), "findings": [found], "silenced": []}
         )  # fmt: skip
     return error.exit_code

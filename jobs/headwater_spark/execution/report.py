@@ -13,7 +13,7 @@ from headwater_spark.execution.update import UpdateResult
 def run_report(result: UpdateResult) -> RunReport:
     """The report of an update, for people and programs."""
     flows = tuple(_flow_report(outcome) for outcome in result.outcomes)
-    message = result.error.what.partition("\n")[0] if result.error is not None else ""
+    message = ReportedError.of(result.error).message.partition("\n")[0] if result.error is not None else ""
     failed = [outcome.error for outcome in result.outcomes if outcome.status is FlowStatus.FAILED]
     refused = bool(failed) and all(isinstance(error, RefusedForSafety) for error in failed)
     return RunReport(result.update_id, str(result.state), flows, result.seconds, message, refused)

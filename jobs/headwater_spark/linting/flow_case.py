@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from headwater.definitions.dataset import Dataset, DatasetKind
@@ -104,5 +105,5 @@ def watermark_of(attribute: Any) -> bool:
     """Whether an expression of a plan carries a watermark."""
     try:
         return bool(attribute.metadata().contains("spark.watermarkDelayMs"))
-    except Exception:  # only named expressions have metadata
+    except Py4JError:  # only named expressions have metadata
         return False

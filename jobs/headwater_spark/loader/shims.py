@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 from headwater.errors import UsageError
@@ -70,11 +71,7 @@ class FileSystem(_OnlyNamed):
 
     def ls(self, path: str) -> list[FileInfo]:
         """The entries of a folder; raises FileNotFoundError where there is none."""
-        entries = sorted(_local(path).iterdir())
-        return [
-            FileInfo(f"{e}/" if e.is_dir() else str(e), e.name + ("/" if e.is_dir() else ""), _size(e))
-            for e in entries
-        ]
+        return [info for entry in sorted(_local(path).iterdir()) if (info := _info(entry)) is not None]
 
     def head(self, path: str, max_bytes: int = 65536) -> str:
         """The first bytes of a file as text."""
@@ -87,8 +84,14 @@ def _local(path: str) -> Path:
     return Path("/" + plain.lstrip("/")) if plain.startswith("//") else Path(plain)
 
 
-def _size(path: Path) -> int:
-    return 0 if path.is_dir() else path.stat().st_size
+def _info(path: Path) -> FileInfo | None:
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return None  # removed or renamed since the folder was listed, or a link to nothing
+    if S_ISDIR(state.st_mode):
+        return FileInfo(f"{path}/", f"{path.name}/", 0)
+    return FileInfo(str(path), path.name, state.st_size)
 
 
 class Widgets(_OnlyNamed):

@@ -12,6 +12,7 @@ import pyspark
 import headwater
 import headwater_spark
 from headwater.definitions.source_location import SourceLocation
+from headwater.event_log.redaction import redact_text
 
 
 def user_location(trace: TracebackType | None, labels: Collection[str]) -> SourceLocation | None:
@@ -35,7 +36,11 @@ def line_being_run() -> SourceLocation | None:
 
 
 def describe(error: BaseException) -> str:
-    """An error's type and first line, without the JVM's stack trace."""
+    """An error's type and first line, without the JVM's stack trace and without secrets: users' code and Spark quote options."""
+    return redact_text(_described(error))
+
+
+def _described(error: BaseException) -> str:
     thrown = getattr(error, "java_exception", None)
     if thrown is not None:
         # "An error occurred while calling o60.load" says nothing; what the JVM threw does.

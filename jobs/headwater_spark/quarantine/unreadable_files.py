@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -177,7 +179,7 @@ class StrictReader:
         """
         try:
             self.frame(paths).write.format("noop").mode("overwrite").save()
-        except Exception as error:
+        except (PySparkException, Py4JError) as error:
             said = self.messages(error)
             path = damaged_file(said)
             if path is None and others:
@@ -239,7 +241,7 @@ def _size(session: SparkSession, path: str) -> int | None:
         found = getattr(jvm, "org.apache.hadoop.fs.Path")(path)
         system = found.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
         return int(system.getFileStatus(found).getLen())
-    except Exception:  # it is told for people alone
+    except Py4JError:  # it is told for people alone
         return None
 
 

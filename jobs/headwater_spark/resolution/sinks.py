@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, Stri
 from headwater.definitions.flow import Flow
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater.event_log.redaction import public_address
 from headwater_spark.messages.source_errors import describe
 
 _TEXT = (StringType, BinaryType)
@@ -20,7 +21,11 @@ _PUBLIC = ("kafka.bootstrap.servers", "topic", "path", "tableName")
 
 def public_options(sink: Sink) -> dict[str, str]:
     """The options that say where rows go; never a secret."""
-    return {name: value for name in _PUBLIC if (value := sink.option(name)) is not None}
+    return {
+        name: public_address(value) if "://" in value else value
+        for name in _PUBLIC
+        if (value := sink.option(name)) is not None
+    }
 
 
 def check_sink_rows(frame: DataFrame, flow: Flow, sink: Sink) -> None:

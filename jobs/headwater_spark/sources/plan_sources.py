@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlparse
 from pyspark.sql import DataFrame
 
 from headwater.definitions.source import SourceKind
+from headwater.event_log.redaction import public_address
 from headwater.graph.manifest import SourceEntry
 from headwater_spark.plans.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
 
@@ -159,7 +160,9 @@ def _entry(
             options=options,
         )
     if lowered.startswith("kinesis"):
-        kept = {_KEPT_OF_KINESIS[k.lower()]: v for k, v in given.items() if k.lower() in _KEPT_OF_KINESIS}
+        kept = {
+            _KEPT_OF_KINESIS[k.lower()]: _local(v) for k, v in given.items() if k.lower() in _KEPT_OF_KINESIS
+        }
         return SourceEntry(
             kind=SourceKind.KINESIS,
             streaming=streaming,
@@ -174,7 +177,11 @@ def _entry(
             kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=shown, options=options
         )
     return SourceEntry(
-        kind=SourceKind.OTHER, streaming=streaming, path=path, format=source_format, options=options
+        kind=SourceKind.OTHER,
+        streaming=streaming,
+        path=path and _local(path),
+        format=source_format,
+        options=options,
     )
 
 
@@ -184,4 +191,5 @@ def _scala_map(mapping: Any) -> dict[str, str]:
 
 def _local(path: str) -> str:
     url = urlparse(path)
-    return unquote(url.path) if url.scheme == "file" else path
+    # An address of a store may have a login or a signature in it.
+    return unquote(url.path) if url.scheme == "file" else public_address(path) if url.scheme else path

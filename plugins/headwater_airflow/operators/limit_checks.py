@@ -149,7 +149,7 @@ class RetentionCheckOperator(PipelineCheckOperator):
         return Measurement(breaches, _text(breaches, f"{len(uses)} streams are in time."), values)
 
     def _message(self, use: RetentionUse) -> str:
-        if use.waiting is None:
+        if use.waiting is None or use.kept is None:
             return f"{use.flow}: what it has not read of {use.source} is not known ({use.reason})"
         return (
             f"{use.flow} has not read {use.source} for {use.waiting / 3600:.1f} hours, which keeps commits and files for "

@@ -6,8 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.contract.driver_report import ReportedError
 from headwater.definitions.names import is_folder_name
 from headwater.errors import HeadwaterError
+from headwater.event_log.redaction import quoted
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spec_file import SPEC_FILES
 from headwater_airflow.roots import home_folder, pipeline_project
@@ -76,5 +78,6 @@ def _checked(entry: Found, all_found: list[Found]) -> Found:
 def trouble_in_words(error: Exception) -> str:
     """Why a pipeline can't be read, with its file and line where that is known."""
     if not isinstance(error, HeadwaterError):
-        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{error.what} ({error.where})" if error.where else error.what
+        return quoted(error)
+    told = ReportedError.of(error)
+    return f"{told.message} ({told.where})" if told.where else told.message

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
@@ -37,14 +38,7 @@ def inferred_schema(
     # Names that differ in case only would be an error: they are told apart here, and one of them is rescued later.
     clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())  # noqa: SLF001 - no public way
     clone.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        found = _of_format(clone, sample, options)
-    except PySparkException as error:
-        raise SchemaNotInferred(
-            f"The columns of the {options.format} files can't be inferred: {describe(error)}",
-            where=sample[0],
-            remedy="Correct or remove the file, or give the columns with .schema(...).",
-        ) from None
+    found = _inferred(clone, sample, options)
     if not found.fields and options.format not in ("json", "csv"):
         raise SchemaNotInferred(
             f"The columns of the {options.format} files can't be inferred: none of them can be read.",
@@ -52,6 +46,23 @@ def inferred_schema(
             remedy="Correct or remove the files, or give the columns with .schema(...).",
         )
     return without_void(union([found]))
+
+
+def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOptions) -> StructType:
+    """What is said of the files that are still there: others may rename and remove some of those that were listed."""
+    left = list(paths)
+    while left:
+        try:
+            return _of_format(session, left, options)
+        except PySparkException as error:
+            asked, left = left, [path for path in left if Path(path).exists()]
+            if len(left) == len(asked):
+                raise SchemaNotInferred(
+                    f"The columns of the {options.format} files can't be inferred: {describe(error)}",
+                    where=asked[0],
+                    remedy="Correct or remove the file, or give the columns with .schema(...).",
+                ) from None
+    return StructType()
 
 
 def csv_headers(paths: Sequence[str], options: CloudFilesOptions) -> dict[str, tuple[str, ...]]:

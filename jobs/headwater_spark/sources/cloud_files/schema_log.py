@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.layout import write_atomically
+from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 
 
@@ -28,7 +29,9 @@ class SchemaLog:
         file = folder / str(max(numbers))
         try:
             return max(numbers), StructType.fromJson(json.loads(file.read_text(encoding="utf-8"))["schema"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise not_readable(file, "which columns the source has", error) from None
+        except (ValueError, KeyError, TypeError) as error:
             raise CheckpointUnreadable(
                 f"The schema can't be read: {error}.",
                 where=file,

@@ -16,6 +16,7 @@ from headwater.errors import (
     InvalidSpec,
     LeaseLost,
     MaintenanceFailed,
+    SourceFileFailed,
     SourceMismatch,
     UpdateInProgress,
 )
@@ -117,3 +118,42 @@ def test_secrets_of_unexpected_errors(capsys, monkeypatch):
     run_and_report(action, as_json=True)
     printed = capsys.readouterr()
     assert "Hunter2" not in printed.out + printed.err
+
+
+@pytest.mark.parametrize("kind", [SourceFileFailed, RuntimeError])
+def test_an_error_that_quotes_a_secret(kind, capsys):
+    """Standard error and the report show neither the value of a secret option nor one that the process knows."""
+    said = (
+        'kafka.sasl.jaas.config=Plain required password="Hunter2Canary";, and (awsSecretKey -> Hunter2Canary)'
+    )
+
+    def failing():
+        raise kind(said)
+
+    assert run_and_report(failing, as_json=True) in (1, 2)
+    found = capsys.readouterr()
+    assert "[redacted]" in found.err
+    assert "[redacted]" in found.out
+    assert "Hunter2" not in found.out + found.err
+
+
+def test_a_reported_error_keeps_the_rest(monkeypatch):
+    """Of a flow's error only the secret goes: condition, place and advice stand as they were."""
+    monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
+    error = FlowFailed("It said Hunter2Canary.", where="a.py:3", remedy="Not Hunter2Canary.")
+    found = ReportedError.of(error)
+    assert (found.message, found.remedy) == ("It said [redacted].", "Not [redacted].")
+    assert (found.condition, found.where, found.transient) == (error.condition, "a.py:3", False)
+
+
+def test_our_own_words_are_not_taken_for_secrets(monkeypatch):
+    """Behind the name of a key stands what is wrong with it, and behind the name of a file its line."""
+    monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
+    what = "`brokers.kafka:9092.password_env`: String should match (got 'Hunter2Canary')."
+    error = InvalidSpec(what, where="/p/secrets.py:3", remedy="Give password_env: VARIABLE.")
+    found = ReportedError.of(error)
+    assert found.message == what.replace("Hunter2Canary", "[redacted]")
+    assert (found.where, found.remedy) == (error.where, error.remedy)
+    assert str(FlowFailed("a", where="/p/secrets.py:3")) == str(
+        ReportedError.of(FlowFailed("a", where="/p/secrets.py:3"))
+    )

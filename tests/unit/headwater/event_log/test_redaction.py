@@ -6,13 +6,23 @@ import base64
 import json
 import re
 import time
+from urllib.parse import urlparse
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.event_log.failure import error_column
-from headwater.event_log.redaction import MAX_TEXT, REDACTED, details_json, redact, redact_text, shown
+from headwater.event_log.redaction import (
+    MAX_TEXT,
+    REDACTED,
+    details_json,
+    public_address,
+    quoted,
+    redact,
+    redact_text,
+    shown,
+)
 from headwater.runtime import secret_values
 from headwater.runtime.secret_values import known_secrets, names_a_secret, note_secret
 
@@ -216,3 +226,26 @@ def test_the_pattern_for_java_is_one_for_python(monkeypatch):
     assert re.compile(f"(?i){secret_values.NAMES_OF_SECRETS}").search("spark.hadoop.fs.azure.account.key.x")
     monkeypatch.setenv("HEADWATER_SECRET_A", base64.b64encode(b"abcdefgh").decode())
     assert redact_text("YWJjZGVmZ2g=") == REDACTED
+
+
+@pytest.mark.parametrize(
+    ("address", "left"),
+    [
+        (f"s3a://AKIA:{CANARY}@bucket/in", "s3a://bucket/in"),
+        (f"s3a://AKIA:pa@{CANARY}@bucket/in", "s3a://bucket/in"),
+        ("abfss://container@lake.dfs.core.windows.net/in", "abfss://container@lake.dfs.core.windows.net/in"),
+        (f"https://h/a?sv=1&sig={CANARY}&b=2", f"https://h/a?sv=1&sig={REDACTED}&b=2"),
+        ("hdfs://name:8020/in/a:b@c", "hdfs://name:8020/in/a:b@c"),
+        ("s3://bucket/a@b", "s3://bucket/a@b"),
+    ],
+)
+def test_an_address_stays_one(address, left):
+    """Without its login it still is an address that can be taken apart; a container and a port are no login."""
+    assert public_address(address) == left
+    assert urlparse(left).path.startswith("/")
+
+
+def test_an_error_of_others_is_quoted_without_secrets():
+    """By type and message, also where it says nothing."""
+    assert quoted(ValueError(f"password={CANARY} in a")) == f"ValueError: password={REDACTED} in a"
+    assert quoted(KeyError()) == "KeyError"

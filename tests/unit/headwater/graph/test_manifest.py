@@ -117,3 +117,24 @@ def test_questions_about_the_graph(tmp_path: Path):
     assert MANIFEST.table_path(tmp_path, "orders") == tmp_path / "shop/orders"
     with pytest.raises(KeyError):
         MANIFEST.table_path(tmp_path, "view")
+
+
+def test_texts_of_users_without_secrets(monkeypatch: pytest.MonkeyPatch):
+    """A comment, a rule and a property may quote one: the file has none; names and places stand as they are."""
+    monkeypatch.setenv("HEADWATER_SECRET_SALT", "Hunter2Canary")
+    monkeypatch.setenv("HEADWATER_SECRET_USER", "orders")
+    rule = ExpectationEntry(name="r", constraint="sha2('Hunter2Canary') <> x", action=ViolationAction.DROP)
+    entry = ORDERS.model_copy(
+        update={
+            "comment": "salted with Hunter2Canary",
+            "expectations": (rule,),
+            "table_properties": {"delta.appendOnly": "true", "note": "Hunter2Canary", "my.api.key": "short"},
+        }
+    )
+    text = MANIFEST.model_copy(update={"datasets": (entry, *MANIFEST.datasets[1:])}).to_json()
+    assert "Hunter2" not in text
+    found = Manifest.model_validate_json(text)
+    assert found.dataset("orders").location == "shop/orders"
+    assert found.dataset("orders").table_properties == {
+        "delta.appendOnly": "true", "note": "[redacted]", "my.api.key": "[redacted]",
+    }  # fmt: skip

@@ -188,3 +188,39 @@ def test_finding_the_file(tmp_path: Path):
     (tmp_path / "pipeline.yml").write_text("name: a\n")
     with pytest.raises(PipelineNotFound, match=r"pipeline\.yml and spark-pipeline\.yml"):
         find_spec_file(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "event_log: {retention_days: '${env:ODD}'}",
+        "maintenance: {keep: 'x ${env:ODD}'}",
+        "trigger: {processing_time: '${env:ODD}'}",
+        "airflow: {retry_delay: '${env:ODD} days', tasks: '${env:ODD}'}",
+        "libraries: ['${env:ODD}']",
+        "libraries: '${env:ODD}'",
+        "id: '${env:ODD}!'",
+        "catalog: '${env:ODD} a'",
+        "brokers: {'kafka:9092': {protocol: '${env:ODD}'}}",
+        "brokers: {'kafka:9092': '${env:ODD}'}",
+        "lint: {ignore: {a: '${env:ODD}'}}",
+        "lint: ['${env:ODD}']",
+    ],
+)
+def test_an_error_shows_no_value_of_the_environment(tmp_path: Path, line: str):
+    """It may be a secret: the value is shown as it is written in the file."""
+    with pytest.raises(InvalidSpec) as caught:
+        read_spec(spec(tmp_path, f"name: orders\n{line}\n"), {"ODD": "Hunter2Canary"})
+    assert "hunter2" not in str(caught.value).lower()
+    assert ":2" in caught.value.where
+
+
+def test_an_error_shows_no_value_of_a_key_that_holds_a_secret(tmp_path: Path):
+    """Also where the secret was written into the file, against all advice; of others it shows what it got."""
+    told = str(fault(tmp_path, "name: a\nspark: {spark.hadoop.fs.s3a.secret.key: [Hunter2Canary]}\n"))
+    assert "Hunter2" not in told
+    assert "spark.hadoop.fs.s3a.secret.key" in told
+    told = str(
+        fault(tmp_path, "name: a\nbrokers: {'kafka:9092': {protocol: SSL, password_env: 'not a name'}}\n")
+    )
+    assert "'not a name'" in told

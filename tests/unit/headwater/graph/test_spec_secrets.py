@@ -42,3 +42,11 @@ def test_secrets_are_noted_and_places_are_not(tmp_path: Path):
     for secret in ("value-of-hub", "value-of-account", "value-of-broker", "written-in-the-file"):
         assert redact_text(f"it said {secret}!") == f"it said {REDACTED}!"
     assert redact_text("/data/landing http://store:9000 me") == "/data/landing http://store:9000 me"
+
+
+def test_values_of_parameters(tmp_path: Path):
+    """`--param` values named like a secret are known as those of the configuration are, whose place they take."""
+    (tmp_path / "pipeline.yml").write_text("name: orders\n")
+    given = {"api_token": "value-of-param", "landing": "/data/landing"}
+    open_project(tmp_path, parameters=given, environment={})
+    assert redact_text("value-of-param in /data/landing") == f"{REDACTED} in /data/landing"

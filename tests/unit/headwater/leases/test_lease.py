@@ -73,3 +73,18 @@ def test_a_holder_that_died_while_it_wrote(tmp_path: Path):
     with update_lease(tmp_path, "mine") as lease:
         lease.check()
         assert json.loads((tmp_path / "update.lease").read_text())["update_id"] == "mine"
+
+
+def test_a_lease_that_cant_be_read_is_not_called_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing more is written either way; what is said and advised is what happened."""
+
+    def failing(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    with update_lease(tmp_path, "first") as lease:
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "read_text", failing)
+            with pytest.raises(LeaseLost, match="Input/output error") as caught:
+                lease.check()
+            assert "removed" not in str(caught.value)
+        lease.check()

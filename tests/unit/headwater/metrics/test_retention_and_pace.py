@@ -90,3 +90,14 @@ def test_the_pace_is_the_median_of_the_newest_five_batches(tmp_path):
     assert flow_paces(tmp_path) == []
     assert tell(60, 61) == (2, 60.5)
     assert tell(1, 2, 3, 4, 90) == (5, 3.0)
+
+
+def test_a_table_that_cant_be_read_is_not_known(done):
+    """A damaged log is no table that is missing: the check says so, instead of leaving the stream out."""
+    for file in (done.table("bronze") / "_delta_log").glob("*.json"):
+        file.write_text("{")
+    (use,) = uses(done)
+    assert (use.flow, use.waiting, use.kept, use.percent) == ("silver", None, None, None)
+    assert "can't be read" in use.reason
+    shutil.rmtree(done.table("bronze"))
+    assert uses(done) == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from headwater.errors import UsageError
-from headwater_spark.loader.shims import DbUtils
+from headwater_spark.loader.shims import DbUtils, FileSystem
 
 
 @pytest.fixture
@@ -76,3 +77,18 @@ def test_what_is_not_there(dbutils: DbUtils, use):
 def test_restarting_python_does_nothing(dbutils: DbUtils):
     """The line that follows %pip in notebooks is harmless."""
     assert dbutils.library.restartPython() is None
+
+
+def test_a_folder_that_others_write_is_listed(tmp_path, monkeypatch):
+    """What is renamed between the listing and the look at it is left out; it is no error."""
+    (tmp_path / "a").write_text("12")
+    (tmp_path / "b.tmp").write_text("1")
+    stat = Path.stat
+
+    def renaming(self, **given):
+        if self.name == "b.tmp" and os.path.lexists(self):
+            self.rename(tmp_path / "b")
+        return stat(self, **given)
+
+    monkeypatch.setattr(Path, "stat", renaming)
+    assert [(entry.name, entry.size) for entry in FileSystem().ls(str(tmp_path))] == [("a", 2)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import StructType
 
-from headwater_spark.quarantine.unreadable_files import (
-    damaged_file,
-)
+from headwater_spark.quarantine import unreadable_files
+from headwater_spark.quarantine.unreadable_files import StrictReader, damaged_file
 
 TEXT = "SparkException: [FAILED_READ_FILE.{}] Encountered error while reading file {}.  SQLSTATE: KD001"
 ERRORS = {
@@ -27,3 +29,41 @@ ERRORS = {
 def test_which_errors_are_about_a_damaged_file(messages: list[str], path: str | None):
     """The file is named where its bytes are at fault, and only there."""
     assert damaged_file(messages) == path
+
+
+class _Refusing:
+    """A session whose JVM answers every call with an error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    @property
+    def _jvm(self):
+        raise self.error
+
+
+def test_a_size_that_cant_be_told_is_left_out_and_a_bug_is_not():
+    """What the JVM throws is passed over; an error of our own code is not taken for it."""
+    assert unreadable_files._size(_Refusing(Py4JError("gone")), "/a") is None
+    with pytest.raises(AttributeError):
+        unreadable_files._size(_Refusing(AttributeError("_jvm")), "/a")
+
+
+def test_only_sparks_failures_tell_of_files():
+    """A file is not called whole because our own code failed while it was looked at."""
+    reader = StrictReader(None, "json", {}, StructType(), lambda error: [str(error)])
+    with pytest.raises(AttributeError):
+        reader.failure(["/a"])
+
+
+def test_a_failure_of_spark_that_names_no_file(monkeypatch):
+    """It is nothing about files, unless it is asked for."""
+
+    def failing(*_):
+        raise AnalysisException("[X] It failed.")
+
+    monkeypatch.setattr(StrictReader, "frame", failing)
+    reader = StrictReader(None, "json", {}, StructType(), lambda error: [str(error)])
+    assert reader.failure(["/a"]) is None
+    with pytest.raises(AnalysisException):
+        reader.failure(["/a"], others=True)

@@ -1,0 +1,24 @@
+"""What users' code and Spark say is quoted without the secrets in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater_spark.messages.source_errors import describe
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no login: kafka.sasl.jaas.config=Plain password='Hunter2Canary'",
+        "jdbc:x://me:Hunter2Canary@db",
+        "key 'Hunter2Canary'",
+    ],
+)
+def test_an_error_without_its_secret(monkeypatch, said: str):
+    """By its name, in an address, or known by its value; type and the rest stay."""
+    monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
+    found = describe(ValueError(said))
+    assert found.startswith("ValueError: ")
+    assert "[redacted]" in found
+    assert "Hunter2" not in found

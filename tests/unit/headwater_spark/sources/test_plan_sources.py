@@ -1,0 +1,47 @@
+"""Of a source's options the manifest has what observers need, and no secret."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headwater_spark.sources.plan_sources import TableNames, _entry
+
+CANARY = "Hunter2Canary"
+NAMES = TableNames(Path("/stubs"), Path("/warehouse"), {"shop/orders": "orders"})
+LOGIN = f'PlainLoginModule required username="u" password="{CANARY}";'
+GIVEN = {
+    "kafka": {"kafka.bootstrap.servers": "kafka:9092", "subscribe": "orders", "kafka.sasl.jaas.config": LOGIN},
+    "eventhubs": {"eventhubs.connectionString": f"Endpoint=sb://ns/;SharedAccessKey={CANARY}", "maxFileAge": "1d"},
+    "kinesis": {"streamName": "s", "endpoint": f"https://me:{CANARY}@kinesis:4567", "awsSecretKey": CANARY},
+    "jdbc": {"url": f"jdbc:postgresql://me:{CANARY}@db/shop", "dbtable": "orders", "password": CANARY},
+    "json": {"path": f"s3a://AKIA:{CANARY}@bucket/landing", "fs.s3a.secret.key": CANARY},
+    "csv": {"path": f"abfss://c@lake.dfs.core.windows.net/in?sv=1&sig={CANARY}"},
+    "delta": {"path": f"s3a://AKIA:{CANARY}@bucket/table"},
+    "custom": {"path": f"https://host/a?token={CANARY}"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("streaming", [True, False])
+def test_no_secret_is_kept(name: str, streaming: bool):
+    """Of whatever source, in an option or in an address."""
+    found = _entry(name, GIVEN[name], NAMES, streaming=streaming)
+    assert CANARY not in found.model_dump_json()
+    kept = {
+        "kafka": "kafka:9092",
+        "kinesis": "kinesis:4567",
+        "json": "s3a://bucket/landing",
+        "csv": "abfss://c@lake.dfs",
+        "delta": "bucket/table",
+    }
+    assert kept.get(name, "") in json.dumps(found.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize("path", ["/data/token=7/in", "file:/data/pwd=a/in", "data/sig=b", "/data/a:b@c"])
+def test_local_folders_are_kept_as_they_are(path: str):
+    """A folder of a partition may be named like a secret; lag and checks have to list it."""
+    found = _entry("json", {"path": path}, NAMES, streaming=True)
+    assert found.path == path.removeprefix("file:")
