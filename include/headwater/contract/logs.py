@@ -43,7 +43,7 @@ def configure_logging(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def show_error(error: object, *, trace: bool = False, **about: str | None) -> None:
-    """Show how a program, or a part of its work, failed: in full for people, as one record where the log is JSON.
+    """Show how a program, or a part of its work, failed: in full for people, as one record where the log is JSON; without secrets.
 
     Args:
         error: what to show.
@@ -53,9 +53,9 @@ def show_error(error: object, *, trace: bool = False, **about: str | None) -> No
     if _is_json():
         logging.getLogger(LOGGER).error("%s", error, exc_info=trace, extra=about)
         return
-    print(error, file=sys.stderr)
+    print(redact_text(str(error)), file=sys.stderr)
     if trace:
-        traceback.print_exc()
+        print(redact_text(traceback.format_exc()), end="", file=sys.stderr)
 
 
 def _is_json() -> bool:

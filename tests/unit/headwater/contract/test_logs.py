@@ -172,6 +172,24 @@ def test_errors_of_programs_are_records_too(capsys, monkeypatch):
     assert "[USAGE]" in of_verb["message"]
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_secret_is_in_the_error_that_a_program_ends_with(capsys, monkeypatch, form):
+    """Not in its text and not in its traceback, in either form."""
+    monkeypatch.setattr(secret_values, "_noted", set())
+    secret_values.note_secret("Hunter2-canary")
+    monkeypatch.setenv("HEADWATER_LOG_FORMAT", form)
+    monkeypatch.setenv("HEADWATER_DEBUG", "1")
+
+    def failing() -> int:
+        raise FlowFailed("Login failed for Hunter2-canary.", where="a.py:3")
+
+    assert run_and_report(failing, as_json=False) == 1
+    shown = capsys.readouterr().err
+    assert "in failing" in shown
+    assert "Login failed for [redacted]." in shown
+    assert "canary" not in shown
+
+
 def test_for_people_an_error_stands_by_itself(capsys, monkeypatch):
     """No time before it: it is the command's answer."""
     monkeypatch.delenv("HEADWATER_LOG_FORMAT", raising=False)
