@@ -48,5 +48,5 @@ def test_values_of_parameters(tmp_path: Path):
     """`--param` values named like a secret are known as those of the configuration are, whose place they take."""
     (tmp_path / "pipeline.yml").write_text("name: orders\n")
     given = {"api_token": "value-of-param", "landing": "/data/landing"}
-    open_project(tmp_path, parameters=given, environment={})
+    open_project(tmp_path, storage=tmp_path / "storage", parameters=given, environment={})
     assert redact_text("value-of-param in /data/landing") == f"{REDACTED} in /data/landing"
