@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Sequence
 
 from headwater.commands.run import become_program
@@ -11,6 +10,7 @@ from headwater.contract.backfill_arguments import backfill_arguments
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.suggestions import did_you_mean, nearest
 
 
 def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -32,11 +32,9 @@ def known_tables(manifest: Manifest, tables: Sequence[str]) -> list[str]:
     known = {entry.name.lower(): entry.name for entry in manifest.tables}
     for name in tables:
         if name.lower() not in known:
-            near = difflib.get_close_matches(name.lower(), list(known), n=1)
+            near = nearest(name.lower(), known)
             raise UnknownDataset(
                 f"The pipeline has no table {name!r}.",
-                remedy=f"Did you mean {known[near[0]]!r}?"
-                if near
-                else f"It has: {', '.join(known.values())}.",
+                remedy=did_you_mean(near and known[near], f"It has: {', '.join(known.values())}."),
             )
     return [known[name.lower()] for name in tables]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.checkpoints.listing import list_checkpoints
-from headwater.contract.printing import age, print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import age, size
 from headwater.doctor.diagnosis import Diagnosis, diagnose
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.flow_cases import flow_cases

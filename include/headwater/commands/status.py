@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from headwater.contract.printing import age, print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import age, size
 from headwater.errors import ManifestNotFound
 from headwater.event_log import reader
 from headwater.event_log.flow_result import CHANGE_COUNTS, FlowResult

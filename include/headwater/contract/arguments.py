@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from headwater.errors import UsageError
+from headwater.suggestions import nearest
 
 _WRONG_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
 
@@ -31,7 +31,7 @@ def _nearest_choice(message: str) -> str | None:
     if found is None:
         return None
     choices = re.findall(r"[\w-]+", found["choices"])
-    return next(iter(difflib.get_close_matches(found["given"], choices, n=1)), None)
+    return nearest(found["given"], choices)
 
 
 @dataclass(frozen=True)

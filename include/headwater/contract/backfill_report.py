@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headwater.contract.printing import print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import size
 
 _STYLES = {"COMPLETED": "green", "PLANNED": "cyan", "DONE_BEFORE": "yellow"}
 

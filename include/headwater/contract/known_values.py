@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater.quarantine.table import RowFilter, known_names
+from headwater.suggestions import did_you_mean, nearest
 
 # So many names are listed where none is near.
 _LISTED = 12
@@ -29,11 +29,10 @@ def check_known(option: str, given: str | None, known: Collection[str], what: st
     """
     if given is None or not known or given in known:
         return
-    near = difflib.get_close_matches(given, list(known), n=1)
     listed = ", ".join(list(known)[:_LISTED]) + (", ..." if len(known) > _LISTED else "")
     raise UsageError(
         f"{option} {given}: {what}.",
-        remedy=f"Did you mean {near[0]!r}?" if near else f"There is: {listed}.",
+        remedy=did_you_mean(nearest(given, known), f"There is: {listed}."),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from headwater.contract.printing import print_json, size
+from headwater.contract.printing import print_json
+from headwater.contract.quantities import size
 from headwater.maintenance.chore import Engine, Step
 from headwater.maintenance.maintain import Outcome, check_outcomes
 from headwater.maintenance.maintenance_plan import MaintenancePlan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from headwater.definitions.source_location import caller_location
 from headwater.errors import UnsupportedArgument
+from headwater.suggestions import did_you_mean, nearest
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -24,13 +24,13 @@ def checked_arguments(face: Callable[Given, Result]) -> Callable[Given, Result]:
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> Result:
         unknown = next((name for name in kwargs if name not in signature.parameters), None)
         if unknown is not None:
-            near = difflib.get_close_matches(unknown.lower(), signature.parameters, n=1, cutoff=0.6)
             raise UnsupportedArgument(
                 f"{what} has no argument {unknown!r}.",
                 where=caller_location(),
-                remedy=f"Did you mean {near[0]!r}?"
-                if near
-                else f"Leave it out. The arguments are: {', '.join(signature.parameters)}.",
+                remedy=did_you_mean(
+                    nearest(unknown.lower(), signature.parameters),
+                    f"Leave it out. The arguments are: {', '.join(signature.parameters)}.",
+                ),
             )
         try:
             signature.bind(*args, **kwargs)

@@ -7,7 +7,6 @@ Decision 0149.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +17,7 @@ from headwater.definitions.flow_settings import (
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
 )
+from headwater.suggestions import nearest
 
 
 class SettingPlace(StrEnum):
@@ -102,9 +102,9 @@ def is_platform_setting(name: str) -> bool:
 
 def _nearest(lowered: str) -> str:
     known = {key.lower().removeprefix(_PREFIX): key for key in (*HONOURED, *IDLE) if key.startswith(_PREFIX)}
-    near = difflib.get_close_matches(lowered.removeprefix(_PREFIX), known, n=1, cutoff=0.6)
-    if near:
-        return f"The nearest is {known[near[0]]!r}."
+    near = nearest(lowered.removeprefix(_PREFIX), known)
+    if near is not None:
+        return f"The nearest is {known[near]!r}."
     return f"Known are: {', '.join(sorted(known.values()))}. A key of your own needs another first word."
 
 

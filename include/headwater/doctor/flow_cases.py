@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-
 from headwater.doctor.flow_case import FlowCase
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
+from headwater.suggestions import did_you_mean, nearest
 
 
 def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool = False) -> list[FlowCase]:
@@ -27,10 +26,9 @@ def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool 
     named = [case for case in found if case.flow.name == flow]
     if not named:
         names = [case.flow.name for case in found]
-        near = difflib.get_close_matches(flow, names, n=1)
         raise UnknownDataset(
             f"The pipeline has no flow {flow!r}.",
-            remedy=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+            remedy=did_you_mean(nearest(flow, names), f"It has: {', '.join(names)}."),
         )
     return named
 

@@ -121,6 +121,13 @@ class Manifest(_Entry):
         """The dataset of this name; raises KeyError where there is none."""
         return next(entry for entry in self.datasets if entry.name == name)
 
+    def flow(self, name: str) -> FlowEntry:
+        """The flow of this name; raises KeyError where there is none."""
+        for entry in self.flows:
+            if entry.name == name:
+                return entry
+        raise KeyError(name)
+
     def flows_into(self, dataset: str) -> list[FlowEntry]:
         """The flows that fill a dataset."""
         return [flow for flow in self.flows if flow.target == dataset]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.spec_text import parse_spec, unusable
+from headwater.suggestions import nearest
 
 SPEC_FILES = ("pipeline.yml", "pipeline.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
@@ -106,8 +106,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
     where = f"{path}:{line}"
     dotted = ".".join(str(key) for key in keys)
     if detail["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(keys[-1]), _known_keys(keys[:-1]), n=1)
-        hint = f" Did you mean `{near[0]}`?" if near else ""
+        near = nearest(str(keys[-1]), _known_keys(keys[:-1]))
+        hint = f" Did you mean `{near}`?" if near else ""
         return f"Unknown key `{dotted}`.{hint}", where
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where

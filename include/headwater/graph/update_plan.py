@@ -5,13 +5,13 @@ Decision 0012.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.suggestions import did_you_mean, nearest
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,7 @@ def _may_reset(entry: DatasetEntry) -> bool:
 
 def _known(name: str, names: Sequence[str] | dict[str, DatasetEntry], what: str) -> None:
     if name not in names:
-        near = difflib.get_close_matches(name, list(names), n=1)
         raise UnknownDataset(
             f"The pipeline has no {what} {name!r}.",
-            remedy=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+            remedy=did_you_mean(nearest(name, names), f"It has: {', '.join(names)}."),
         )

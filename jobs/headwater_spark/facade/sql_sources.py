@@ -5,7 +5,6 @@ Spark's parser finds the calls. Each becomes the read that the facade has for it
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from headwater.errors import InvalidSourceOption
+from headwater.suggestions import did_you_mean, nearest
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, is_subquery, items
 from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
 
@@ -49,8 +50,8 @@ class SourceCall:
     def replaced_by(self, view: str, *, streams: bool) -> str:
         """The text that reads a view in its place."""
         word = "STREAM " if self.streaming and streams else ""
-        names = ", ".join(f"`{name}`" for name in self.columns)
-        return f"{word}{view} AS `{self.alias or self.function}`" + (f"({names})" if names else "")
+        names = ", ".join(map(quoted, self.columns))
+        return f"{word}{view} AS {quoted(self.alias or self.function)}" + (f"({names})" if names else "")
 
 
 def source_calls(plan: Any, alias: str = "", columns: tuple[str, ...] = ()) -> Iterator[SourceCall]:
@@ -101,11 +102,11 @@ def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
 def _files(call: SourceCall, path: str, given: Mapping[str, str], session: PipelineSession) -> DataFrame:
     own = {name.lower(): name for name in CLOUD_FILES_NAMES}
     for key in given:
-        near = difflib.get_close_matches(key.lower(), own, n=1, cutoff=0.85)
+        near = nearest(key.lower(), own, cutoff=0.85)
         if near and key.lower() not in own:
             # Spark's readers pass over what they do not know.
             raise InvalidSourceOption(
-                f"{call.function} has no argument {key!r}.", remedy=f"Did you mean {own[near[0]]!r}?"
+                f"{call.function} has no argument {key!r}.", remedy=f"Did you mean {own[near]!r}?"
             )
     schema = next((value for key, value in given.items() if key.lower() == "schema"), None)
     options = {
@@ -155,12 +156,12 @@ def _kafka(call: SourceCall, given: Mapping[str, str], session: PipelineSession)
         elif key.lower() in names or key.lower().startswith("kafka."):
             options[names.get(key.lower(), key)] = value
         else:
-            near = difflib.get_close_matches(key, (*_KAFKA, "bootstrapServers"), n=1, cutoff=0.6)
             raise InvalidSourceOption(
                 f"read_kafka has no argument {key!r} here.",
-                remedy=f"Did you mean {near[0]!r}?"
-                if near
-                else "Settings of Kafka's client are written as `kafka.security.protocol` => 'SASL_SSL'.",
+                remedy=did_you_mean(
+                    nearest(key, (*_KAFKA, "bootstrapServers")),
+                    "Settings of Kafka's client are written as `kafka.security.protocol` => 'SASL_SSL'.",
+                ),
             )
     reader: Any = session.readStream if call.streaming else session.read
     frame: DataFrame = reader.format("kafka").options(**options).load()

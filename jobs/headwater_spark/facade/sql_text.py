@@ -6,7 +6,6 @@ over the dataset's frame, and so are the calls that read a source. Nothing is re
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +15,7 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame
 
 from headwater.errors import ActionInDefinition, MissingValue
+from headwater.suggestions import nearest
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
@@ -108,8 +108,8 @@ class SqlText:
 
 def missing_value(key: str, known: Collection[str]) -> MissingValue:
     """The error of a ``${key}`` that nothing gives a value; ``known``: the keys that have one."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    hint = f"Did you mean ${{{near[0]}}}? Or give" if near else "Give"
+    near = nearest(key, known)
+    hint = f"Did you mean ${{{near}}}? Or give" if near else "Give"
     return MissingValue(
         f"The SQL text names ${{{key}}}, and {key} has no value.",
         remedy=f"{hint} it one: `{key}: ...` under `configuration` in pipeline.yml, or --param {key}=...",

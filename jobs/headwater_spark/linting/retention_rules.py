@@ -23,7 +23,7 @@ def short_retention(case: FlowCase) -> Iterator[Finding]:
     gap = longest_gap(schedule) if schedule else None
     if gap is None:
         return
-    entry = next(f for f in case.pipeline.manifest.flows if f.name == case.flow.name)
+    entry = case.pipeline.manifest.flow(case.flow.name)
     for source in entry.sources:
         properties = _properties(case, source) if source.streaming else None
         if properties is None:

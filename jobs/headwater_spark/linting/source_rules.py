@@ -60,7 +60,7 @@ def frozen_settings(case: FlowCase) -> Iterator[Finding]:
 
 def streams_of_changing_tables(case: FlowCase) -> Iterator[Finding]:
     """HW201 and HW202."""
-    entry = next(f for f in case.pipeline.manifest.flows if f.name == case.flow.name)
+    entry = case.pipeline.manifest.flow(case.flow.name)
     for source in entry.sources:
         if not source.streaming or source.kind not in (SourceKind.DATASET, SourceKind.DELTA):
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from headwater.definitions.source_location import SourceLocation
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
 from headwater.graph.registry import Registry
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.messages.source_errors import line_being_run
 
 
@@ -81,9 +81,8 @@ class KnownNames:
     def _unknown(self, name: str, *, at_import: bool) -> UnknownDataset:
         known = [dataset.name for dataset in self._registry.datasets()]
         short = name.removeprefix("LIVE.").removeprefix("live.")
-        near = difflib.get_close_matches(short, known, n=1, cutoff=0.5)
-        remedy = (
-            f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known) or 'none yet'}."
+        remedy = did_you_mean(
+            nearest(short, known, cutoff=0.5), f"The pipeline has: {', '.join(known) or 'none yet'}."
         )
         if at_import:
             remedy += " Datasets of the pipeline are read inside functions, where it is known what they are."

@@ -26,6 +26,7 @@ from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
 from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
 from headwater_spark.rules.source_records import SOURCE, without_source
 
@@ -277,14 +278,10 @@ def _is_set(mask: Column) -> Callable[[Column, Column], Column]:
 
 def violation_text(broken: Column, columns: Sequence[str]) -> Column:
     """What ``find_violation`` reads: the names of the broken rules, the row, and its record at the source where known."""
-    record = F.struct(*[F.col(_quoted(name)) for name in columns if name != SOURCE])
+    record = F.struct(*[F.col(quoted(name)) for name in columns if name != SOURCE])
     parts = [broken.alias("rules"), record.alias("record")]
     parts += [F.col(SOURCE).alias("input")] if SOURCE in columns else []
     return F.concat(F.lit(_VIOLATION), F.to_json(F.struct(*parts), {"ignoreNullFields": "false"}))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Quality:

@@ -24,6 +24,7 @@ from headwater.definitions.expectation import (
     ViolationAction,
 )
 from headwater.delta_log.table_history import table_exists
+from headwater_spark.plans.names import quoted
 from headwater_spark.rules.expectations import (
     MARK,
     Quality,
@@ -172,4 +173,4 @@ def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | 
 
 
 def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted(name))

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 )
 
 from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater_spark.plans.names import quoted
 from headwater_spark.rules.expectations import MARK, Quality, any_broken
 from headwater_spark.rules.judgement import fate_counts, read_fates
 
@@ -51,7 +52,7 @@ def can_collect(schema: StructType, rules: Sequence[Expectation]) -> bool:
 def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
     """The marked rows, observed; nothing but the filter of the rows that are kept may follow."""
     held = any_broken(rules, ViolationAction.QUARANTINE)
-    columns = [F.col(_quoted(name)) for name in marked.columns]
+    columns = [F.col(quoted(name)) for name in marked.columns]
     size = F.when(held & ~_old(marked.schema), F.length(F.to_json(F.struct(*columns))))
     session = marked.sparkSession
     smallest = 0
@@ -113,13 +114,9 @@ def _old(schema: StructType, within: Column | None = None) -> Column:
     """Whether a row has a time of long ago."""
     old = F.lit(False)
     for field in schema.fields:
-        value = F.col(_quoted(field.name)) if within is None else within.getField(field.name)
+        value = F.col(quoted(field.name)) if within is None else within.getField(field.name)
         if isinstance(field.dataType, StructType):
             old = old | _old(field.dataType, value)
         elif isinstance(field.dataType, _TIMES):
             old = old | F.coalesce(value < F.lit(_OLD).cast(field.dataType), F.lit(False))
     return old
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, items
 
 # Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
@@ -110,7 +111,7 @@ def has_bytes(schema: StructType) -> bool:
 
 def _leaf(node: Any, session: SparkSession) -> Any:
     frame = frame_of(node, session)
-    columns = [F.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
+    columns = [F.col(quoted(name)) for name in frame.columns]
     record = F.struct(*columns)
     none = F.lit(None)
     if {"topic", "partition", "offset", "timestampType"} <= set(frame.columns):

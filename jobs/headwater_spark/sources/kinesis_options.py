@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from headwater.errors import InvalidSourceOption
 from headwater.kinesis.connection import Connection, Credentials
 from headwater.kinesis.shards import LATEST, MAX_RECORDS, TRIM_HORIZON
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.sources.kafka_options import epoch_millis
 
 _HONOURED = (
@@ -89,10 +89,10 @@ def _known(given: Mapping[str, str]) -> tuple[str, ...]:
                 f"The Kinesis option {key} can't be honoured here.", remedy=_REFUSED[key]
             )
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=1, cutoff=0.6)
+            near = nearest(key, names)
             raise InvalidSourceOption(
                 f"Kinesis has no option {key!r}.",
-                remedy=f"Did you mean {names[near[0]]!r}?" if near else f"Known are: {', '.join(_HONOURED)}.",
+                remedy=did_you_mean(near and names[near], f"Known are: {', '.join(_HONOURED)}."),
             )
         if names[key] in _NOTED:
             notes.append(f"the Kinesis option {names[key]} has no effect here: nothing is fetched ahead")

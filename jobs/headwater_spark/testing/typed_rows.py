@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -27,6 +26,7 @@ from pyspark.sql.types import (
 )
 
 from headwater.errors import UsageError
+from headwater.suggestions import did_you_mean, nearest
 
 # The columns of Spark's Kafka source. Built by hand: parsing DDL needs a session.
 KAFKA = StructType([
@@ -53,8 +53,7 @@ def arrow_table(rows: Sequence[Mapping[str, Any]], schema: StructType, what: str
     for number, row in enumerate(rows, start=1):
         for name in row:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"The columns are: {', '.join(names)}."
+                hint = did_you_mean(nearest(name, names), f"The columns are: {', '.join(names)}.")
                 raise UsageError(f"Row {number} of {what} has a column {name!r} too many.", remedy=hint)
     columns = []
     for field, arrow in zip(schema.fields, to_arrow_schema(schema, timezone="UTC"), strict=True):

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
 
 from headwater.metrics.file_listing import instant_ns
+from headwater_spark.plans.names import quoted
 from headwater_spark.sources.cloud_files.nested_fields import any_there, narrowed, surplus_parts
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
@@ -126,7 +127,7 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
     if not read.partitions.fields:
         return frame
     names = [name for name in frame.columns if name not in read.partitions.names]
-    return with_path_columns(frame, read, [F.col(_quoted(name)) for name in names])
+    return with_path_columns(frame, read, [F.col(quoted(name)) for name in names])
 
 
 def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
@@ -153,7 +154,7 @@ def _folded(parts: Sequence[Column]) -> Column:
 
 
 def _column(name: str) -> Column:
-    return F.col(_quoted(name))
+    return F.col(quoted(name))
 
 
 def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
@@ -169,10 +170,6 @@ def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
         F.coalesce(F.transform(several, lambda record: F.to_json(record)), F.array("value")),
     ).otherwise(F.array("value"))
     return lines.select(F.explode(parts).alias(TEXT), F.col("_metadata.file_path").alias(PATH))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def string_columns(count: int) -> StructType:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from headwater_spark.plans.names import quoted
 from headwater_spark.sources.cloud_files.frames import (
     CORRUPT,
     PATH,
@@ -53,7 +54,7 @@ def json_frame(session: SparkSession, read: FileRead) -> DataFrame:
 def _plain(session: SparkSession, read: FileRead) -> DataFrame:
     reader = native_reader(session, read, "json").schema(read.data)
     frame = guarded(reader.load(read.path), read, opened=True)
-    columns = [F.col(f"`{name}`") for name in read.data.names]
+    columns = [F.col(quoted(name)) for name in read.data.names]
     if read.options.rescued is not None:
         columns.append(F.lit(None).cast("string").alias(read.options.rescued))
     return with_path_columns(frame, read, columns)
@@ -61,7 +62,7 @@ def _plain(session: SparkSession, read: FileRead) -> DataFrame:
 
 def _quick(session: SparkSession, read: FileRead, parsed: StructType, data: StructType) -> DataFrame:
     def typed(field: StructField) -> Column:
-        return F.col(f"`{field.name}`")
+        return F.col(quoted(field.name))
 
     reader = native_reader(session, read, "json").option("columnNameOfCorruptRecord", CORRUPT)
     frame = guarded(reader.schema(parsed).load(read.path), read, opened=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from headwater.errors import InvalidSourceOption
+from headwater.suggestions import did_you_mean, nearest
 
 _PREFIX = "cloudfiles."
 FORMATS = ("json", "csv", "parquet", "avro", "orc", "text", "binaryFile")
@@ -215,10 +215,8 @@ def _check_native(key: str, value: str) -> None:
 def _unknown(key: str) -> None:
     names = [f"cloudFiles.{name}" for name in CLOUD_FILES_NAMES]
     lowered = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
-    remedy = (
-        f"Did you mean {lowered[near[0]]!r}?" if near else f"Known are: {', '.join(names[: len(_HONOURED)])}."
-    )
+    near = nearest(key.lower(), lowered)
+    remedy = did_you_mean(near and lowered[near], f"Known are: {', '.join(names[: len(_HONOURED)])}.")
     raise InvalidSourceOption(f"There is no option {key!r}.", remedy=remedy)
 
 

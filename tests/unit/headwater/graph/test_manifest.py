@@ -114,6 +114,9 @@ def test_questions_about_the_graph(tmp_path: Path):
     assert MANIFEST.upstream("orders") == []
     assert [entry.name for entry in MANIFEST.tables] == ["orders", "other", "daily"]
     assert [flow.name for flow in MANIFEST.flows_into("orders")] == ["orders", "more"]
+    assert MANIFEST.flow("more").target == "orders"
     assert MANIFEST.table_path(tmp_path, "orders") == tmp_path / "shop/orders"
+    with pytest.raises(KeyError):
+        MANIFEST.flow("none")
     with pytest.raises(KeyError):
         MANIFEST.table_path(tmp_path, "view")
