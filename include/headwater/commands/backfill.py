@@ -1,4 +1,4 @@
-"""``backfill``: what can be told without Spark is told at once, then Spark's process takes over."""
+"""``backfill``: what can be checked without Spark is checked at once, then Spark's process takes over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
     """Check the arguments and become the job; ``argv``: what stands behind the verb on the command line.
 
     Raises:
-        UsageError, InvalidRange, UnknownDataset: the command can't be meant so.
+        UsageError, InvalidRange, UnknownDataset: the arguments make no sense.
     """
     arguments = backfill_arguments(parsed)
     manifest = read_manifest(project.state_folder / FILE_NAME)
@@ -29,12 +29,12 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
 
 def known_tables(manifest: Manifest, tables: Sequence[str]) -> list[str]:
     """The tables as the manifest spells them; raises UnknownDataset with the nearest name."""
-    known = {entry.name.lower(): entry.name for entry in manifest.tables}
+    spellings = {entry.name.lower(): entry.name for entry in manifest.tables}
     for name in tables:
-        if name.lower() not in known:
-            near = nearest(name.lower(), known)
+        if name.lower() not in spellings:
+            near = nearest(name.lower(), spellings)
             raise UnknownDataset(
                 f"The pipeline has no table {name!r}.",
-                remedy=did_you_mean(near and known[near], f"It has: {', '.join(known.values())}."),
+                remedy=did_you_mean(near and spellings[near], f"It has: {', '.join(spellings.values())}."),
             )
-    return [known[name.lower()] for name in tables]
+    return [spellings[name.lower()] for name in tables]

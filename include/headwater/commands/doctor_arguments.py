@@ -19,10 +19,10 @@ ACTIONS = ("list", "inspect", "verify", "diagnose", "snapshot", "restore")
 
 def doctored(argv: Sequence[str]) -> list[str]:
     """The command line with ``list`` put behind ``checkpoints`` where no action is named."""
-    given = list(argv)
-    if given[:1] == ["checkpoints"] and (len(given) < 2 or not _names_an_action(given[1])):
-        given.insert(1, "list")
-    return given
+    arguments = list(argv)
+    if arguments[:1] == ["checkpoints"] and (len(arguments) < 2 or not _names_an_action(arguments[1])):
+        arguments.insert(1, "list")
+    return arguments
 
 
 def _names_an_action(word: str) -> bool:

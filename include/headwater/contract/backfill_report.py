@@ -1,4 +1,4 @@
-"""What a backfill came to, or would, for people and for programs."""
+"""The result of a backfill, or of its dry run, for people and for programs."""
 
 from __future__ import annotations
 

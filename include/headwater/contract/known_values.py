@@ -1,4 +1,4 @@
-"""Filters that name what is not there: told with the nearest name, not answered with nothing."""
+"""Filters with unknown names: refused with the nearest name, not answered with an empty list."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater.quarantine.table import RowFilter, known_names
 from headwater.suggestions import did_you_mean, nearest
 
-# So many names are listed where none is near.
+# How many names are listed where none is similar.
 _LISTED = 12
 
 
 def check_known(option: str, given: str | None, known: Collection[str], what: str) -> None:
-    """Raise UsageError where ``given`` is not ``known``; where nothing is known there is nothing to tell.
+    """Raise UsageError where ``given`` is not ``known``; where nothing is known, anything is accepted.
 
     Args:
         option: as it is typed, ``--flow``.
@@ -57,7 +57,7 @@ def checked_filters(project: PipelineProject, filters: Mapping[str, Any]) -> dic
     for name in filters.get("event_type") or ():
         check_known("--type", name, sorted({*EVENT_TYPES, *logged.types}), "there is no such type of event")
     if (request := filters.get("request_id")) and request not in logged.requests:
-        # No error: who waits for a run asks before it has begun.
+        # Not an error: a script that waits for a run asks before it has begun.
         print(f"The log has no record of the request {request} (yet).", file=sys.stderr)
     given = filters.get("update_id")
     return {**filters, "update_id": _whole_id(given, logged) if given else None}

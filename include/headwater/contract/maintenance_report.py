@@ -1,4 +1,4 @@
-"""What maintenance says: what is due, each outcome as it comes, and how it ended."""
+"""The report of maintenance: what is due, each outcome as it comes, and how it ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def finish(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
 
 def tell(outcome: Outcome) -> None:
     """Print an outcome as it comes."""
-    print(f"{outcome.ending}: {outcome.kind} of {outcome.subject}: {outcome.told}", file=sys.stderr)
+    print(f"{outcome.ending}: {outcome.kind} of {outcome.subject}: {outcome.message}", file=sys.stderr)
 
 
 def plan_lines(pipeline: str, plan: MaintenancePlan) -> list[str]:

@@ -42,7 +42,7 @@ def expectations_from(
 
 
 def check_names(rules: Iterable[Expectation]) -> tuple[Expectation, ...]:
-    """The rules as they are; raises InvalidExpectation where two have one name."""
+    """The expectations, unchanged; raises InvalidExpectation where two have one name."""
     seen: set[str] = set()
     checked = tuple(rules)
     for rule in checked:
@@ -130,15 +130,15 @@ def expect_all_or_fail(expectations: Mapping[str, str]) -> Decorator[Any]:
 def expect_unique(
     keys: str | Iterable[str], *, name: str | None = None, within: str = "batch", action: str = "warn"
 ) -> Decorator[Any]:
-    """Expect a key to be there once. Of several rows with one key the first passes and the others break the rule.
+    """Expect a key to be unique. Of several rows with one key the first passes and the others fail.
 
-    First is the one that stands first in its source where that is known (Kafka), else the least row, column by column.
+    First is the one that comes first in its source where that is known (Kafka), else the smallest row, column by column.
     A key with a NULL in it passes, as in a SQL UNIQUE.
 
     Args:
         keys: the columns of the key.
         name: the rule's name, else ``unique_`` and the columns.
-        within: ``batch``: among the rows of a batch; ``table``: a key that the table has already is broken, too. That
+        within: ``batch``: among the rows of a batch; ``table``: a key that the table already has fails, too. That
             reads the table's keys with each batch.
         action: what happens to the others: ``warn``, ``drop``, ``quarantine`` or ``fail``.
 
@@ -152,12 +152,12 @@ def expect_unique(
             where=where,
             remedy='Write keys=["id"].',
         )
-    for argument, value, known in (("within", within, UniqueWithin), ("action", action, ViolationAction)):
-        if value not in list(known):
+    for argument, value, choices in (("within", within, UniqueWithin), ("action", action, ViolationAction)):
+        if value not in list(choices):
             raise InvalidExpectation(
                 f"dp.expect_unique: {argument}={value!r} is unknown.",
                 where=where,
-                remedy=f"Use one of: {', '.join(known)}.",
+                remedy=f"Use one of: {', '.join(choices)}.",
             )
     label = "unique_" + "_".join(named) if name is None else name
     checked = expectations_from(

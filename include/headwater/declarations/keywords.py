@@ -1,4 +1,4 @@
-"""Arguments by name: one that a function does not have is refused with the nearest that it has."""
+"""Arguments by name: an unknown one is refused with the nearest that the function has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def checked_arguments(face: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The function of the face; a call that does not fit its signature raises UnsupportedArgument with the user's line."""
+    """The public function; a call that does not fit its signature raises UnsupportedArgument with the user's line."""
     signature = inspect.signature(face)
     what = f"dp.{face.__name__}"
 

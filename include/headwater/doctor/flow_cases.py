@@ -1,4 +1,4 @@
-"""The flows that a verb is about."""
+"""The flows that a verb applies to."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool 
         UnknownDataset: where there is no such flow.
     """
     manifest = stored_manifest(project)
-    found = [FlowCase(project, manifest, entry, deep) for entry in manifest.flows]
+    cases = [FlowCase(project, manifest, entry, deep) for entry in manifest.flows]
     if flow is None:
         stored = {entry.name for entry in manifest.outputs}
         return [
-            case for case in found if (case.flow.streaming or case.flow.once) and case.flow.target in stored
+            case for case in cases if (case.flow.streaming or case.flow.once) and case.flow.target in stored
         ]
-    named = [case for case in found if case.flow.name == flow]
+    named = [case for case in cases if case.flow.name == flow]
     if not named:
-        names = [case.flow.name for case in found]
+        names = [case.flow.name for case in cases]
         raise UnknownDataset(
             f"The pipeline has no flow {flow!r}.",
             remedy=did_you_mean(nearest(flow, names), f"It has: {', '.join(names)}."),

@@ -10,7 +10,7 @@ _TERMINAL = ("COMPLETED", "FAILED", "CANCELED")
 
 @dataclass(frozen=True)
 class UpdateSummary:
-    """An update as the event log tells it. ``ended`` is None until it says so (a killed one never does)."""
+    """An update according to the event log. ``ended`` is None until the end is recorded (for a killed one, never)."""
 
     update_id: str
     request_id: str | None
@@ -36,12 +36,12 @@ class UpdateSummary:
 
 def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
     """Summaries from ``create_update`` and ``update_progress`` records (oldest first), oldest first."""
-    found: dict[str, UpdateSummary] = {}
+    summaries: dict[str, UpdateSummary] = {}
     for record in records:
         origin, details = record["origin"], record["details"]
         key, when = origin["update_id"], record["timestamp"]
-        summary = found.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
+        summary = summaries.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
         state = details.get("update_progress", {}).get("state", summary.state)
         ended = when if state in _TERMINAL else summary.ended
-        found[key] = replace(summary, state=state, ended=ended, message=record["message"])
-    return list(found.values())
+        summaries[key] = replace(summary, state=state, ended=ended, message=record["message"])
+    return list(summaries.values())

@@ -1,4 +1,4 @@
-"""Reading ``pipeline.yml``: values from the environment put in, errors told with key, line and nearest name."""
+"""Reading ``pipeline.yml``: values from the environment are substituted, errors name key, line and nearest name."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def find_spec_file(folder: Path) -> Path:
         raise PipelineNotFound(
             f"There is no folder {folder}.", remedy="Give the folder that holds pipeline.yml."
         )
-    found = [folder / name for name in SPEC_FILES if (folder / name).is_file()]
-    if not found:
+    files = [folder / name for name in SPEC_FILES if (folder / name).is_file()]
+    if not files:
         raise PipelineNotFound(
             f"{folder} holds no pipeline.yml.",
             remedy="Give the folder of a pipeline, or make one with `python -m headwater init DIR`.",
         )
-    if len(found) > 1:
-        names = " and ".join(path.name for path in found)
+    if len(files) > 1:
+        names = " and ".join(path.name for path in files)
         raise PipelineNotFound(f"{folder} holds {names}.", remedy="Keep one of them.")
-    return found[0]
+    return files[0]
 
 
 def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> PipelineSpec:
@@ -70,21 +70,21 @@ def _substitute(
         return value
 
     def replace(match: re.Match[str]) -> str:
-        found = environment.get(match[1], match[2])
-        if found is None:
+        value = environment.get(match[1], match[2])
+        if value is None:
             raise InvalidSpec(
                 f"{match[0]} names an environment variable that is not set.",
                 where=f"{path}:{line}",
                 remedy=f"Set {match[1]}, or give a default: ${{env:{match[1]}:value}}.",
             )
-        why = unusable(found)
+        why = unusable(value)
         if why is not None:  # the value may be a secret: only its name is shown
             raise InvalidSpec(
                 f"The environment variable {match[1]} {why}.",
                 where=f"{path}:{line}",
                 remedy=f"Set {match[1]} to UTF-8 text.",
             )
-        return found
+        return value
 
     return _ENVIRONMENT.sub(replace, value)
 
@@ -111,8 +111,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
         return f"Unknown key `{dotted}`.{hint}", where
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where
-    given = detail.get("input")
-    shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
+    value = detail.get("input")
+    shown = f" (got {_shortened(value)})" if isinstance(value, str | int | float | bool | list) else ""
     message = detail["msg"].removeprefix("Value error, ")
     return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
 
@@ -149,4 +149,4 @@ def _known_keys(parents: list[Any]) -> list[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for arg in getattr(annotation, "__args__", ()) if (found := _model_in(arg))), None)
+    return next((model for arg in getattr(annotation, "__args__", ()) if (model := _model_in(arg))), None)

@@ -135,7 +135,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
 
 
 def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[str]) -> list[FlowEntry]:
-    """The flows that begin anew while their table keeps its rows."""
+    """The flows that start from the beginning while their table keeps its rows."""
     tables = {entry.name: entry for entry in manifest.outputs}
     found = [
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
@@ -153,7 +153,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
 
 
 def _chosen(manifest: Manifest, selection: Selection, reset_flows: Sequence[FlowEntry]) -> set[str]:
-    """The tables and sinks that the update is about: all that were named in any way, or every one."""
+    """The tables and sinks of the update: all that were named in any way, or every one."""
     if selection.full_refresh_all or selection.everything:
         return {entry.name for entry in manifest.outputs}
     # As on Lakeflow: tables named for a full refresh alone are what the update is about.

@@ -31,7 +31,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do. ``files``, ``bytes``, ``rows``: what it touches; None where that can't be told beforehand."""
+    """One thing to do. ``files``, ``bytes``, ``rows``: what it touches; None where that is not known beforehand."""
 
     kind: ChoreKind
     subject: str

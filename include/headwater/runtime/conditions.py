@@ -1,4 +1,4 @@
-"""Errors of what has to be there before Spark starts."""
+"""Errors about prerequisites of Spark."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def ensure_jars(group: str) -> list[Path]:
         with _only_one_process(folder):
             if not are_verified(folder, jars):
                 _fetch(jars, folder)
-                are_verified(folder, jars)  # noted, so that the next start compares nothing
+                are_verified(folder, jars)  # recorded, so that the next start compares nothing
     return [folder / jar.file_name for jar in jars]
 
 
@@ -86,9 +86,9 @@ def _fetch(jars: tuple[PinnedJar, ...], folder: Path) -> None:
         complete = Path(temporary) / "complete"
         complete.mkdir()
         for jar in jars:
-            found = fetched / jar.organisation / jar.name / jar.revision / jar.file_name
-            if found.is_file():
-                found.rename(complete / jar.file_name)
+            source = fetched / jar.organisation / jar.name / jar.revision / jar.file_name
+            if source.is_file():
+                source.rename(complete / jar.file_name)
         try:
             verify(complete, jars)
         finally:

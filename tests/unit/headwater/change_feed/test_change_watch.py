@@ -35,7 +35,7 @@ def test_news_come_again_until_they_have_arrived(orders, watch):
     first = watch()
     assert bounds(first.look()) == (0, 0)
     assert bounds(watch().look()) == (0, 0)
-    first.told(first.look())
+    first.acknowledge(first.look())
     assert first.look() is None
     assert watch().look() is None
     orders.append([2])
@@ -48,7 +48,7 @@ def test_moved_files_wake_nobody_and_are_not_read_again(orders, watch, monkeypat
     orders.append([1])
     orders.append([2])
     watching = watch()
-    watching.told(watching.look())
+    watching.acknowledge(watching.look())
     orders.delta.optimize.compact()
     orders.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert watching.look() is None
@@ -107,12 +107,12 @@ def test_a_table_made_anew_is_told_as_a_whole(orders, watch):
     orders.append([1])
     orders.append([2])
     watching = watch()
-    watching.told(watching.look())
+    watching.acknowledge(watching.look())
     shutil.rmtree(orders.path)
     orders.append([3])
     found = watching.look()
     assert (bounds(found), found.snapshot) == ((0, 0), True)
-    watching.told(found)
+    watching.acknowledge(found)
     assert watch().look() is None
 
 
@@ -128,7 +128,7 @@ def test_fifty_tables_are_looked_at_in_less_than_a_second(orders, tmp_path):
     found = [watch.look() for watch in watches]
     with_news = time.perf_counter() - begun
     for watch, news in zip(watches, found, strict=True):
-        watch.told(news)
+        watch.acknowledge(news)
     begun = time.perf_counter()
     assert [watch.look() for watch in watches] == [None] * 50
     without = time.perf_counter() - begun

@@ -38,7 +38,7 @@ if news:
     note("events", news)
 step("before the watch remembers")
 if news:
-    watch.told(news)
+    watch.acknowledge(news)
 step("before the reader begins")
 stored = (folder / "events").read_text().splitlines() if (folder / "events").exists() else []
 done = int((folder / "runs").read_text()) if (folder / "runs").exists() else 0
