@@ -1,4 +1,4 @@
-"""Ends an update that would find nothing, before a JVM is started."""
+"""Ends an update without work before a JVM is started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report_without_news(
 ) -> dict[str, Any] | None:
     """Record and return the report of an update that had nothing to do; None where it has to be run.
 
-    ``selection``: what somebody asked for; it is run whatever has moved.
+    ``selection``: the requested tables; a selection is always run.
     """
     started = time.monotonic()
     arguments = RunArguments(
