@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OutputMode:
-    """``name``: append, update, complete, replace or changes; ``keys``: the columns by which rows find those they replace."""
+    """``name``: append, update, complete, replace or changes; ``keys``: the columns that match rows with those they replace."""
 
     name: str = "append"
     keys: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def with_rescued_column(frame: DataFrame, before: Mapping[str, str] | None, colu
     order = {name: number for number, name in enumerate(now)}
     columns: list[Column] = []
     lost: list[Column] = [F.col(quoted(name)).alias(name) for name in now if name not in before]
-    # What is remembered has lost its order; columns that are gone come last.
+    # The recorded columns have lost their order; removed columns come last.
     for name, kind in sorted(before.items(), key=lambda item: order.get(item[0], len(order))):
         if name not in now:
             columns.append(F.lit(None).cast(kind).alias(name))
