@@ -107,5 +107,5 @@ def _no_feed(changes: ChangeRange) -> ChangeFeedBroken:
     return ChangeFeedBroken(
         f"{changes.table} keeps no change feed, so the changes of versions {changes.start_version} to "
         f"{changes.end_version} can't be read.",
-        remedy=f"Set {_FEED}=true on the table (table_properties of its definition), and begin anew with its content.",
+        remedy=f"Set {_FEED}=true on the table (table_properties of its definition), and start again from its content.",
     )

@@ -76,7 +76,7 @@ class PendingReplacement:
 
     @contextmanager
     def abandoned(self, state_folder: Path) -> Iterator[bool]:
-        """As ``is_abandoned``; while the block runs the backfill can't be started again and record it anew.
+        """As ``is_abandoned``; while the block runs the backfill can't be started again and record it a second time.
 
         For removing the record: what is not committed by then never will be, under this entry.
         """

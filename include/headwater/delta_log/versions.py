@@ -126,7 +126,7 @@ def rows_of_table(table: Path) -> int | None:
     try:
         records = [file.records for file in snapshot_files(table)]
     except SourceUnreachable:
-        return None  # opening the table would tell more
+        return None  # only opening the table would say
     return None if None in records else sum(number or 0 for number in records)
 
 

@@ -82,7 +82,7 @@ def plan_drop(
             table = manifest.table_path(project.warehouse, dataset)
             folders.append(table)
             kept_out = Path(quarantine_folder(str(table)))
-            # A table that is made anew reads these rows again: a replay would bring them in twice.
+            # A recreated table reads these rows again: a replay would add them twice.
             folders += [kept_out] if is_quarantine(kept_out) else []
             for folder in folders:
                 refuse_around_tables(folder)

@@ -62,7 +62,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     again = (
         NOTHING
         if case.table is not None
-        else "the rows of one batch, at most: the sink can't tell a batch that comes again"
+        else "the rows of one batch, at most: the sink does not recognise a repeated batch"
     )
     return RepairPlan(
         Repair.MEND,
@@ -241,7 +241,7 @@ def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
             else f"There is no snapshot of {case.flow.name!r}.",
             remedy=f"It has: {', '.join(names)}."
             if names
-            else "`headwater checkpoints diagnose PIPELINE_DIR` tells what else can be done. "
+            else "`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done. "
             "For the next time: headwater checkpoints snapshot PIPELINE_DIR",
         )
     return match

@@ -66,7 +66,7 @@ class Vacuum:
         return Step(self.kind, self.subject, what, len(candidates.going), sum(map(_bytes, candidates.going)))
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
-        """Remove them; the list is made anew."""
+        """Remove them; the list is computed again."""
         going = self._candidates().going
         for path in going:
             path.unlink(missing_ok=True)
@@ -146,7 +146,7 @@ class _Candidates:
 
 
 def _on_disk(table: Path, name: str) -> Path | None:
-    """The file of a path that delta-rs tells, None where it is not below the table; names of partitions may be encoded."""
+    """The file of a path from delta-rs, None where it is not below the table; names of partitions may be encoded."""
     for spelled in (name, unquote(name), plain(name)):
         if Path(spelled).is_absolute() or ".." in Path(spelled).parts:
             return None

@@ -231,7 +231,7 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) ->
         raise NameTaken(
             f"{new!r} is taken: something of that name is there already.",
             where=taken,
-            remedy=f"Choose another name; or, if an update has begun to fill it anew, remove that first: "
+            remedy=f"Choose another name; or, if an update has begun to fill it again, remove that first: "
             f"headwater drop PIPELINE_DIR {new} --yes",
         )
     for before, after in folders:

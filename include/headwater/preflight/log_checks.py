@@ -88,7 +88,7 @@ def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
         if later or recorded:
             rewrite_commit(start.folder, batch, batch + int(later))
             whence = f"what batch {batch + 1} began with" if later else "the event log, which has the batch"
-            return f"the damaged mark of batch {batch} was written anew from {whence}"
+            return f"the damaged mark of batch {batch} was rewritten from {whence}"
         put_aside(file)
         again = "the table has it already" if start.repeatable else "its rows reach the sink a second time"
         return f"the damaged mark of batch {batch} was put aside; the batch comes again, and {again}"
@@ -247,7 +247,7 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
             put_back(start.folder, batch, position, start.state.state_settings)
             return f"the position of batch {batch} was written back from what was recorded of it"
         put_aside(file)
-        if start.planned == [batch]:  # Spark begins anew only where no state is
+        if start.planned == [batch]:  # Spark starts over only where there is no state
             put_aside(start.folder / "state")
         return f"the damaged plan of batch {batch} was put aside; nothing of it had been written"
 

@@ -24,6 +24,6 @@ class JarsUnavailable(UsageError):
 
 
 class PortTaken(UsageError):
-    """A server was told to use a port that something else listens on."""
+    """The configured port of a server is in use."""
 
     condition = "PORT_TAKEN"

@@ -1,6 +1,6 @@
 """The jars that Spark and the broker run with: fetched once, checked, then taken from the cache.
 
-``python -m headwater.runtime.jars`` fetches them; with ``--lock`` it resolves the coordinates below anew
+``python -m headwater.runtime.jars`` fetches them; with ``--lock`` it resolves the coordinates below again
 and writes the lock file.
 """
 
@@ -113,7 +113,7 @@ def _resolve(group: str) -> list[PinnedJar]:
 def main() -> None:
     """Fetch all groups, or renew the lock file."""
     options = argparse.ArgumentParser(prog="python -m headwater.runtime.jars", description=__doc__)
-    options.add_argument("--lock", action="store_true", help="resolve anew and write the lock file")
+    options.add_argument("--lock", action="store_true", help="resolve again and write the lock file")
     if options.parse_args().lock:
         write_lock({group: _resolve(group) for group in GROUPS})
     for group in GROUPS:

@@ -39,7 +39,7 @@ def expected_scd1(
         events: every change event ever sent, as rows of the source; the order does not matter.
         keys: the key columns.
         sequence_by: the column that orders events of a key, or a function of the row.
-        apply_as_deletes: tells a delete by its row; so does ``apply_as_truncates`` for a truncate.
+        apply_as_deletes: whether a row is a delete; ``apply_as_truncates``: whether it is a truncate.
         column_list: the columns of the target; else all but ``except_column_list``.
         ignore_null_updates: whether (or for which columns) a null leaves the value as it was.
         columns_to_update: the column with the names of those that an event sets (None: all).
