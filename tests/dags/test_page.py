@@ -157,7 +157,7 @@ def test_what_is_out_of_date_is_said(page, observed, roots, monkeypatch):
 
     monkeypatch.setattr("headwater_airflow.page.pipeline_view.datetime", Later)
     shown = words(page())
-    assert "has not written a word for 10 minutes" in shown
+    assert "has not written a record for 10 minutes" in shown
     assert "no sign of life" in shown
 
 

@@ -58,7 +58,7 @@ def _parser() -> Parser:
     return parser
 
 
-# Each verb's module is loaded when it is asked for: `run` with nothing new should not pay for the others.
+# Each verb's module is loaded on demand: `run` with nothing new should not pay for the others.
 
 
 def _init(parsed: argparse.Namespace) -> int:

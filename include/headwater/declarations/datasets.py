@@ -258,7 +258,7 @@ def create_streaming_table(
 ) -> None:
     """Declare an empty streaming table for ``dp.append_flow`` to fill.
 
-    Args as for :func:`table`; ``expect_all*`` map rule names to SQL booleans and hold for every flow into the table.
+    Args as for :func:`table`; ``expect_all*`` map names of expectations to SQL booleans, for every flow into the table.
     Raises DuplicateDataset, InvalidName, UnsupportedArgument.
     """
     registry = active_registry()

@@ -1,4 +1,4 @@
-"""Rules on rows: ``expect`` (count), ``expect_or_drop``, ``expect_or_quarantine``, ``expect_or_fail``, their ``_all`` forms,
+"""Expectations on rows: ``expect`` (count), ``expect_or_drop``, ``expect_or_quarantine``, ``expect_or_fail``, their ``_all`` forms,
 and ``expect_unique``.
 """
 
@@ -82,15 +82,15 @@ def expect(name: str, constraint: str) -> Decorator[Any]:
 
 @checked_arguments
 def expect_or_drop(name: str, constraint: str) -> Decorator[Any]:
-    """As :func:`expect`; rows that break the rule are not written, and counted as dropped."""
+    """As :func:`expect`; rows that fail are not written, and counted as dropped."""
     return _expecting({name: constraint}, ViolationAction.DROP)
 
 
 @checked_arguments
 def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
-    """As :func:`expect`; rows that break the rule go, whole, to the table ``<table>_quarantine`` in place of the table.
+    """As :func:`expect`; rows that fail go, complete, to the table ``<table>_quarantine`` instead of the table.
 
-    There they stay with the names of all rules that they broke, their source position and record, until
+    There they stay with the names of all expectations that they failed, their source position and record, until
     ``headwater quarantine replay`` or ``discard``. On streaming tables and materialized views.
     """
     return _expecting({name: constraint}, ViolationAction.QUARANTINE)
@@ -98,7 +98,7 @@ def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
 
 @checked_arguments
 def expect_or_fail(name: str, constraint: str) -> Decorator[Any]:
-    """As :func:`expect`; a row that breaks the rule fails the flow, and nothing of its batch is written."""
+    """As :func:`expect`; a row that breaks it fails the flow, and nothing of its batch is written."""
     return _expecting({name: constraint}, ViolationAction.FAIL)
 
 
@@ -116,7 +116,7 @@ def expect_all_or_drop(expectations: Mapping[str, str]) -> Decorator[Any]:
 
 @checked_arguments
 def expect_all_or_quarantine(expectations: Mapping[str, str]) -> Decorator[Any]:
-    """Several :func:`expect_or_quarantine` at once; a row that breaks several is there once, with all their names."""
+    """Several :func:`expect_or_quarantine` at once; a row that breaks several is quarantined once, with all their names."""
     return _expecting(expectations, ViolationAction.QUARANTINE)
 
 
@@ -137,7 +137,7 @@ def expect_unique(
 
     Args:
         keys: the columns of the key.
-        name: the rule's name, else ``unique_`` and the columns.
+        name: the expectation's name, else ``unique_`` and the columns.
         within: ``batch``: among the rows of a batch; ``table``: a key that the table already has fails, too. That
             reads the table's keys with each batch.
         action: what happens to the others: ``warn``, ``drop``, ``quarantine`` or ``fail``.

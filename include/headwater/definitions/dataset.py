@@ -15,7 +15,7 @@ QUARANTINE_SUFFIX = "_quarantine"
 
 
 def quarantine_folder(table: str) -> str:
-    """The folder of the table for rows that the rules of the table in this folder kept out."""
+    """The folder of the quarantine of the table in this folder."""
     return table.rstrip("/") + QUARANTINE_SUFFIX
 
 

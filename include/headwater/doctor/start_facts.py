@@ -27,7 +27,7 @@ _SERVERS = "kafka.bootstrap.servers"
 def flow_start(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, *, deep: bool = False, brokers: bool = True
 ) -> FlowStart:
-    """What the checks look at for a flow, as it lies in storage now.
+    """The input of the checks for a flow, from storage as it is now.
 
     Raises:
         FlowStateDamaged: it is not known which epoch is live.
@@ -96,7 +96,7 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
 def recorded_positions(
     state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
 ) -> Callable[[], Mapping[int, Positions]]:
-    """The end offsets of an epoch's batches as they are kept outside the checkpoint; read when first asked for."""
+    """The end offsets of an epoch's batches as recorded outside the checkpoint; read on first use."""
 
     @lru_cache(maxsize=1)
     def positions() -> dict[int, Positions]:

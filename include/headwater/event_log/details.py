@@ -136,7 +136,7 @@ def create_update(
     full_refresh_selection: Sequence[str] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """Details of a ``create_update`` event: what was asked for, by whom (``cause``)."""
+    """Details of a ``create_update`` event: the request, and its ``cause``."""
     return {
         "create_update": {
             "cause": cause,

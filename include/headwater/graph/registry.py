@@ -103,7 +103,7 @@ class Registry:
         return list(self._hooks.values())
 
     def add_expectation(self, function: Callable[..., Any], expectation: Expectation) -> None:
-        """Record a rule on the dataset that ``function`` defines, declared before or after the rule."""
+        """Record an expectation on the dataset that ``function`` defines, declared before or after it."""
         rules = self._expectations.setdefault(id(function), [])
         if any(rule.name == expectation.name for rule in rules):
             raise InvalidExpectation(
@@ -134,7 +134,7 @@ class Registry:
         self._flows = {name: flow for name, flow in self._flows.items() if flow.target in self._datasets}
 
     def check_expectations(self) -> None:
-        """Raise InvalidExpectation for a rule that stands on anything but a table or view: it would act on nothing."""
+        """Raise InvalidExpectation for one on anything but a table or view: it would have no effect."""
         owners = {id(function) for function in self._functions.values()}
         targets = {id(flow.function): flow.target for flow in self._flows.values()}
         for function in self._kept:

@@ -16,7 +16,7 @@ from headwater.suggestions import did_you_mean, nearest
 
 @dataclass(frozen=True)
 class Selection:
-    """What the caller asked for: dataset names, and flow names for ``reset_flows``."""
+    """The caller's request: dataset names, and flow names for ``reset_flows``."""
 
     tables: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
 
     Args:
         manifest: the resolved graph.
-        selection: what was asked for; an empty one means every dataset.
+        selection: the requested datasets; an empty one means all.
         done: datasets that an earlier attempt of the same request completed; they are left out.
 
     Raises:

@@ -111,5 +111,5 @@ class MaintenanceOptions:
     keep: timedelta | None = None
 
     def wants(self, kind: ChoreKind) -> bool:
-        """Whether a kind of work is asked for."""
+        """Whether a kind of work is requested."""
         return not self.kinds or kind in self.kinds

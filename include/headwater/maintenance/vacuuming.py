@@ -123,7 +123,7 @@ class _OtherTables:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """Files that may go, files that are old enough and needed, by whom."""
+    """Files that may be removed, and files that are old enough but needed, with the readers that need them."""
 
     going: list[Path]
     needed: list[Path]

@@ -115,7 +115,7 @@ def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tupl
     """Make sure that a flow may start.
 
     Returns:
-        What was found and made good, with what was done: only such damage as can be made good without losing or
+        The damage that was repaired, with what was done: only such as can be repaired without losing or
         doubling a row.
 
     Raises:

@@ -25,7 +25,7 @@ _BELONGS = {
 
 @dataclass(frozen=True)
 class RepairForm:
-    """A repair that somebody asked for."""
+    """A requested repair."""
 
     flow: str
     action: Repair

@@ -76,7 +76,7 @@ class ChangeFeedTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's ty
             yield TriggerEvent(changes)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """The same outside of a triggerer: an event counts as stored when the next one is asked for."""
+        """The same outside of a triggerer: an event counts as stored when the next one is requested."""
         stream = ChangeFeedStream(self)
         async for raw, changes in stream.open_stream():
             yield TriggerEvent(raw)

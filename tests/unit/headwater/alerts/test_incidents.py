@@ -1,4 +1,4 @@
-"""What is told of broken limits, and how often."""
+"""Which broken limits are announced, and how often."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def book(tmp_path):
     return look
 
 
-def test_an_incident_is_told_at_its_beginning_and_its_end(book):
+def test_an_incident_is_announced_at_its_beginning_and_its_end(book):
     """Not in between, over any number of looks and restarts; the same trouble later is a new incident."""
     assert book() == ([], [], [])
     assert book(SILVER) == (["silver"], [], [])
@@ -47,7 +47,7 @@ def test_changed_numbers_are_the_same_incident(book):
     assert (kept.message, kept.since) == ("silver: 900 s of lag", 1060.0)
 
 
-def test_what_could_not_be_told_comes_up_again(book):
+def test_what_could_not_be_announced_comes_up_again(book):
     """A mail server that is down loses no alert and no resolution."""
     assert book(SILVER, announce=False) == (["silver"], [], [])
     assert book(SILVER) == (["silver"], [], [])

@@ -70,7 +70,7 @@ STEPS = (
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_commit_is_worked_on_and_only_a_repetition_has_the_same_bounds(orders, tmp_path, step):
-    """Killed there at every commit: nothing is lost; what is repeated is told apart by its end."""
+    """Killed there at every commit: nothing is lost, and repetitions are recognised by their end."""
 
     def run(kill_at=""):
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(orders.path), kill_at]

@@ -83,7 +83,7 @@ def test_none_there(tmp_path: Path):
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json", '{"format_version": 1}'])
 def test_not_a_manifest(tmp_path: Path, text: str):
-    """Another file under its name is told, with the way to write it anew."""
+    """Another file under its name is reported, with the command that rewrites it."""
     path = tmp_path / "manifest.json"
     path.write_text(text)
     with pytest.raises(InvalidSpec, match="is not a manifest") as caught:
