@@ -1,4 +1,4 @@
-"""Every error Headwater raises on purpose.
+"""Every error that Headwater raises on purpose.
 
 HeadwaterError                       what, where, what to do; a condition name; an exit code
 ├── UsageError            (exit 2)   the command or the machine is not as it must be
@@ -24,9 +24,9 @@ HeadwaterError                       what, where, what to do; a condition name; 
     │   └── SourceSchemaChanged, SourceNotFound, SourceAccessDenied
     ├── RowsNotConserved             rows of a batch are not accounted for
     ├── FlowInterrupted              transient: a retry may help
-    ├── LeaseUnreachable             transient: the store of the lease could not be asked
+    ├── LeaseUnreachable             transient: the store of the lease could not be reached
     ├── MaintenanceFailed            steps of maintenance failed, the others were done
-    └── SourceUnreachable            transient: a source could not be asked where it stands
+    └── SourceUnreachable            transient: a source could not be queried
 
 Below these, what belongs to one subject is declared beside it: ``headwater.checkpoints.conditions`` (each kind of damage),
 ``headwater.definitions.change_conditions`` (AUTO CDC), ``headwater.backfills.conditions``, ``headwater.event_log.conditions``,
@@ -119,7 +119,7 @@ class InvalidSpec(InvalidPipeline):
 
 
 class InvalidName(InvalidPipeline):
-    """A name has characters that names of datasets, flows and pipelines may not have."""
+    """A name has characters that are not allowed in names of datasets, flows and pipelines."""
 
     condition = "INVALID_NAME"
 
@@ -155,7 +155,7 @@ class FlowWithoutTarget(InvalidPipeline):
 
 
 class NotADataFrame(InvalidPipeline):
-    """A dataset function returned something else than a DataFrame of the right kind."""
+    """A dataset function returned something other than a DataFrame of the right kind."""
 
     condition = "NOT_A_DATAFRAME"
 
@@ -167,7 +167,7 @@ class ActionInDefinition(InvalidPipeline):
 
 
 class InvalidExpectation(InvalidPipeline):
-    """A constraint does not parse, names unknown columns, or reaches outside the row."""
+    """A constraint does not parse, names unknown columns, or depends on more than the row."""
 
     condition = "INVALID_EXPECTATION"
 
@@ -233,7 +233,7 @@ class InvalidSourceOption(InvalidPipeline):
 
 
 class SchemaNotInferred(InvalidPipeline):
-    """The columns of a source's files can't be found out."""
+    """The columns of a source's files can't be inferred."""
 
     condition = "SCHEMA_NOT_INFERRED"
 
@@ -320,7 +320,7 @@ class SourceNotFound(FlowFailed):
 
 
 class SourceAccessDenied(FlowFailed):
-    """A source does not let the flow read, or there is nothing to log in with."""
+    """A source denies access to the flow, or there are no credentials."""
 
     condition = "SOURCE_ACCESS_DENIED"
 
@@ -332,7 +332,7 @@ class SourceSchemaChanged(FlowFailed):
 
 
 class UnknownFields(FlowFailed):
-    """Files have fields that the schema has not, and the flow was told to fail then; nothing of its batch was written."""
+    """Files have fields that the schema lacks, and the flow is configured to fail then; nothing of its batch was written."""
 
     condition = "UNKNOWN_FIELDS"
 
@@ -351,21 +351,21 @@ class RowsNotConserved(UpdateFailed):
 
 
 class FlowInterrupted(UpdateFailed):
-    """A flow failed for a reason outside the definition (a broker away, a lost executor)."""
+    """A flow failed for a reason outside the definition (an unreachable broker, a lost executor)."""
 
     condition = "FLOW_INTERRUPTED"
     transient = True
 
 
 class LeaseUnreachable(UpdateFailed):
-    """The object store that the lease lies on can't be asked, or does not let us."""
+    """The object store of the lease can't be reached, or denies access."""
 
     condition = "LEASE_UNREACHABLE"
     transient = True
 
 
 class StorageFailed(UpdateFailed):
-    """Storage can't be written to: it is full, read-only, or not ours."""
+    """Storage can't be written to: it is full, read-only, or belongs to another user."""
 
     condition = "STORAGE_FAILED"
     transient = True
@@ -378,7 +378,7 @@ class MaintenanceFailed(UpdateFailed):
 
 
 class SourceUnreachable(UpdateFailed):
-    """A source (a broker, a folder) could not be asked where it stands."""
+    """A source (a broker, a folder) could not be queried for its position."""
 
     condition = "SOURCE_UNREACHABLE"
     transient = True

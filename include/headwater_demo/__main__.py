@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--folder", type=Path, required=True, help="where its data is kept")
     broker.add_argument("--host", default=LOOPBACK, help="the address to listen on (default: %(default)s)")
     broker.add_argument("--port", type=int, default=9092, help="the port for clients (default: %(default)s)")
-    broker.add_argument("--advertised", default="", help="host:port that clients are told to connect to")
+    broker.add_argument("--advertised", default="", help="host:port that clients are given")
     data = verbs.add_parser("data", help="sample data that keeps arriving")
     data.add_argument("--kafka", required=True, help="host:port of the broker")
     data.add_argument("--landing", type=Path, required=True, help="the folder in which files land")

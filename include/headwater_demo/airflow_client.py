@@ -44,7 +44,7 @@ class TaskState:
 
 @dataclass
 class AirflowClient:
-    """A client of one Airflow, with a token that it gets when it needs one."""
+    """A client of one Airflow; it requests a token when it needs one."""
 
     address: str
     user: str
@@ -55,7 +55,7 @@ class AirflowClient:
         """Return when Airflow knows the DAG.
 
         Raises:
-            AirflowRefused: if it does not within ``seconds``; tells the import errors that there are.
+            AirflowRefused: if it does not within ``seconds``; shows the import errors.
 
         """
         deadline = time.monotonic() + seconds
@@ -70,8 +70,8 @@ class AirflowClient:
 
     def import_errors(self) -> list[str]:
         """Return what kept DAG files from loading: file and error, one string each."""
-        found = self._request("GET", "/importErrors") or {}
-        return [f"{entry['filename']}: {entry['stack_trace']}" for entry in found.get("import_errors", [])]
+        answer = self._request("GET", "/importErrors") or {}
+        return [f"{entry['filename']}: {entry['stack_trace']}" for entry in answer.get("import_errors", [])]
 
     def pause(self, dag_id: str, *, paused: bool) -> None:
         """Pause or unpause a DAG."""
@@ -95,11 +95,11 @@ class AirflowClient:
 
     def runs(self, dag_id: str) -> list[DagRun]:
         """Return the latest runs of a DAG, the newest first."""
-        found = (
+        answer = (
             self._request("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "-run_after", "limit": 50})
             or {}
         )
-        return [DagRun(run["dag_run_id"], run["state"]) for run in found["dag_runs"]]
+        return [DagRun(run["dag_run_id"], run["state"]) for run in answer["dag_runs"]]
 
     def fail_run(self, dag_id: str, run_id: str) -> None:
         """Mark a run as failed, so that its tasks are ended."""
@@ -107,13 +107,13 @@ class AirflowClient:
 
     def tasks(self, dag_id: str, run_id: str) -> list[TaskState]:
         """Return the state of each task of a run."""
-        found = (
+        answer = (
             self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 100})
             or {}
         )
         return [
             TaskState(task["task_id"], task["state"] or "waiting", task["try_number"], task["duration"])
-            for task in found["task_instances"]
+            for task in answer["task_instances"]
         ]
 
     def _request(
@@ -130,8 +130,8 @@ class AirflowClient:
                 f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:300]}",
                 where=self.address,
             )
-        found: dict[str, Any] = answer.json()
-        return found
+        content: dict[str, Any] = answer.json()
+        return content
 
     def _log_in(self) -> None:
         answer = self._http.post(

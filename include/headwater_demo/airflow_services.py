@@ -102,7 +102,7 @@ class AirflowServices:
         self.processes.children.remove(migration)
 
     def start(self) -> None:
-        """Start the four services; :meth:`wait_until_healthy` tells when they work."""
+        """Start the four services; :meth:`wait_until_healthy` waits until they work."""
         assert self.password
         for name, command in SERVICES.items():
             self._start(name, command)

@@ -137,7 +137,7 @@ class DagUpdates:
         failed = [task for task in self.client.tasks(self.dag_id, run.run_id) if task.state == "failed"]
         if not failed:
             return UpdateFailed(f"the run {run.run_id} failed", where=self.airflow.home / "logs")
-        # The task that submits tells more than the tasks that only follow it.
+        # The log of the task that submits has more than those of the tasks that follow it.
         worst = next((task for task in failed if task.task_id == "update"), failed[0])
         log = self.airflow.task_log(self.dag_id, run.run_id, worst.task_id, worst.attempt)
         names = ", ".join(task.task_id for task in failed)

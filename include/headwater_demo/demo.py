@@ -80,9 +80,9 @@ class Demo:
             with self.console.status("Letting the update that runs end. Ctrl-C ends it at once."):
                 self.following.hold(_LONGEST_END_SECONDS)
         except (HeadwaterError, httpx.HTTPError, KeyboardInterrupt) as error:
-            told = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).partition("\n")[0]
+            reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).partition("\n")[0]
             self.console.print(
-                f"An update may have been cut off ({told}). The next one goes on from where it stood.",
+                f"An update may have been cut off ({reason}). The next one goes on from where it stood.",
                 soft_wrap=True,
             )
 
@@ -108,7 +108,7 @@ class Demo:
     def keep_going(self) -> None:
         """Let data arrive, and Airflow update on its schedule, until interrupted."""
         airflow = self.stack.airflow
-        # What is not a terminal may be a log that others read.
+        # If the output is not a terminal, it may be a log that others can read.
         password = airflow.password if self.console.is_terminal else f"in {airflow.password_file}"
         self.console.print(f"Airflow: {airflow.address}  (user {USER}, password {password})", soft_wrap=True)
         self.console.print(f"Tables: {self.stack.folder / 'warehouse'}", soft_wrap=True)

@@ -62,7 +62,7 @@ controller.quorum.election.backoff.max.ms=100
 controller.quorum.fetch.timeout.ms=1000
 """
 
-# A second listener that asks who is there. Names and passwords are in this file only, which its owner alone can read.
+# A second listener with a login. Names and passwords are in this file only, which its owner alone can read.
 _LOGIN = """\
 sasl.enabled.mechanisms=PLAIN
 listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
@@ -95,7 +95,7 @@ class KafkaBroker:
         folder: holds the data, the settings and the log (``broker.log``).
         port: for clients; 0 takes a free one.
         host: the address to listen on.
-        advertised: what clients are told to connect to, if it is not ``host:port``.
+        advertised: the address that clients are given, if it is not ``host:port``.
         environment: variables for the process, over those of this one.
         users: names and passwords; where there are any, ``login_servers`` is a second address that asks for one of
             them (SASL PLAIN, no TLS).

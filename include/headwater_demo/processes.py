@@ -16,7 +16,7 @@ import psutil
 
 # Every process of a stack carries the stack's folder under this name in its environment, and so do
 # the processes that those start: that is how all of them are found again, and nobody else's.
-MARK = "HEADWATER_STACK"
+STACK_VARIABLE = "HEADWATER_STACK"
 _GRACE_SECONDS = 25.0
 
 
@@ -96,7 +96,7 @@ class ProcessTable:
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the environment for a process of this stack: ours, the mark, and ``extra``."""
         # Without SPT_NOENV, processes that set their title overwrite the place where the mark is read.
-        return {**os.environ, **(extra or {}), MARK: str(self.folder), "SPT_NOENV": "1"}
+        return {**os.environ, **(extra or {}), STACK_VARIABLE: str(self.folder), "SPT_NOENV": "1"}
 
     def start(
         self,
@@ -109,14 +109,14 @@ class ProcessTable:
     ) -> Child:
         """Start a process that belongs to this stack. ``log`` is the file for what it writes."""
         if self._closed:
-            # Threads that were starting things may still be at it.
+            # Threads that start processes may still be running.
             raise RuntimeError(f"{name} is not started: the stack is being ended")
         child = start_child(name, command, log, env=self.environment(env), cwd=cwd)
         self.children.append(child)
         return child
 
     def dead(self) -> list[Child]:
-        """Those that have ended though nobody asked them to."""
+        """Those that have ended without being stopped."""
         return [child for child in self.children if not child.is_running]
 
     def stop_all(self) -> None:
@@ -149,7 +149,7 @@ class ProcessTable:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            mark: str | None = process.environ().get(MARK)
+            mark: str | None = process.environ().get(STACK_VARIABLE)
         except (psutil.Error, OSError):
             return False
         return mark == str(self.folder) and process.pid != os.getpid()

@@ -1,4 +1,4 @@
-"""Sample data of a small shop, as life would send it: late, twice, out of order, and at times broken."""
+"""Sample data of a small shop with realistic faults: late, repeated, out of order, and sometimes broken."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """What a lot holds. Every message is counted in ``messages`` and in at most one of the four kinds below it.
+    """The counts of a lot. Every message is counted in ``messages`` and in at most one of the four kinds below it.
 
     Attributes:
         messages: order messages in all.

@@ -92,7 +92,7 @@ class LocalStack:
             first_data: sends the first data once the broker runs; returns what to say about it.
 
         """
-        # Before anything is started: a taken port or a missing Java is said at once.
+        # Before anything is started: a taken port or a missing Java is reported at once.
         variables_for = self.airflow.variables
         assert variables_for
         pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="start")
@@ -105,7 +105,7 @@ class LocalStack:
             for part in as_completed(parts):
                 part.result()
         finally:
-            # Nobody waits for the rest: its processes are about to be ended.
+            # The rest is not waited for: its processes are about to be ended.
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _start_broker(self, steps: Steps, first_data: Callable[[], str]) -> None:

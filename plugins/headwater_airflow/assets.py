@@ -30,16 +30,16 @@ def table_asset(pipeline: str, dataset: str) -> Asset:
         KeyError: if the pipeline's manifest has no such stored dataset.
 
     """
-    found = read_pipeline(pipeline, pipeline_project(pipeline))
-    for task in found.datasets:
+    pipeline_task = read_pipeline(pipeline, pipeline_project(pipeline))
+    for task in pipeline_task.datasets:
         if task.dataset == dataset and task.is_table:
-            return dataset_asset(found.pipeline_id, task)
-    known = ", ".join(task.dataset for task in found.datasets if task.is_table)
-    raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {known or found.without_graph}")
+            return dataset_asset(pipeline_task.pipeline_id, task)
+    tables = ", ".join(task.dataset for task in pipeline_task.datasets if task.is_table)
+    raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {tables or pipeline_task.without_graph}")
 
 
 def update_quality(project: PipelineProject, dataset: str, update_id: str) -> dict[str, dict[str, int]]:
-    """Of each rule on a dataset, how many rows kept and broke it in an update."""
+    """For each expectation on a dataset, how many rows passed and failed it in an update."""
     if not update_id:
         return {}
     records = events(project.state_folder, update_id=update_id, event_type="flow_progress", dataset=dataset)
@@ -48,9 +48,9 @@ def update_quality(project: PipelineProject, dataset: str, update_id: str) -> di
 
 
 def announce(task: BaseOperator, context: Any, verdict: Verdict, **more: Any) -> None:
-    """Put into the task's asset events what changed (and ``more``), or take care that there are none.
+    """Put what changed (and ``more``) into the task's asset events, or make sure that there are none.
 
-    A task that succeeds makes an event of every outlet it still has, and each event wakes other DAGs.
+    A task that succeeds makes an event for every outlet that it still has, and each event wakes other DAGs.
     """
     if verdict.ending is not Ending.UPDATED:
         silence(task)

@@ -1,4 +1,4 @@
-"""Airflow's face of the change feed: what wakes a DAG when a table's rows change, and what a task then reads.
+"""The change feed in Airflow: what wakes a DAG when a table's rows change, and what a task then reads.
 
 @dag(schedule=[DeltaTableAsset("shop.orders")])
 def report():
@@ -66,14 +66,14 @@ class DeltaTableAsset(Asset):  # type: ignore[misc]  # Airflow's types are not f
         quiet_seconds: float = 0.0,
     ) -> None:
         parsed = table_name(table)
-        wanted = ChangeFilter.checked(types, columns, min_rows, quiet_seconds)
-        query = urlencode(_told_apart(wanted))
+        change_filter = ChangeFilter.checked(types, columns, min_rows, quiet_seconds)
+        query = urlencode(_told_apart(change_filter))
         trigger = ChangeFeedTrigger(
             ".".join(parsed.location.split("/")),
-            wanted.types,
-            wanted.columns,
-            wanted.min_rows,
-            wanted.quiet_seconds,
+            change_filter.types,
+            change_filter.columns,
+            change_filter.min_rows,
+            change_filter.quiet_seconds,
         )
         super().__init__(
             name=f"{table}@changes" + (f"?{query}" if query else ""),
@@ -87,7 +87,7 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
     """Calls a function with what has changed in a table since it last ended well; skipped where nothing has.
 
     The position is a file in storage, moved after the function has returned. A range that was begun and not finished
-    (a failure, a killed worker) is given again with the same bounds, then the rest.
+    (a failure, a killed worker) is repeated with the same bounds, followed by the rest.
     """
 
     custom_operator_name = "@changes"
@@ -105,15 +105,15 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
         op_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        given = [name for name in ("changes", "change_range") if name in _parameters(python_callable)]
-        if "changes" not in given:
+        accepted = [name for name in ("changes", "change_range") if name in _parameters(python_callable)]
+        if "changes" not in accepted:
             raise UsageError(f"{python_callable.__name__} needs a parameter named `changes`.")
         if form not in _FORMS:
             raise UsageError(f"There is no form {form!r}.", remedy=f"Forms: {', '.join(_FORMS)}.")
         if reader is not None and not is_file_name(reader):
             raise UsageError(f"{reader!r} can't name a reader.")
         table_name(table)
-        own_kwargs = {**(op_kwargs or {}), **dict.fromkeys(given)}
+        own_kwargs = {**(op_kwargs or {}), **dict.fromkeys(accepted)}
         kwargs.setdefault("max_active_tis_per_dag", 1)
         super().__init__(
             python_callable=python_callable,
@@ -140,11 +140,11 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
         try:
             with consumer.alone(_WAIT):
                 unfinished = consumer.has_begun()
-                while found := consumer.next_range():
-                    self.log.info("%s", _told(found))
-                    self.op_kwargs = {**own_kwargs, **self._given(found, own_kwargs)}
+                while change_range := consumer.next_range():
+                    self.log.info("%s", _described(change_range))
+                    self.op_kwargs = {**own_kwargs, **self._call_arguments(change_range, own_kwargs)}
                     result = super().execute(context)
-                    consumer.done(found)
+                    consumer.done(change_range)
                     worked += 1
                     if not unfinished:
                         break
@@ -155,15 +155,15 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
             raise AirflowSkipException(f"No row of {self.table} has changed since this task last ended well.")
         return result
 
-    def _given(self, found: ChangeRange, names: dict[str, Any]) -> dict[str, Any]:
+    def _call_arguments(self, change_range: ChangeRange, names: dict[str, Any]) -> dict[str, Any]:
         path = warehouse_table(self.table)
-        value: Any = found
+        value: Any = change_range
         if self.form == "arrow":
-            value = arrow_table(path, found)
+            value = arrow_table(path, change_range)
         elif self.form == "spark":
-            value = spark_read(path, found)
+            value = spark_read(path, change_range)
         return {
-            name: value if name == "changes" else found
+            name: value if name == "changes" else change_range
             for name in ("changes", "change_range")
             if name in names
         }
@@ -190,7 +190,7 @@ def changes(
     Args:
         table: ``[catalog.]schema.table`` below the warehouse.
         form: of ``changes``: ``range``, the bounds and counts (ChangeRange); ``arrow``, a pyarrow.Table with Delta's
-            columns of the change feed, read without a JVM; ``spark``, what Spark has to be asked (SparkRead:
+            columns of the change feed, read without a JVM; ``spark``, the options of a read in Spark (SparkRead:
             ``changes.load(spark)``). A second parameter ``change_range`` always gets the ChangeRange.
         start: where the task begins the first time: ``snapshot``, with all that the table holds then, as inserts;
             ``latest``, with what comes after its first run; or a version.
@@ -225,24 +225,24 @@ def _parameters(function: Callable[..., Any]) -> Sequence[str]:
     return list(inspect.signature(function).parameters)
 
 
-def _told_apart(wanted: ChangeFilter) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if wanted.types:
-        found["types"] = "+".join(wanted.types)
-    if wanted.columns:
-        found["columns"] = "+".join(wanted.columns)
-    if wanted.min_rows > 1:
-        found["min_rows"] = str(wanted.min_rows)
-    if wanted.quiet_seconds:
-        found["quiet_seconds"] = f"{wanted.quiet_seconds:g}"
-    return found
+def _told_apart(change_filter: ChangeFilter) -> dict[str, str]:
+    extra: dict[str, str] = {}
+    if change_filter.types:
+        extra["types"] = "+".join(change_filter.types)
+    if change_filter.columns:
+        extra["columns"] = "+".join(change_filter.columns)
+    if change_filter.min_rows > 1:
+        extra["min_rows"] = str(change_filter.min_rows)
+    if change_filter.quiet_seconds:
+        extra["quiet_seconds"] = f"{change_filter.quiet_seconds:g}"
+    return extra
 
 
-def _told(found: ChangeRange) -> str:
+def _described(changes: ChangeRange) -> str:
     counts = ", ".join(
         f"{'some' if rows is None else rows} {name}s"
-        for name, rows in found.counts.as_dict().items()
+        for name, rows in changes.counts.as_dict().items()
         if rows != 0
     )
-    what = "All rows" if found.snapshot else f"Versions {found.start_version} to {found.end_version}"
-    return f"{what} of {found.table} at version {found.end_version}: {counts}."
+    what = "All rows" if changes.snapshot else f"Versions {changes.start_version} to {changes.end_version}"
+    return f"{what} of {changes.table} at version {changes.end_version}: {counts}."

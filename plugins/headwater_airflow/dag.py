@@ -1,5 +1,5 @@
 """The DAGs of a pipeline: ``PipelineDag("orders")`` updates it, ``PipelineCheckDag`` holds it to its limits,
-``PipelineMaintenanceDag`` tidies its tables and storage, ``PipelineBackfillDag`` fills ranges of its tables.
+``PipelineMaintenanceDag`` maintains its tables and storage, ``PipelineBackfillDag`` fills ranges of its tables.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _DagOfPipeline(DAG):  # type: ignore[misc]  # Airflow's types are not foll
     def _begin(
         self, task: PipelineTask, suffix: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> None:
-        """Set the DAG up: what all have in common, then what this kind has, then what its author wants."""
+        """Set the DAG up: common settings first, then those of this kind, then its author's."""
         DAG.__init__(self, f"{task.pipeline_id}{suffix}", **{**common_settings(task), **defaults, **settings})
         # The file that makes the DAG, two frames up: Airflow would take this one.
         self.fileloc = sys._getframe(2).f_code.co_filename  # noqa: SLF001
@@ -81,7 +81,7 @@ class PipelineCheckDag(_DagOfPipeline):
 
     Args:
         pipeline: the name of the pipeline's folder.
-        notifiers: Airflow's notifiers that are told once when a limit breaks, and once when it is met again; their
+        notifiers: Airflow's notifiers that are called once when a limit breaks, and once when it is met again; their
             templates see ``alert`` with title, text, state (``open``, ``resolved``) and lines.
         settings: arguments of DAG, over those that come from ``pipeline.yml``.
 

@@ -1,6 +1,6 @@
 """Links from a task: to its pipeline's page, and to the Spark UI of the driver while that runs.
 
-The web server asks for them when a task is looked at, so they are there before the task has ended. Operators are named, not
+The web server asks for them when a task is opened, so they are there before the task has ended. Operators are named, not
 imported: every process of Airflow loads the plugin.
 
 Decision 0120.
@@ -47,14 +47,14 @@ class SparkUiLink(BaseOperatorLink):  # type: ignore[misc]
     operators = [_named("RunUpdateOperator")]  # noqa: RUF012
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
-        """Return what the driver has told, if it was this run's."""
+        """Return the address that the driver has published, if it was this run's."""
         from headwater.event_log.live_driver import live_driver
         from headwater_airflow.following.request import request_id
         from headwater_airflow.page.projects import project_of
 
         try:
-            found = project_of(ti_key.dag_id)
-            driver = live_driver(found.project.state_folder) if found and found.project else None
+            pipeline = project_of(ti_key.dag_id)
+            driver = live_driver(pipeline.project.state_folder) if pipeline and pipeline.project else None
         except Exception:
             # The task's own view must not fail for a link.
             _log.warning("The Spark UI of %s is not known.", ti_key.dag_id, exc_info=True)

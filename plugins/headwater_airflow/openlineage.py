@@ -57,7 +57,7 @@ def operator_lineage(
 
 
 def task_lineage(pipeline: str, datasets: Collection[str] | None, request: str) -> Any | None:
-    """The lineage of the task of a request, with the rows that the event log tells of."""
+    """The lineage of the task of a request, with the row counts of the event log."""
     project = pipeline_project(pipeline)
     return operator_lineage(project, datasets, request_results(project.state_folder, request))
 

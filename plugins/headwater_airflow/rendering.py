@@ -106,7 +106,7 @@ def render_backfill(task: PipelineTask, *, scheduled: bool) -> BaseOperator:
 
 
 def _watchers(task: PipelineTask) -> list[BaseOperator]:
-    found = {
+    operators = {
         dataset.dataset: DatasetUpdateOperator(
             task_id=dataset.task_id,
             task_display_name=dataset.dataset,
@@ -121,12 +121,12 @@ def _watchers(task: PipelineTask) -> list[BaseOperator]:
         )
         for dataset in task.datasets
     }
-    _connect(task.datasets, found)
-    return list(found.values())
+    _connect(task.datasets, operators)
+    return list(operators.values())
 
 
 def _per_table(task: PipelineTask) -> list[BaseOperator]:
-    found = {
+    operators = {
         dataset.dataset: RunUpdateOperator(
             task_id=dataset.task_id,
             task_display_name=dataset.dataset,
@@ -141,8 +141,8 @@ def _per_table(task: PipelineTask) -> list[BaseOperator]:
         )
         for dataset in task.datasets
     }
-    _connect(task.datasets, found)
-    return list(found.values())
+    _connect(task.datasets, operators)
+    return list(operators.values())
 
 
 def _connect(datasets: tuple[DatasetTask, ...], operators: dict[str, Any]) -> None:

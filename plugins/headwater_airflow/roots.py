@@ -1,4 +1,4 @@
-"""Where pipelines lie, told by the environment, so that no path of a machine gets into a serialized DAG."""
+"""Where pipelines lie, taken from the environment, so that no machine's path gets into a serialized DAG."""
 
 from __future__ import annotations
 

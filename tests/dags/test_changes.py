@@ -133,7 +133,7 @@ def test_a_broken_feed_fails_the_task_for_good(commit, roots):
     shutil.rmtree(commit.path)
     commit(2)
     commit(3)
-    with pytest.raises(AirflowFailException, match="made anew") as broken:
+    with pytest.raises(AirflowFailException, match="recreated") as broken:
         run(task)
     position = position_file("shop.orders", "report", "lambda_free")
     assert str(position) in str(broken.value)

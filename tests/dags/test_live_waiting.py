@@ -45,7 +45,7 @@ def test_sensors_end_well_late_and_in_vain(airflow):
         airflow.services.task_log("waits", "run", task, 1).read_text() for task in ("late", "in_vain")
     )
     assert "AirflowSensorTimeout" in late
-    assert "made anew while its changes were waited for" in in_vain
+    assert "recreated while its changes were waited for" in in_vain
 
 
 def test_every_commit_wakes_its_reader_once_though_the_triggerer_is_killed(airflow):

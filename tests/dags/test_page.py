@@ -157,7 +157,7 @@ def test_what_is_out_of_date_is_said(page, observed, roots, monkeypatch):
 
     monkeypatch.setattr("headwater_airflow.page.pipeline_view.datetime", Later)
     shown = words(page())
-    assert "has not written a word for 10 minutes" in shown
+    assert "has not written a record for 10 minutes" in shown
     assert "no sign of life" in shown
 
 
@@ -304,6 +304,6 @@ def test_times_are_in_utc():
     from headwater_airflow.page.wording import age, clock, percent, rows
 
     assert clock(datetime(2026, 1, 1, 12, tzinfo=UTC)) == "2026-01-01 12:00:00"
-    assert (age(None), age(59.9), age(3600), age(200000)) == ("–", "59 s", "1 h", "2 d")
+    assert (age(None), age(59.9), age(3600), age(200000)) == ("–", "60 s", "60 min", "2.3 d")
     assert (percent(1.0), percent(0.99999), percent(None)) == ("100 %", "99.9 %", "–")
     assert rows(1234567) == "1\u202f234\u202f567"

@@ -151,7 +151,7 @@ def test_a_table_made_anew_ends_the_wait_for_its_changes(tables, roots):
         shutil.rmtree(path)
         tables("bronze")
 
-    with pytest.raises(AirflowFailException, match="made anew"):
+    with pytest.raises(AirflowFailException, match="recreated"):
         resumed(sensor(ChangeFeedSensor, table="shop.bronze", after_version=0), anew)
 
 

@@ -99,7 +99,7 @@ def test_both_logs_are_lost(pipeline: Any, capsys: pytest.CaptureFixture[str], r
         code = main(["repair", str(case.folder), "send", "--action=rebuild", "--yes", "--json", *roots])
         answer = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert (code, answer["state"]) == (0, "COMPLETED")
-        assert answer["repair"]["doubled"].startswith("can't be known: the sink does not tell")
+        assert answer["repair"]["doubled"].startswith("can't be known: the sink does not record")
         assert case.update().state == "COMPLETED"
         assert sent(case) == [1, 2, 3]
     else:

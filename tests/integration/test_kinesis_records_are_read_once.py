@@ -203,7 +203,7 @@ def test_what_ends_a_stream_is_said(pipeline, kinesis: KinesisEmulator):
     kinesis.put("absent", [2])
     error = case.update().error
     assert isinstance(error, SourcePositionLost)
-    assert "made anew" in error.what
+    assert "recreated" in error.what
     assert values(case) == [1]
     case.rewrite(reading(kinesis, "absent").replace(kinesis.endpoint, "http://127.0.0.1:9"))
     error = case.update().error

@@ -314,7 +314,7 @@ def test_change_events_are_judged_before_they_are_merged(pipeline):
 
 
 def test_rows_that_are_lost_are_noticed(pipeline, monkeypatch):
-    """A writer that loses rows without a word fails the update, with the numbers."""
+    """A writer that loses rows silently fails the update, with the numbers."""
     case = pipeline(STREAM)
     case.land(people(*SIX))
     judge_from_memory(monkeypatch)

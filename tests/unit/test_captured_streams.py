@@ -1,4 +1,4 @@
-"""The tests end without a word from loggers whose output was captured."""
+"""The tests end without errors from loggers whose output was captured."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Limits that are broken, and what has been told about them."""
+"""Limits that are broken, and which of them have been announced."""

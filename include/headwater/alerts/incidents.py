@@ -1,4 +1,4 @@
-"""One incident from the first broken limit until it is met again, told once at each end.
+"""One incident from the first broken limit until it is met again, announced once at each end.
 
 Decision 0102.
 """
@@ -33,7 +33,7 @@ class Incident:
 
 @dataclass(frozen=True)
 class IncidentChanges:
-    """What came up and what is over since the last look; ``ongoing`` has been told before."""
+    """What came up and what is over since the last look; ``ongoing`` has been announced before."""
 
     opened: tuple[Incident, ...] = ()
     resolved: tuple[Incident, ...] = ()
@@ -42,7 +42,7 @@ class IncidentChanges:
 
 @dataclass(frozen=True)
 class IncidentBook:
-    """The open incidents of one check, kept in a file: what is in it has been told.
+    """The open incidents of one check, kept in a file: what is in it has been announced.
 
     Args:
         file: where they are kept.
@@ -54,27 +54,31 @@ class IncidentBook:
     now: Callable[[], float] = time.time
 
     def compare(self, breaches: Sequence[Breach]) -> IncidentChanges:
-        """Hold what is broken now against what has been told."""
-        told = {incident.key: incident for incident in self.open_incidents()}
+        """Compare what is broken now with what has been announced."""
+        announced = {incident.key: incident for incident in self.open_incidents()}
         broken = {breach.key: breach for breach in breaches}
         moment = self.now()
         return IncidentChanges(
-            tuple(Incident(key, breach.message, moment) for key, breach in broken.items() if key not in told),
-            tuple(incident for key, incident in told.items() if key not in broken),
-            tuple(incident for key, incident in told.items() if key in broken),
+            tuple(
+                Incident(key, breach.message, moment)
+                for key, breach in broken.items()
+                if key not in announced
+            ),
+            tuple(incident for key, incident in announced.items() if key not in broken),
+            tuple(incident for key, incident in announced.items() if key in broken),
         )
 
-    def told(self, *, opened: Sequence[Incident] = (), resolved: Sequence[Incident] = ()) -> None:
-        """Write down, durably, what has been told; untold incidents come up again at the next look."""
+    def record_announced(self, *, opened: Sequence[Incident] = (), resolved: Sequence[Incident] = ()) -> None:
+        """Record, durably, what has been announced; the others come up again at the next look."""
         over = {incident.key for incident in resolved}
-        kept = [incident for incident in self.open_incidents() if incident.key not in over]
-        text = json.dumps([asdict(incident) for incident in [*kept, *opened]], indent=1)
+        still_open = [incident for incident in self.open_incidents() if incident.key not in over]
+        text = json.dumps([asdict(incident) for incident in [*still_open, *opened]], indent=1)
         write_atomically(self.file, text + "\n")
 
     def open_incidents(self) -> list[Incident]:
-        """The incidents that are open as far as has been told."""
+        """The incidents that were announced as open and not yet as resolved."""
         try:
-            found = json.loads(self.file.read_text(encoding="utf-8"))
+            entries = json.loads(self.file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
-        return [Incident(**entry) for entry in found]
+        return [Incident(**entry) for entry in entries]

@@ -12,7 +12,7 @@ from headwater.backfills.conditions import InvalidRange
 
 
 class RangeKind(StrEnum):
-    """By what a range is told. All but ``EVENT_TIME`` are about the source, that one is about the table's rows."""
+    """What a range is measured in. All but ``EVENT_TIME`` refer to the source; that one refers to the table's rows."""
 
     EVENT_TIME = "event-time"
     VERSION = "version"
@@ -51,8 +51,8 @@ class BackfillRange:
 
     def as_dict(self) -> dict[str, Any]:
         """The range as JSON values."""
-        found = {"kind": str(self.kind), "from": _plain(self.start), "to": _plain(self.end)}
-        return {**found, "column": self.column} if self.column else found
+        values = {"kind": str(self.kind), "from": _plain(self.start), "to": _plain(self.end)}
+        return {**values, "column": self.column} if self.column else values
 
     def __str__(self) -> str:
         if self.kind is RangeKind.VERSION:
@@ -67,19 +67,19 @@ def read_range(kind: str, start: str | None, end: str | None, column: str | None
     Raises:
         InvalidRange: an end is missing or can't be read, the range is empty, or the column is missing or in the way.
     """
-    found = RangeKind(kind)
+    range_kind = RangeKind(kind)
     if not start or not end:
-        raise InvalidRange(f"A range by {found} needs both ends.", remedy=_FORMS[found])
-    if (column is not None) != (found is RangeKind.EVENT_TIME):
+        raise InvalidRange(f"A range by {range_kind} needs both ends.", remedy=_FORMS[range_kind])
+    if (column is not None) != (range_kind is RangeKind.EVENT_TIME):
         raise InvalidRange(
             "A range by event time needs the column that has it."
             if column is None
-            else f"--column is for event times, and the range is one by {found}.",
+            else f"--column is for event times, and the range is one by {range_kind}.",
             remedy=_FORMS[RangeKind.EVENT_TIME],
         )
-    first, last = _READERS[found](start, found), _READERS[found](end, found)
-    _check_order(found, first, last)
-    return BackfillRange(found, first, last, column)
+    first, last = _READERS[range_kind](start, range_kind), _READERS[range_kind](end, range_kind)
+    _check_order(range_kind, first, last)
+    return BackfillRange(range_kind, first, last, column)
 
 
 def _check_order(kind: RangeKind, first: Any, last: Any) -> None:
@@ -111,27 +111,27 @@ def _check_offsets(first: dict[str, dict[str, int]], last: dict[str, dict[str, i
 def _time(text: str, kind: RangeKind) -> datetime:
     # No "7 days ago": the range of a second try has to be the same.
     try:
-        found = datetime.fromisoformat(text.strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(text.strip())
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidRange(f"{text!r} is no time in ISO form.", remedy=_FORMS[kind]) from None
+        raise InvalidRange(f"{text!r} is not a time in ISO form.", remedy=_FORMS[kind]) from None
 
 
 def _version(text: str, kind: RangeKind) -> int:
     if not text.isascii() or not text.isdigit():
-        raise InvalidRange(f"{text!r} is no version of a Delta table.", remedy=_FORMS[kind])
+        raise InvalidRange(f"{text!r} is not a version of a Delta table.", remedy=_FORMS[kind])
     return int(text)
 
 
 def _offsets(text: str, kind: RangeKind) -> dict[str, dict[str, int]]:
     try:
-        found = json.loads(text)
+        offsets = json.loads(text)
         return {
             str(topic): {str(int(part)): _offset(offset) for part, offset in parts.items()}
-            for topic, parts in found.items()
+            for topic, parts in offsets.items()
         }
     except (ValueError, TypeError, AttributeError):
-        raise InvalidRange(f"{text!r} tells no offsets.", remedy=_FORMS[kind]) from None
+        raise InvalidRange(f"{text!r} is not a map of offsets.", remedy=_FORMS[kind]) from None
 
 
 def _offset(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""Why a backfill is not begun: one class a condition."""
+"""Why a backfill is not started: one class per condition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BackfillNotPossible(RefusedForSafety):
 
 
 class RangeNotReadYet(RefusedForSafety):
-    """The live stream has not read all of the range: it would bring these rows by itself, a second time."""
+    """The live stream has not read all of the range: it would write the same rows a second time."""
 
     condition = "RANGE_NOT_READ_YET"
 

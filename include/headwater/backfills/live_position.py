@@ -1,4 +1,4 @@
-"""Up to where a live stream has read its sources, and what its table had then: two facts of one moment."""
+"""How far a live stream has read its sources, and what its table held at that moment."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class LivePosition:
 def live_position(start: FlowStart) -> LivePosition:
     """Where a flow's stream stands.
 
-    A batch is in the table before Spark marks it as done. So the marks are read first and the table second: of batches
-    that the table does not tell, those with a mark have left nothing in it.
+    A batch is in the table before Spark marks it as done. So the marks are read first and the table second: a marked
+    batch that the table does not name has written nothing to it.
 
     Raises:
         RangeNotReadYet: the stream has not run yet.
-        BackfillNotPossible: which position belongs to which source can't be told.
-        CheckpointUnreadable: where it can't be read.
+        BackfillNotPossible: it is not known which position belongs to which source.
+        CheckpointUnreadable: the checkpoint can't be read.
     """
     marked = last_committed_batch(start.folder)
     if start.table is None or not table_exists(start.table) or start.sources is None:
@@ -52,10 +52,10 @@ def live_position(start: FlowStart) -> LivePosition:
     offsets = read_offsets(start.folder, batch)
     if len(offsets.sources) != len(start.sources):
         raise BackfillNotPossible(
-            f"{start.flow!r} reads {len(start.sources)} streams, and its checkpoint has {len(offsets.sources)} positions: which "
-            "belongs to which can't be told.",
+            f"{start.flow!r} reads {len(start.sources)} streams, and its checkpoint has {len(offsets.sources)} positions: it "
+            "is not known which belongs to which.",
             where=start.folder,
-            remedy="Fill the table anew: headwater run PIPELINE_DIR --full-refresh " + start.dataset,
+            remedy="Refill the table: headwater run PIPELINE_DIR --full-refresh " + start.dataset,
         )
     ends = tuple(offsets.source(index) for index in range(len(offsets.sources)))
     return LivePosition(start.sources, ends, version, applications, start.folder)
@@ -65,11 +65,11 @@ def delta_end(position: Mapping[str, Any] | None, source: StreamSource, flow: st
     """The first version of a Delta table that a stream has not read; raises RangeNotReadYet where it is in the middle of one."""
     if position is None:
         return 0
-    whole = int(position["index"]) < 0 and not position.get("isStartingVersion")
-    if not whole:
+    at_boundary = int(position["index"]) < 0 and not position.get("isStartingVersion")
+    if not at_boundary:
         raise RangeNotReadYet(
-            f"{flow!r} is in the middle of version {position['reservoirVersion']} of {source.name!r}: which of its rows are in "
-            "the table already can't be told.",
+            f"{flow!r} is in the middle of version {position['reservoirVersion']} of {source.name!r}: it is not known "
+            "which of its rows are in the table already.",
             where=source.table,
             remedy="Let an update come to its end (headwater run PIPELINE_DIR), then give the command again.",
         )

@@ -1,1 +1,1 @@
-"""Who changed what in a Delta table between two versions, read from its log without a JVM; and how far readers are."""
+"""What changed in a Delta table between two versions, read from its log without a JVM; and how far its readers are."""

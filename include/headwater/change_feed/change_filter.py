@@ -11,7 +11,7 @@ from headwater.errors import UsageError
 
 @dataclass(frozen=True)
 class ChangeFilter:
-    """Which changes are worth waking somebody for.
+    """Which changes should wake a reader.
 
     Attributes:
         types: of change: insert, update, delete; empty: any.
@@ -51,11 +51,11 @@ class ChangeFilter:
         named = tuple(check_name(name, "column") for name in dict.fromkeys(columns))
         return cls(chosen, named, int(min_rows), float(quiet_seconds))
 
-    def matching_rows(self, found: ChangeRange) -> int | None:
+    def matching_rows(self, changes: ChangeRange) -> int | None:
         """The rows of the range that count; None where that is not known."""
-        return found.counts.rows(self.types or TYPES)
+        return changes.counts.rows(self.types or TYPES)
 
-    def lets_pass(self, found: ChangeRange) -> bool:
-        """Whether enough has changed. What the log does not tell counts as enough: nobody must miss a change."""
-        rows = self.matching_rows(found)
-        return found.changes_data and (rows is None or rows >= self.min_rows)
+    def lets_pass(self, changes: ChangeRange) -> bool:
+        """Whether enough has changed. Where the log does not say, it counts as enough: no change may be missed."""
+        rows = self.matching_rows(changes)
+        return changes.changes_data and (rows is None or rows >= self.min_rows)

@@ -28,7 +28,7 @@ class ChangeRange:
 
     Attributes:
         table: ``[catalog.]schema.table``.
-        table_id: Delta's id; another one means that the table was made anew.
+        table_id: Delta's id; another one means that the table was recreated.
         start_version, end_version: versions of the table; equal for a single commit.
         snapshot: the range is all that the table holds at ``end_version``, as inserted rows.
         counts: rows by type of change.
@@ -50,7 +50,7 @@ class ChangeRange:
 
     @property
     def position(self) -> FeedPosition:
-        """Where a reader stands that has dealt with the range."""
+        """The position of a reader that has processed the range."""
         return FeedPosition(self.table_id, self.end_version)
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def range_after(
         known: commits that were read before, by version; those that are read now are added.
 
     Raises:
-        ChangeFeedBroken: if the table was made anew since, or commits that come next are gone from its log.
+        ChangeFeedBroken: if the table was recreated since, or the next commits are gone from its log.
         SourceUnreachable: if the log can't be read.
 
     """
@@ -92,8 +92,8 @@ def range_after(
         return _snapshot(name, table, head.table_id, head.version)
     if after.table_id != head.table_id or head.version < after.version:
         raise ChangeFeedBroken(
-            f"The table {name} was made anew since its version {after.version} was read.",
-            remedy="Decide what that means for what was made of its rows, then begin anew with its present content.",
+            f"The table {name} was recreated since its version {after.version} was read.",
+            remedy="Decide what that means for data derived from its rows, then start again from its present content.",
         )
     if head.version == after.version:
         return None
@@ -104,22 +104,22 @@ def range_after(
             if found is None:
                 raise ChangeFeedBroken(
                     f"Version {version} of {name} was not read yet and is gone from the table's log.",
-                    remedy="Begin anew with the table's present content, and keep its log longer "
-                    "(delta.logRetentionDuration) than readers may stand still.",
+                    remedy="Start again from the table's present content, and keep its log longer "
+                    "(delta.logRetentionDuration) than readers may be stopped.",
                 )
             commits[version] = found
-    wanted = [commits[version] for version in range(after.version + 1, head.version + 1)]
-    return _of_commits(name, head.table_id, wanted)
+    unread = [commits[version] for version in range(after.version + 1, head.version + 1)]
+    return _of_commits(name, head.table_id, unread)
 
 
 def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
-    """A range that was begun before, with its bounds; raises ChangeFeedBroken if the table was made anew since."""
+    """A range that was begun before, with its bounds; raises ChangeFeedBroken if the table was recreated since."""
     head = table_head(table)
     if head is None or head.table_id != begun.table_id or head.version < begun.end_version:
         raise ChangeFeedBroken(
-            f"The table {begun.table} is gone, or was made anew, while its versions {begun.start_version} to "
+            f"The table {begun.table} is gone, or was recreated, while its versions {begun.start_version} to "
             f"{begun.end_version} were being dealt with.",
-            remedy="Decide what that means for what was made of its rows, then begin anew with its present content.",
+            remedy="Decide what that means for data derived from its rows, then start again from its present content.",
         )
     return begun
 
@@ -127,9 +127,11 @@ def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
 def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRange:
     files = snapshot_files(table, version)
     rows = _rows(table, version, files)
-    found = ChangeRange(name, table_id, 0, version, snapshot=True, counts=ChangeCounts(insert=rows))
+    snapshot_range = ChangeRange(name, table_id, 0, version, snapshot=True, counts=ChangeCounts(insert=rows))
     newest = commit_changes(table, version)
-    return replace(found, changes_data=bool(files), committed_at=_iso(newest.timestamp) if newest else None)
+    return replace(
+        snapshot_range, changes_data=bool(files), committed_at=_iso(newest.timestamp) if newest else None
+    )
 
 
 def _rows(table: Path, version: int, files: Sequence[AddedFile]) -> int | None:

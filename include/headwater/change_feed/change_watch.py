@@ -1,4 +1,4 @@
-"""Watches a table for changes worth telling, and remembers on disk what was told.
+"""Watches a table for changes worth reporting, and remembers on disk what was delivered.
 
 Decision 0100.
 """
@@ -22,20 +22,20 @@ from headwater.errors import ChangeFeedBroken
 
 @dataclass
 class ChangeWatch:
-    """One watch over one table. It is told by ``told`` when its news have arrived: until then they come again.
+    """One watch over one table. Changes come again until ``acknowledge`` confirms that they were delivered.
 
     Args:
         name: of the table, ``[catalog.]schema.table``.
         table: its folder.
-        wanted: which changes count.
-        memory: the file that keeps what was told, over restarts and crashes.
+        change_filter: which changes count.
+        memory: the file that keeps what was delivered, across restarts and crashes.
         now: seconds since 1970.
 
     """
 
     name: str
     table: Path
-    wanted: ChangeFilter
+    change_filter: ChangeFilter
     memory: Path
     now: Callable[[], float] = time.time
     _commits: dict[int, CommitChanges] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class ChangeWatch:
     _opened: bool = False
 
     def look(self) -> ChangeRange | None:
-        """The changes since the last that arrived, if there are enough; costs a listing where there is nothing new.
+        """The changes since the last delivery, if there are enough; costs a listing where there is nothing new.
 
-        A table that is new to the watch, or was made anew, is news as a whole.
+        The whole content of a table that is new to the watch, or was recreated, counts as changes.
 
         Raises:
             SourceUnreachable: if the log can't be read now.
@@ -55,18 +55,18 @@ class ChangeWatch:
         head = newest_version(self.table)
         if head is None or (self._position is not None and head == self._position.version):
             return None
-        found = self._range()
-        if found is None:
+        changes = self._range()
+        if changes is None:
             return None
-        if self.wanted.lets_pass(found):
-            return found if self._is_quiet(found) else None
-        if not found.changes_data or self.wanted.matching_rows(found) == 0:
+        if self.change_filter.lets_pass(changes):
+            return changes if self._is_quiet(changes) else None
+        if not changes.changes_data or self.change_filter.matching_rows(changes) == 0:
             # Nothing of it will ever count, so it need not be read again.
-            self.told(found)
+            self.acknowledge(changes)
         return None
 
-    def told(self, news: ChangeRange) -> None:
-        """Remember, durably, that these news have arrived."""
+    def acknowledge(self, news: ChangeRange) -> None:
+        """Remember, durably, that these changes were delivered."""
         self._open()
         self._position = news.position
         self._commits = {v: commit for v, commit in self._commits.items() if v > news.end_version}
@@ -75,25 +75,25 @@ class ChangeWatch:
     def _range(self) -> ChangeRange | None:
         try:
             return range_after(
-                self.name, self.table, self._position, columns=self.wanted.columns, known=self._commits
+                self.name, self.table, self._position, columns=self.change_filter.columns, known=self._commits
             )
         except ChangeFeedBroken:
             # The readers will say what is wrong: they must be woken for that.
             self._commits.clear()
             return range_after(self.name, self.table, None)
 
-    def _is_quiet(self, found: ChangeRange) -> bool:
-        if not self.wanted.quiet_seconds or found.committed_at is None:
+    def _is_quiet(self, changes: ChangeRange) -> bool:
+        if not self.change_filter.quiet_seconds or changes.committed_at is None:
             return True
-        age = self.now() - datetime.fromisoformat(found.committed_at).timestamp()
-        return age >= self.wanted.quiet_seconds
+        age = self.now() - datetime.fromisoformat(changes.committed_at).timestamp()
+        return age >= self.change_filter.quiet_seconds
 
     def _open(self) -> None:
         if self._opened:
             return
         try:
-            kept = json.loads(self.memory.read_text(encoding="utf-8"))
-            self._position = FeedPosition(str(kept["table_id"]), int(kept["version"]))
+            record = json.loads(self.memory.read_text(encoding="utf-8"))
+            self._position = FeedPosition(str(record["table_id"]), int(record["version"]))
         except FileNotFoundError:
             pass
         self._opened = True

@@ -14,7 +14,7 @@ def updates_that_change(table: Path, file: Path, types: Sequence[str], columns: 
     """How many updates of a change file gave one of ``columns`` another value.
 
     Writers put the row before the update and the row after it side by side. Where a file is written otherwise, or does
-    not have the columns, nothing can be told, and every update counts: a reader may be woken once too often, never
+    not have the columns, nothing is known, and every update counts: a reader may be woken once too often, never
     once too little.
 
     Args:

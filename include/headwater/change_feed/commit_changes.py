@@ -1,6 +1,6 @@
 """What one commit of a Delta table did to its rows.
 
-Delta's protocol: where a commit has change files, they alone tell its changes; else every file that it added holds
+Delta's protocol: where a commit has change files, only they count; else every file that it added holds
 inserted rows and every file that it removed held deleted ones, unless the action says ``dataChange: false``.
 """
 
@@ -18,7 +18,7 @@ from headwater.change_feed.counts import ChangeCounts
 from headwater.delta_log.commits import commit_file, commit_info, commit_seconds, data_files, read_actions
 from headwater.errors import SourceUnreachable
 
-# Commands that rewrite whole files for the sake of some rows: without change files, only their own counts tell.
+# Commands that rewrite whole files to change some rows: without change files, only their metrics have the counts.
 _REWRITING = ("UPDATE", "DELETE", "MERGE")
 _METRICS = {
     "insert": ("numTargetRowsInserted", "num_target_rows_inserted"),
@@ -44,7 +44,7 @@ def commit_changes(table: Path, version: int, columns: Sequence[str] = ()) -> Co
     Args:
         table: the table's folder.
         version: of the table.
-        columns: count only updates that change one of these; where the change files can't tell, all count.
+        columns: count only updates that change one of these; where the change files do not say, all count.
 
     Raises:
         SourceUnreachable: if the commit, or a change file, can't be read.
@@ -75,16 +75,16 @@ def commit_changes(table: Path, version: int, columns: Sequence[str] = ()) -> Co
 
 def _of_metrics(info: Mapping[str, Any]) -> ChangeCounts:
     metrics = info.get("operationMetrics") or {}
-    found: dict[str, int | None] = {}
+    counts: dict[str, int | None] = {}
     for change, names in _METRICS.items():
         values = [int(metrics[name]) for name in names if str(metrics.get(name, "")).isdigit()]
-        found[change] = values[0] if values else None
+        counts[change] = values[0] if values else None
     operation = str(info.get("operation", "")).upper()
     if operation in ("UPDATE", "DELETE"):
         # Such a command has one kind of change only.
         mine = operation.lower()
-        return ChangeCounts(**{change: found[change] if change == mine else 0 for change in _METRICS})
-    return ChangeCounts(**found)
+        return ChangeCounts(**{change: counts[change] if change == mine else 0 for change in _METRICS})
+    return ChangeCounts(**counts)
 
 
 def _of_change_files(table: Path, feed: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> ChangeCounts:

@@ -1,7 +1,7 @@
 """A reader of a table's changes that keeps its own position, so that every change is dealt with, and once.
 
-A range is written down before it is worked on, and the position moves when that has ended well. A crash between gives
-the same range again, with the same bounds: work that is keyed by them (``ChangeRange.end_version``) has no effect twice.
+A range is recorded before it is processed, and the position moves when that has succeeded. A crash in between gives
+the same range again, with the same bounds: work that is keyed by them (``ChangeRange.end_version``) is idempotent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ChangeConsumer:
     """One reader of one table.
 
     Attributes:
-        file: keeps its position and the range in work.
+        file: keeps its position and the range being processed.
         name: of the table, ``[catalog.]schema.table``.
         table: its folder.
         start: where a reader without a position begins: ``snapshot`` (all that the table holds then, as inserts, and
@@ -52,27 +52,27 @@ class ChangeConsumer:
         """The range to work on, or None where nothing has changed; call it within ``alone``.
 
         Raises:
-            ChangeFeedBroken: if what comes next is gone, or the table was made anew.
+            ChangeFeedBroken: if what comes next is gone, or the table was recreated.
             SourceUnreachable: if the log can't be read now.
 
         """
-        kept = self._read()
+        record = self._read()
         try:
-            if kept.get("begun"):
-                return the_same_range(self.table, ChangeRange.of_dict(kept["begun"]))
-            after = self._position(kept)
+            if record.get("begun"):
+                return the_same_range(self.table, ChangeRange.of_dict(record["begun"]))
+            after = self._position(record)
             if after is None and self.start != SNAPSHOT:
                 return None
-            found = range_after(self.name, self.table, after)
+            changes = range_after(self.name, self.table, after)
         except ChangeFeedBroken as error:
             raise self._with_remedy(error) from None
-        if found is None:
+        if changes is None:
             return None
-        if not found.changes_data:
-            self._write(found.position)
+        if not changes.changes_data:
+            self._write(changes.position)
             return None
-        self._write(after, begun=found)
-        return found
+        self._write(after, begun=changes)
+        return changes
 
     def done(self, worked: ChangeRange) -> None:
         """Move the position behind a range, durably."""
@@ -104,9 +104,9 @@ class ChangeConsumer:
                     time.sleep(0.2)
             yield
 
-    def _position(self, kept: dict[str, Any]) -> FeedPosition | None:
-        if kept.get("position"):
-            return FeedPosition(**kept["position"])
+    def _position(self, record: dict[str, Any]) -> FeedPosition | None:
+        if record.get("position"):
+            return FeedPosition(**record["position"])
         if self.start == SNAPSHOT:
             return None
         head = table_head(self.table)
@@ -120,25 +120,25 @@ class ChangeConsumer:
 
     def _read(self) -> dict[str, Any]:
         try:
-            kept: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
+            record: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        if kept.get("table") != self.name:
+        if record.get("table") != self.name:
             raise UsageError(
-                f"The position belongs to a reader of {kept.get('table')}, not of {self.name}.",
+                f"The position belongs to a reader of {record.get('table')}, not of {self.name}.",
                 where=self.file,
                 remedy="Give this reader a name of its own.",
             )
-        return kept
+        return record
 
     def _write(self, position: FeedPosition | None, begun: ChangeRange | None = None) -> None:
-        kept = {
+        record = {
             "table": self.name,
             "position": asdict(position) if position else None,
             "begun": begun.as_dict() if begun else None,
         }
-        write_atomically(self.file, json.dumps(kept, indent=1) + os.linesep)
+        write_atomically(self.file, json.dumps(record, indent=1) + os.linesep)
 
     def _with_remedy(self, error: ChangeFeedBroken) -> ChangeFeedBroken:
-        remedy = f"{error.remedy} To begin anew, remove the file of the position."
+        remedy = f"{error.remedy} To start again, remove the file of the position."
         return ChangeFeedBroken(error.what, where=self.file, remedy=remedy)

@@ -10,7 +10,7 @@ TYPES = ("insert", "update", "delete")
 
 @dataclass(frozen=True)
 class ChangeCounts:
-    """Inserted, updated and deleted rows. None: there may be some, and the log does not tell how many."""
+    """Inserted, updated and deleted rows. None: there may be some, and the log does not say how many."""
 
     insert: int | None = 0
     update: int | None = 0

@@ -1,1 +1,1 @@
-"""Checkpoints as they lie on disk: where they are, what they say, who may write them."""
+"""Checkpoints on disk: where they are, what they contain, who may write them."""

@@ -52,12 +52,12 @@ def changed_files(checkpoint: Path, batch_id: int) -> list[str]:
     """
     ends = read_offsets(checkpoint, batch_id)
     starts = read_offsets(checkpoint, batch_id - 1) if batch_id > 0 else None
-    found: list[str] = []
+    changed: list[str] = []
     for index in range(len(ends.sources)):
         first, last = _log_offset(starts, index), _log_offset(ends, index)
         files = files_seen(checkpoint, index, up_to=last) if last >= 0 else []
-        found += [file.path for file in files if file.batch_id > first and _has_changed(file)]
-    return found
+        changed += [file.path for file in files if file.batch_id > first and _has_changed(file)]
+    return changed
 
 
 def _log_offset(offsets: BatchOffsets | None, source: int) -> int:

@@ -1,4 +1,4 @@
-"""The checksums that Hadoop keeps beside the files of a local checkpoint (``.name.crc``), and refuses to read without."""
+"""The checksums that Hadoop keeps beside the files of a local checkpoint (``.name.crc``), and checks on each read."""
 
 from __future__ import annotations
 

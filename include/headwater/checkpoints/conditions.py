@@ -1,4 +1,4 @@
-"""What can be wrong between a checkpoint, its table and its sources: one class a condition."""
+"""What can be wrong between a checkpoint, its table and its sources: one class per condition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TableLogHole(CheckpointMismatch):
 
 
 class TransactionsExpire(RefusedForSafety):
-    """The table's properties have Delta forget which batches it has: a batch that comes again would be written twice."""
+    """The table's properties make Delta forget which batches it has: a repeated batch would be written twice."""
 
     condition = "TRANSACTIONS_EXPIRE"
 
@@ -54,7 +54,7 @@ class QueryIdChanged(CheckpointMismatch):
 
 
 class PlanChanged(CheckpointMismatch):
-    """The query keeps its state by other operators or keys than those that the state was laid down with."""
+    """The query's stateful operators or their keys are not those that its state was written with."""
 
     condition = "PLAN_CHANGED"
 
@@ -67,7 +67,7 @@ class CheckFailed(RefusedForSafety):
 
 
 class StorageNotReadable(RefusedForSafety):
-    """A file in storage is there and can't be read now: a right is missing, or the disk fails. It is not damaged for all we know."""
+    """A file in storage exists and can't be read now: a permission is missing, or the disk fails. It need not be damaged."""
 
     condition = "STORAGE_NOT_READABLE"
     transient = True
@@ -80,7 +80,7 @@ class FlowStateDamaged(CheckpointUnreadable):
 
 
 class MetadataLost(CheckpointUnreadable):
-    """The checkpoint's file with the query id is gone or damaged, and the id can't be told from elsewhere."""
+    """The checkpoint's file with the query id is gone or damaged, and the id is not known from elsewhere."""
 
     condition = "METADATA_LOST"
 
@@ -182,7 +182,7 @@ class SourceRowsChanged(SourceMismatch):
 
 
 class ChangeFeedMissing(SourceMismatch):
-    """Commits that a stream shall read as changes were written while the table recorded none."""
+    """Commits whose changes a stream is to read were written while the table's change feed was off."""
 
     condition = "CHANGE_FEED_MISSING"
 
@@ -218,6 +218,6 @@ class MoveUnfinished(RefusedForSafety):
 
 
 class NameTaken(RefusedForSafety):
-    """A table shall get a name, or go to a pipeline, where something of that name is already."""
+    """The new name of a table is taken, or the pipeline that it moves to has something of that name."""
 
     condition = "NAME_TAKEN"

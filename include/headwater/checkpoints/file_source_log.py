@@ -1,4 +1,4 @@
-"""The log of a file source: Spark knows files by their path alone, so an overwritten one has to be forgotten first."""
+"""The log of a file source: Spark identifies files by path alone, so an overwritten one must be removed from it first."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headwater.checkpoints.offsets import committed_offsets, entry_path, files_s
 from headwater.files.json_lines import read_lines
 
 # Behind the path of an entry that was superseded; no file's URI holds a question mark.
-MARK = "?superseded="
+SUPERSEDED_MARK = "?superseded="
 
 
 def forget_overwritten(checkpoint: Path, modified: Mapping[str, int]) -> list[str]:
-    """Take files that were written again since they were read out of what Spark knows, so that it reads them again.
+    """Remove files that were overwritten since they were read from Spark's log, so that it reads them again.
 
     Only entries of committed batches are touched, and only while no query runs on the checkpoint.
 
@@ -56,7 +56,7 @@ def _rewrite(folder: Path, old: Mapping[str, int], last: int) -> None:
         changed = False
         for entry in entries:
             if entry_path(entry) in old and int(entry["batchId"]) <= last:
-                entry["path"] = f"{entry['path']}{MARK}{entry['timestamp']}"
+                entry["path"] = f"{entry['path']}{SUPERSEDED_MARK}{entry['timestamp']}"
                 changed = True
         if changed:
             # The checksum of the old content would make Spark refuse the new one.

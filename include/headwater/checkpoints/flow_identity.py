@@ -1,6 +1,6 @@
-"""Under which names a flow commits: its own, or those that it had before its table was renamed or moved.
+"""The names under which a flow commits: its own, or those that it had before its table was renamed or moved.
 
-A flow's commits carry ``<pipeline>.<flow>@<epoch>``, and Delta knows a batch that comes again by that id. A rename must not
+A flow's commits carry ``<pipeline>.<flow>@<epoch>``, and Delta recognises a repeated batch by that id. A rename must not
 change it: the batch in flight would be written twice. So the names of the first start stay in what is written, in a file
 beside the checkpoints (``system/flow_names.json``) that outlives them.
 """
@@ -25,7 +25,7 @@ class FlowIdentity:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Both, in the order in which others take them."""
+        """Both, in the order in which other functions take them."""
         return self.pipeline, self.flow
 
     def application(self, epoch: int) -> str:
@@ -34,7 +34,7 @@ class FlowIdentity:
 
 
 def names_file(state_folder: Path) -> Path:
-    """Where former names are kept; there is no such file where none was ever changed."""
+    """The file of former names; it does not exist where no name was ever changed."""
     return state_folder / "system" / "flow_names.json"
 
 
@@ -42,8 +42,8 @@ def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
     """The flows whose commits carry other names than their own, by ``<dataset>/<flow>``; raises FlowStateDamaged."""
     file = names_file(state_folder)
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        return {key: FlowIdentity(*names) for key, names in told.items()}
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return {key: FlowIdentity(*names) for key, names in content.items()}
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -52,7 +52,7 @@ def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
         raise FlowStateDamaged(
             f"The file with the former names of renamed flows can't be read: {error}.",
             where=file,
-            remedy="Restore it from a backup: without it, batches of these flows would not be known as theirs.",
+            remedy="Restore it from a backup: without it, the batches of these flows would not be recognised as theirs.",
         ) from None
 
 

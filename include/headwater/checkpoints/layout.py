@@ -30,21 +30,21 @@ __all__ = [
 class FlowState:
     """What must outlive an update besides Spark's own checkpoint.
 
-    ``pending_epoch``: a full refresh or reset that was begun and not finished; ``pending_empties_table`` tells which
+    ``pending_epoch``: of a full refresh or reset that was begun and not finished; ``pending_empties_table`` says which
     (the table may be empty already).
-    ``sink_id``: the Delta id of the table that the live epoch writes to.
-    ``input_versions``: for a batch flow, what each source was at when it was last read (by source key).
+    ``sink_id``: the Delta id of the flow's target, the table that the live epoch writes to.
+    ``input_versions``: for a batch flow, the version of each source when it was last read (by source key).
     ``source_schemas``: the columns (name to type) of a stream's sources, and of its result, at its last start.
     ``definition_hash``: the hash of the pipeline's sources at the last completed run.
     ``completed``: whether the last run ended well.
-    ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was laid down with.
+    ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was created with.
     ``query_id``: Spark's id of the live epoch's query; the Delta sink commits under it.
-    ``sink_version``: the table's version after the last run.
+    ``sink_version``: the target's version after the last run.
     ``sources``: which tables and topics a stream read at its last run, in the order of the offset log.
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
-    ``first_batch``: batches before it were laid down by a repair and wrote nothing.
+    ``first_batch``: batches before it were created by a repair and wrote nothing.
     ``versions``: of Headwater, Spark and Delta at the last run.
-    ``others``: what another version of Headwater keeps here; written back as it was.
+    ``others``: fields of another version of Headwater; written back unchanged.
     """
 
     epoch: int = 0
@@ -69,10 +69,10 @@ class FlowState:
     def of(cls, data: Mapping[str, Any]) -> FlowState:
         """The state from its JSON form, of whichever version: what is not there has its default."""
         own = set(cls.__dataclass_fields__) - {"others"}
-        known = {key: value for key, value in data.items() if key in own}
+        own_fields = {key: value for key, value in data.items() if key in own}
         for name in ("sources", "plan", "state_stores"):
-            known[name] = tuple(known.get(name) or ())
-        return cls(**known, others={key: value for key, value in data.items() if key not in own})
+            own_fields[name] = tuple(own_fields.get(name) or ())
+        return cls(**own_fields, others={key: value for key, value in data.items() if key not in own})
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -81,7 +81,7 @@ class FlowState:
         return {**others, **own}
 
     def opened(self, epoch: int) -> FlowState:
-        """The state with another live epoch: what belonged to the epoch before is left behind."""
+        """The state with another live epoch; what belonged to the previous one is dropped."""
         return FlowState(epoch=epoch, definition_hash=self.definition_hash, others=self.others)
 
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a pipeline as they lie in storage, whether its definition still has the flows or not."""
+"""The checkpoints of a pipeline in storage, whether its definition still has the flows or not."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
     """Every epoch of every flow below a pipeline's folder in storage, by dataset, flow and epoch."""
     root = state_folder / "checkpoints"
     flows = sorted(path for path in root.glob("*/*") if path.is_dir()) if root.is_dir() else []
-    found: list[CheckpointEntry] = []
+    checkpoints: list[CheckpointEntry] = []
     for path in flows:
         checkpoint = FlowCheckpoint(path)
         try:
             live = checkpoint.live_folder().name
         except (CheckpointUnreadable, StorageNotReadable):
-            live = ""  # which epoch is live can't be told; the epochs are shown all the same
+            live = ""  # it is not known which epoch is live; the epochs are shown all the same
         # A reset names its epoch before anything lies in it.
         there = checkpoint.epochs()
         epochs = sorted({*there, *([int(live)] if there and live else [])})
-        found.extend(_entry(checkpoint, epoch, live=str(epoch) == live) for epoch in epochs)
-    return found
+        checkpoints.extend(_entry(checkpoint, epoch, live=str(epoch) == live) for epoch in epochs)
+    return checkpoints
 
 
 def _entry(checkpoint: FlowCheckpoint, epoch: int, *, live: bool) -> CheckpointEntry:

@@ -19,7 +19,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class EntryFault(Enum):
-    """What is wrong with an entry. Spark tells all but one of these apart by errors that name no remedy."""
+    """What is wrong with an entry. Spark has an error for all but one of these, and none of them names a remedy."""
 
     EMPTY = "the file is empty"
     CUT = "the file is cut off, or not JSON"
@@ -28,7 +28,7 @@ class EntryFault(Enum):
     ALTERED = "the file is not what its checksum says"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The fault in words."""
         return self.value
 
@@ -59,7 +59,7 @@ def _reads(line: str) -> bool:
 
 
 def put_aside(file: Path) -> Path | None:
-    """Take an entry, or a folder, out of Spark's sight: into ``.aside`` of the epoch."""
+    """Move an entry, or a folder, where Spark does not look: into ``.aside`` of the epoch."""
     if not file.exists():
         return None
     epoch = file.parent if file.is_dir() else file.parent.parent
@@ -74,7 +74,7 @@ def put_aside(file: Path) -> Path | None:
 
 
 def remains(folder: Path) -> list[Path]:
-    """What a driver has left in the two logs of an epoch that it did not come to plan a batch of.
+    """What a driver has left in the two logs of an epoch in which it never planned a batch.
 
     Spark begins an epoch only where it finds its folders empty; a half-written file that never got its name counts, too.
     """
@@ -106,7 +106,7 @@ def put_back(
     metadata = (
         lines[1]
         if lines[1] != "{}"
-        # Spark 4.2 fails at an entry that does not tell its partitions, also where it has no state.
+        # Spark 4.2 fails at an entry without its number of partitions, even where there is no state.
         else json.dumps(
             {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {_PARTITIONS: "200", **settings}}
         )

@@ -47,7 +47,7 @@ def committed_batches(checkpoint: Path) -> list[int]:
 
 
 def last_committed_batch(checkpoint: Path) -> int | None:
-    """The last batch that is wholly done, or None."""
+    """The last batch that is complete, or None."""
     return max(committed_batches(checkpoint), default=None)
 
 
@@ -70,7 +70,7 @@ def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
     metadata = _parse(lines[1], file) if lines[1].strip() else {}
     if not isinstance(metadata, dict):
         raise CheckpointUnreadable(
-            "The offset file's second line is no JSON object.", where=file, remedy=_REMEDY
+            "The offset file's second line is not a JSON object.", where=file, remedy=_REMEDY
         )
     return BatchOffsets(batch_id, metadata, tuple(None if line == "-" else line for line in lines[2:]), file)
 
@@ -98,10 +98,10 @@ def query_id(checkpoint: Path) -> str | None:
     file = checkpoint / "metadata"
     if not file.is_file():
         return None
-    found = _parse(_text(file), file)
-    if not isinstance(found, dict) or not isinstance(found.get("id"), str):
+    metadata = _parse(_text(file), file)
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("id"), str):
         raise CheckpointUnreadable("The metadata file holds no query id.", where=file, remedy=_REMEDY)
-    return str(found["id"])
+    return str(metadata["id"])
 
 
 def watermark_ms(checkpoint: Path) -> int | None:
@@ -123,13 +123,13 @@ def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -
     newest = max(compacts, default=-1)
     later = sorted(int(name) for name in names if name.isdigit() and int(name) > newest)
     files = [folder / f"{newest}.compact"] if compacts else []
-    found: dict[str, SeenFile] = {}
+    seen: dict[str, SeenFile] = {}
     for file in [*files, *(folder / str(number) for number in later)]:
         for line in _lines(file)[1:]:
             entry = _seen_file(_parse(line, file), file)
             if up_to is None or entry.batch_id <= up_to:
-                found[entry.path] = entry
-    return list(found.values())
+                seen[entry.path] = entry
+    return list(seen.values())
 
 
 def file_log_entries(checkpoint: Path, source: int) -> tuple[int, set[int]]:
@@ -150,7 +150,7 @@ def _seen_file(data: Any, file: Path) -> SeenFile:
         return SeenFile(_decoded(str(data["path"])), int(data["timestamp"]), int(data["batchId"]))
     except (KeyError, TypeError, ValueError):
         raise CheckpointUnreadable(
-            "A line of the file source's log is no entry.", where=file, remedy=_REMEDY
+            "A line of the file source's log is not an entry.", where=file, remedy=_REMEDY
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""A range that a backfill replaces: written down before its commit, so that whoever comes after a kill ends the work."""
+"""A range that a backfill replaces: recorded before its commit, so that after a kill the next process can finish the work."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FOLDER = "backfills"
 
 @dataclass(frozen=True)
 class PendingReplacement:
-    """What has to be known to put rows back that a live stream wrote to the range meanwhile.
+    """What is needed to restore rows that a live stream wrote to the range meanwhile.
 
     Attributes:
         dataset: the table's name as the manifest shows it.
         application: the transaction id of the replacing commit.
         condition: the rows of the range, in SQL.
         user_metadata: JSON that the commits carry.
-        known: by the id that a stream commits under, the version whose rows of it the backfill saw.
+        known: by the id that a stream commits under, the version up to which the backfill saw its rows.
 
     """
 
@@ -38,9 +38,9 @@ class PendingReplacement:
 
     @contextmanager
     def written_down(self, state_folder: Path) -> Iterator[None]:
-        """Make it known, durable before the block begins; it is locked while the block runs.
+        """Publish it, durably, before the block begins; it is locked while the block runs.
 
-        The lock is taken before the name is there: whoever sees the file sees that somebody works on it.
+        The lock is taken before the file has its name: whoever sees the file also sees that it is in use.
 
         ``state_folder`` is the pipeline's folder in storage.
         """
@@ -62,11 +62,11 @@ class PendingReplacement:
             yield
 
     def cross_out(self, state_folder: Path) -> None:
-        """The rows are back, or never went: nothing is pending."""
+        """Remove the record: the rows are restored, or were never replaced."""
         self._file(state_folder).unlink(missing_ok=True)
 
     def is_abandoned(self, state_folder: Path) -> bool:
-        """Whether the backfill that wrote it down has ended, however that came; it may come back (see ``abandoned``)."""
+        """Whether the backfill that recorded it has ended, for whatever reason; it may be started again (see ``abandoned``)."""
         try:
             with self._file(state_folder).open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,9 +76,9 @@ class PendingReplacement:
 
     @contextmanager
     def abandoned(self, state_folder: Path) -> Iterator[bool]:
-        """As ``is_abandoned``; while the block runs the backfill can't come back and write it down again.
+        """As ``is_abandoned``; while the block runs the backfill can't be started again and record it a second time.
 
-        For who crosses it out: what is not committed inside the block never will be, under this entry.
+        For removing the record: what is not committed by then never will be, under this entry.
         """
         with _nobody_ends(state_folder):
             yield self.is_abandoned(state_folder)
@@ -90,7 +90,7 @@ class PendingReplacement:
 
 @contextmanager
 def _nobody_ends(state_folder: Path) -> Iterator[None]:
-    """Keep those apart who write an entry down and who cross one out."""
+    """Serialise writing and removing entries."""
     with (state_folder / _FOLDER / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

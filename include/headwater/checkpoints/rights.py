@@ -1,4 +1,4 @@
-"""A right that is missing is no damage: the file is whole, and must neither be moved aside nor be written anew.
+"""A missing permission is not damage: the file is intact, and must be neither moved aside nor rewritten.
 
 Decision 0136.
 """
@@ -23,7 +23,7 @@ def not_readable(file: Path, what: str, error: OSError | None = None) -> Storage
         reason += str(file)
         remedy = "Make the storage available and run it again."
     return StorageNotReadable(
-        f"It can't be read {what}: {reason}.",
+        f"It is not known {what}: {reason}.",
         where=place,
         remedy=f"{remedy} The file is not damaged: leave it where it is.",
     )
@@ -34,8 +34,8 @@ def first_denied(file: Path) -> Path | None:
     for folder in reversed(file.parents):
         if not _allowed(folder, os.X_OK):
             return folder
-    wanted = os.R_OK | os.X_OK if file.is_dir() else os.R_OK
-    return None if not file.exists() or _allowed(file, wanted) else file
+    access = os.R_OK | os.X_OK if file.is_dir() else os.R_OK
+    return None if not file.exists() or _allowed(file, access) else file
 
 
 def _allowed(path: Path, mode: int) -> bool:

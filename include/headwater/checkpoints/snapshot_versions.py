@@ -1,7 +1,7 @@
-"""Which snapshots a table has: versions of the user's, remembered so that each is applied once over any crash.
+"""Which snapshots a table has: the user's versions, recorded so that each is applied once across any crash.
 
-Before a snapshot is merged, its number and version are written down as intended; the table's commit carries the number
-as its transaction. After a crash the table tells whether what was intended has happened.
+Before a snapshot is merged, its number and version are recorded as intended; the table's commit carries the number
+as its transaction. After a crash the table shows whether the intended merge has happened.
 
 Decision 0071.
 """
@@ -72,13 +72,13 @@ class SnapshotVersions:
         return self._write(SnapshotPosition(*position.intended))
 
     def from_table(self, table: Path, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
-        """The position as the table's own log tells it, for where the file is lost; None where it tells of none."""
-        found = [
-            (int(told["batch"]), told[VERSION_KEY])
-            for told in commits_of(table, *identity.names)
-            if told.get("epoch") == epoch and VERSION_KEY in told
+        """The position according to the table's own log, for where the file is lost; None where the log has none."""
+        positions = [
+            (int(metadata["batch"]), metadata[VERSION_KEY])
+            for metadata in commits_of(table, *identity.names)
+            if metadata.get("epoch") == epoch and VERSION_KEY in metadata
         ]
-        return self._write(_position(max(found, key=lambda pair: pair[0]))) if found else None
+        return self._write(_position(max(positions, key=lambda pair: pair[0]))) if positions else None
 
     def _write(self, position: SnapshotPosition) -> SnapshotPosition:
         intended = position.intended
@@ -92,8 +92,8 @@ class SnapshotVersions:
         return position
 
 
-def _position(found: tuple[int, Any]) -> SnapshotPosition:
-    return SnapshotPosition(found[0], decoded(found[1]))
+def _position(numbered: tuple[int, Any]) -> SnapshotPosition:
+    return SnapshotPosition(numbered[0], decoded(numbered[1]))
 
 
 def encoded(version: Any) -> Mapping[str, Any] | None:
@@ -101,7 +101,7 @@ def encoded(version: Any) -> Mapping[str, Any] | None:
     if version is None:
         return None
     if isinstance(version, bool) or not isinstance(version, int | float | str | datetime | date | Decimal):
-        message = f"{type(version).__name__} is no type of a version"
+        message = f"{type(version).__name__} is not a type for versions"
         raise TypeError(message)
     kind = type(version).__name__
     if isinstance(version, datetime):

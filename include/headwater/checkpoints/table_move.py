@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True)
 class TableMove:
-    """All that a second run needs to end what a first one began.
+    """Everything that a second run needs to finish what the first one began.
 
     ``command``: what ends it, for messages. ``folders``: (from, to), each renamed in one step. ``flows``: names of flows
     before and after. ``names``: of flows of the target, the names that their commits go on to carry (pipeline, flow).
@@ -46,7 +46,7 @@ class TableMove:
 
     @property
     def journals(self) -> tuple[Path, ...]:
-        """Where it is written down, the target's first: the pipeline that has nothing to lose yet waits first."""
+        """The journals, the target's first: the pipeline that has nothing to lose yet waits first."""
         states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
         return tuple(journal_file(Path(folder)) for folder in states)
 
@@ -127,7 +127,7 @@ def mark_old_name(move: TableMove) -> None:
 
 
 def refuse_old_names(state_folder: Path, declared: Mapping[str, object]) -> None:
-    """Raise TableMoved where sources declare a table by its old name: it would be filled anew from the beginning.
+    """Raise TableMoved where sources declare a table by its old name: it would be filled again from the beginning.
 
     Args:
         state_folder: the pipeline's folder in storage.
@@ -137,11 +137,11 @@ def refuse_old_names(state_folder: Path, declared: Mapping[str, object]) -> None
         file = mark_file(state_folder, name)
         if not file.exists():
             continue
-        told = json.loads(file.read_text(encoding="utf-8"))
-        here = told.get("pipeline") == state_folder.name
-        new = told.get("moved_to")
+        mark = json.loads(file.read_text(encoding="utf-8"))
+        here = mark.get("pipeline") == state_folder.name
+        new = mark.get("moved_to")
         raise TableMoved(
-            f"The table {name!r} is {new!r} now{'' if here else ' of the pipeline ' + str(told.get('pipeline'))}, and the "
+            f"The table {name!r} is {new!r} now{'' if here else ' of the pipeline ' + str(mark.get('pipeline'))}, and the "
             "sources still declare the old one: it would be filled a second time.",
             where=where or file,
             remedy=(f"Declare it as {new!r}" if here else "Remove it from these sources")

@@ -17,10 +17,10 @@ def unused_epoch(
     table: Path | None,
     recorded: Iterable[tuple[str, int]],
 ) -> int:
-    """An epoch that the flow never had: under an id that is used twice, Delta leaves out batches that it takes for known.
+    """An epoch that the flow never had: under an id that is used twice, Delta skips batches that it takes for repeated ones.
 
-    Counted are folders, the live epoch, one that a reset means to open, those in the table's log and in the event log: also
-    where all but one of them are lost.
+    Considered are folders, the live epoch, one that a reset is about to open, and those in the table's log and the event log:
+    one of them is enough where the others are lost.
 
     Args:
         flow: the flow's name in the event log.
@@ -29,7 +29,7 @@ def unused_epoch(
         recorded: the flows and epochs of which the event log has a batch.
 
     Raises:
-        FlowStateDamaged: where it can't be told which epoch is live.
+        FlowStateDamaged: it is not known which epoch is live.
     """
     state = checkpoint.read_state()
     used = [

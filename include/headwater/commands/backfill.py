@@ -1,9 +1,8 @@
-"""``backfill``: what can be told without Spark is told at once, then Spark's process takes over."""
+"""``backfill``: what can be checked without Spark is checked at once, then Spark's process takes over."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Sequence
 
 from headwater.commands.run import become_program
@@ -11,13 +10,14 @@ from headwater.contract.backfill_arguments import backfill_arguments
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.suggestions import did_you_mean, nearest
 
 
 def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
     """Check the arguments and become the job; ``argv``: what stands behind the verb on the command line.
 
     Raises:
-        UsageError, InvalidRange, UnknownDataset: the command can't be meant so.
+        UsageError, InvalidRange, UnknownDataset: the arguments make no sense.
     """
     arguments = backfill_arguments(parsed)
     manifest = read_manifest(project.state_folder / FILE_NAME)
@@ -29,14 +29,12 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
 
 def known_tables(manifest: Manifest, tables: Sequence[str]) -> list[str]:
     """The tables as the manifest spells them; raises UnknownDataset with the nearest name."""
-    known = {entry.name.lower(): entry.name for entry in manifest.tables}
+    spellings = {entry.name.lower(): entry.name for entry in manifest.tables}
     for name in tables:
-        if name.lower() not in known:
-            near = difflib.get_close_matches(name.lower(), list(known), n=1)
+        if name.lower() not in spellings:
+            near = nearest(name.lower(), spellings)
             raise UnknownDataset(
                 f"The pipeline has no table {name!r}.",
-                remedy=f"Did you mean {known[near[0]]!r}?"
-                if near
-                else f"It has: {', '.join(known.values())}.",
+                remedy=did_you_mean(near and spellings[near], f"It has: {', '.join(spellings.values())}."),
             )
-    return [known[name.lower()] for name in tables]
+    return [spellings[name.lower()] for name in tables]

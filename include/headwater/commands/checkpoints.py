@@ -1,11 +1,12 @@
-"""``checkpoints``: what lies in storage, whether it is whole, and copies of it."""
+"""``checkpoints``: what is in storage, whether it is intact, and copies of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from headwater.checkpoints.listing import list_checkpoints
-from headwater.contract.printing import age, print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import age, size
 from headwater.doctor.diagnosis import Diagnosis, diagnose
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.flow_cases import flow_cases
@@ -32,16 +33,16 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
 def show_checkpoints(project: PipelineProject, flow: str | None = None, *, as_json: bool) -> int:
     """Print every epoch of every flow, or of one."""
     every = list_checkpoints(project.state_folder)
-    found = [entry for entry in every if flow in (None, entry.flow)]
-    if flow is not None and not found:
-        known = ", ".join(dict.fromkeys(entry.flow for entry in every))
+    shown = [entry for entry in every if flow in (None, entry.flow)]
+    if flow is not None and not shown:
+        flows = ", ".join(dict.fromkeys(entry.flow for entry in every))
         raise UnknownDataset(
             f"Storage has no checkpoint of a flow {flow!r}.",
             where=project.state_folder,
-            remedy=f"It has those of: {known or 'none'}.",
+            remedy=f"It has those of: {flows or 'none'}.",
         )
     if as_json:
-        entries = [entry.as_dict() for entry in found]
+        entries = [entry.as_dict() for entry in shown]
         print_json({"pipeline_id": project.pipeline_id, "checkpoints": entries})
         return 0
     rows = [
@@ -49,20 +50,20 @@ def show_checkpoints(project: PipelineProject, flow: str | None = None, *, as_js
             *(entry.dataset, entry.flow, entry.epoch, "live" if entry.live else "", entry.last_batch),
             *(age(entry.age), entry.problem or "; ".join(entry.offsets), size(entry.size)),
         )
-        for entry in found
+        for entry in shown
     ]
     columns = ("dataset", "flow", "epoch", "", "last batch", "age", "offsets", "size")
-    styles = ["red" if entry.problem else "" for entry in found]
+    styles = ["red" if entry.problem else "" for entry in shown]
     print_table(f"{project.pipeline_id}: checkpoints", columns, rows, row_styles=styles)
     return 0
 
 
 def _inspect(project: PipelineProject, cases: list[FlowCase], *, as_json: bool) -> int:
-    found = [inspect_flow(case) for case in cases]
+    inspections = [inspect_flow(case) for case in cases]
     if as_json:
-        print_json({"pipeline_id": project.pipeline_id, "flows": found})
+        print_json({"pipeline_id": project.pipeline_id, "flows": inspections})
         return 0
-    for flow in found:
+    for flow in inspections:
         rows = [*_facts(flow), *_positions(flow), *_epochs(flow)]
         rows += [("snapshot", f"{s['name']} ({s['reason']})") for s in flow["snapshots"]]
         print_table(f"{flow['flow']} into {flow['dataset']}", ("what", "as it is"), rows)
@@ -71,11 +72,11 @@ def _inspect(project: PipelineProject, cases: list[FlowCase], *, as_json: bool) 
 
 def _facts(flow: dict[str, Any]) -> list[tuple[str, str]]:
     """What is known of the live epoch, and nothing of what is not."""
-    told = {key: value for key, value in flow.items() if key not in ("sources", "epochs", "snapshots")}
-    told |= {"age": age(told.pop("age_seconds")), "size": size(flow["size"])}
+    facts = {key: value for key, value in flow.items() if key not in ("sources", "epochs", "snapshots")}
+    facts |= {"age": age(facts.pop("age_seconds")), "size": size(flow["size"])}
     if flow["last_batch"] is None and not flow["problem"]:
-        told["last_batch"] = "none yet"
-    return [(key.replace("_", " "), _shown(value)) for key, value in told.items() if value not in _EMPTY]
+        facts["last_batch"] = "none yet"
+    return [(key.replace("_", " "), _shown(value)) for key, value in facts.items() if value not in _EMPTY]
 
 
 def _positions(flow: dict[str, Any]) -> list[tuple[str, str]]:
@@ -118,11 +119,11 @@ def _snapshot(project: PipelineProject, cases: list[FlowCase], *, as_json: bool)
 
 
 def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool, as_json: bool) -> int:
-    found = [finding for case in cases for finding in diagnose(case)]
-    refused = any(finding.damage.blocks and not finding.damage.mends_itself for finding in found)
+    diagnoses = [finding for case in cases for finding in diagnose(case)]
+    refused = any(finding.damage.blocks and not finding.damage.mends_itself for finding in diagnoses)
     code = RefusedForSafety.exit_code if refused else 0
     if as_json:
-        findings = [finding.as_dict() for finding in found]
+        findings = [finding.as_dict() for finding in diagnoses]
         print_json(
             {
                 "pipeline_id": project.pipeline_id,
@@ -132,18 +133,18 @@ def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool,
             }
         )
         return code
-    if not found:
+    if not diagnoses:
         print(f"{len(cases)} {'flow' if len(cases) == 1 else 'flows'}, nothing wrong.")
         return code
     if not remedies:
-        rows = [(f.dataset, f.flow, f.damage.condition, f.damage.error.what, _next(f)) for f in found]
+        rows = [(f.dataset, f.flow, f.damage.condition, f.damage.error.what, _next(f)) for f in diagnoses]
         print_table(
             f"{project.pipeline_id}: findings",
             ("dataset", "flow", "condition", "finding", "next start"),
             rows,
         )
         return code
-    for finding in found:
+    for finding in diagnoses:
         _explain(finding)
     return code
 

@@ -31,8 +31,8 @@ from headwater.graph.pipeline_project import PipelineProject, open_project
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return the exit code: 0 fine, 1 failed, 2 wrong use or invalid pipeline, 3 refused."""
-    given = doctored(list(sys.argv[1:] if argv is None else argv))
-    return run_and_report(lambda: _dispatch(given), as_json="--json" in given)
+    arguments = doctored(list(sys.argv[1:] if argv is None else argv))
+    return run_and_report(lambda: _dispatch(arguments), as_json="--json" in arguments)
 
 
 def _dispatch(argv: Sequence[str]) -> int:
@@ -58,7 +58,7 @@ def _parser() -> Parser:
     return parser
 
 
-# Each verb's module is loaded when it is asked for: `run` with nothing new should not pay for the others.
+# Each verb's module is loaded on demand: `run` with nothing new should not pay for the others.
 
 
 def _init(parsed: argparse.Namespace) -> int:
@@ -103,14 +103,14 @@ def _events(parsed: argparse.Namespace) -> int:
     from headwater.contract.known_values import checked_filters
 
     keys = ("update_id", "request_id", "flow", "dataset", "event_type", "level", "since", "until")
-    given = {key: getattr(parsed, key) for key in keys}
+    chosen = {key: getattr(parsed, key) for key in keys}
     if parsed.sql is not None:
         _refuse_beside(
-            "--sql", "Put the condition into the query.", {**given, "follow": parsed.follow or None}
+            "--sql", "Put the condition into the query.", {**chosen, "follow": parsed.follow or None}
         )
         return _query(parsed)
     project = _project(parsed)
-    filters = {**checked_filters(project, given), "limit": parsed.limit}
+    filters = {**checked_filters(project, chosen), "limit": parsed.limit}
     if parsed.follow:
         _refuse_beside("--follow", "Leave it out.", {"until": parsed.until})
         return follow_events(project, filters, as_json=parsed.as_json)
@@ -127,7 +127,7 @@ def _refuse_beside(option: str, remedy: str, others: Mapping[str, object]) -> No
 def _query(parsed: argparse.Namespace) -> int:
     from headwater.commands.run import become_program
 
-    _project(parsed)  # a folder that is no pipeline is told without Spark
+    _project(parsed)  # a folder that is no pipeline is reported without Spark
     roots = [f"--{name}={value}" for name in ("storage", "warehouse") if (value := getattr(parsed, name))]
     parameters = [f"--param={key}={value}" for key, value in parsed.parameters]
     shape = [f"--limit={parsed.limit}", *(["--json"] if parsed.as_json else [])]
@@ -199,7 +199,7 @@ _VERBS = (
     _Verb("graph", "Show the graph of the manifest.", add_graph_arguments, _graph),
     _Verb("status", "The last update, flow by flow, and how fresh the tables are.", add_status_arguments, _status),
     _Verb("lag", "How far each flow is behind its sources.", add_project_arguments, _lag),
-    _Verb("checkpoints", "The checkpoints: what they hold, whether they are whole, copies of them.", add_checkpoints_verb),
+    _Verb("checkpoints", "The checkpoints: what they hold, whether they are intact, copies of them.", add_checkpoints_verb),
     _Verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out.", add_repair_verb),
     _Verb("rename", "Give a table another name, with its checkpoints. Shows the plan; --yes carries it out.", add_rename_verb),
     _Verb("move", "Have another pipeline own a table, with its checkpoints. Shows the plan; --yes carries it out.", add_move_verb),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,22 +12,23 @@ from typing import Any
 from headwater.contract.arguments import Parser, add_project_arguments
 from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.preflight.damage import Repair
+from headwater.suggestions import nearest
 
 ACTIONS = ("list", "inspect", "verify", "diagnose", "snapshot", "restore")
 
 
 def doctored(argv: Sequence[str]) -> list[str]:
     """The command line with ``list`` put behind ``checkpoints`` where no action is named."""
-    given = list(argv)
-    if given[:1] == ["checkpoints"] and (len(given) < 2 or not _names_an_action(given[1])):
-        given.insert(1, "list")
-    return given
+    arguments = list(argv)
+    if arguments[:1] == ["checkpoints"] and (len(arguments) < 2 or not _names_an_action(arguments[1])):
+        arguments.insert(1, "list")
+    return arguments
 
 
 def _names_an_action(word: str) -> bool:
-    """Whether a word is an action, or would be one but for a slip: then the parser tells the nearest."""
-    slipped = bool(difflib.get_close_matches(word, ACTIONS, n=1)) and not Path(word).exists()
-    return word in ACTIONS or slipped
+    """Whether a word is an action, or a misspelled one: then the parser names the nearest."""
+    misspelled = nearest(word, ACTIONS) is not None and not Path(word).exists()
+    return word in ACTIONS or misspelled
 
 
 def add_checkpoints_verb(parser: Parser) -> None:

@@ -28,7 +28,7 @@ def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, a
     if yes:
         drop(project, plans)
     else:
-        print("Nothing was changed. Add --yes to carry it out; the rows can't be had back.", file=sys.stderr)
+        print("Nothing was changed. Add --yes to carry it out; the rows can't be recovered.", file=sys.stderr)
     if as_json:
         dropped = [
             {"dataset": p.dataset, "folders": [str(folder) for folder in p.folders], "lost": p.lost}

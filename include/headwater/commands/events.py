@@ -16,13 +16,13 @@ _STYLES = {"ERROR": "red", "WARN": "yellow"}
 
 def show_events(project: PipelineProject, filters: Mapping[str, Any], *, as_json: bool) -> int:
     """Print the newest events that match ``filters`` (the arguments of ``reader.events``), newest last."""
-    found = reader.events(project.state_folder, **filters)
+    records = reader.events(project.state_folder, **filters)
     if as_json:
-        print_json({"pipeline_id": project.pipeline_id, "events": found})
+        print_json({"pipeline_id": project.pipeline_id, "events": records})
         return 0
     columns = ("time (UTC)", "level", "type", "update", "flow", "batch", "message")
-    styles = [_STYLES.get(event["level"], "") for event in found]
-    print_table(f"{project.pipeline_id}: events", columns, [_cells(e) for e in found], row_styles=styles)
+    styles = [_STYLES.get(event["level"], "") for event in records]
+    print_table(f"{project.pipeline_id}: events", columns, [_cells(e) for e in records], row_styles=styles)
     return 0
 
 
@@ -37,15 +37,15 @@ def follow_events(
 
     With ``as_json`` each line is the JSON object of one event.
     """
-    found = reader.events(project.state_folder, **filters)
+    records = reader.events(project.state_folder, **filters)
     seen = 0
     try:
         while True:
-            for event in found:
+            for event in records:
                 seen = max(seen, event["sequence"]["data_plane_id"]["seq_no"])
                 _print_line(event, as_json=as_json)
             wait(FOLLOW_SECONDS)
-            found = reader.events(project.state_folder, **{**filters, "after": seen, "limit": None})
+            records = reader.events(project.state_folder, **{**filters, "after": seen, "limit": None})
     except KeyboardInterrupt:
         return 0
 

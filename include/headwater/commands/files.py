@@ -19,13 +19,13 @@ def show_files(project: PipelineProject, flow: str | None, limit: int, *, as_jso
             f"The pipeline has no flow {flow!r}.",
             remedy="`python -m headwater graph` shows its flows by their tables.",
         )
-    found: list[IngestedFile] = []
+    ingested: list[IngestedFile] = []
     for entry in flows:
-        found += ingested_files(project.state_folder, entry.target, entry.name)
-    found = found[-limit:] if limit else found
+        ingested += ingested_files(project.state_folder, entry.target, entry.name)
+    ingested = ingested[-limit:] if limit else ingested
     if as_json:
         files = [
-            {**file.as_dict(), "modified_at": _moment(file)} for file in found
+            {**file.as_dict(), "modified_at": _moment(file)} for file in ingested
         ]  # fmt: skip
         print_json({"pipeline_id": project.pipeline_id, "files": files})
         return 0
@@ -38,7 +38,7 @@ def show_files(project: PipelineProject, flow: str | None, limit: int, *, as_jso
             file.batch,
             f"{file.ingested_at:%Y-%m-%d %H:%M:%S}" if file.ingested_at else None,
         )
-        for file in found
+        for file in ingested
     ]
     columns = ("flow", "file", "modified (UTC)", "state", "batch", "ingested (UTC)")
     print_table(f"{project.pipeline_id}: files", columns, rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.contract.printing import age, print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import age, size
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.metrics.lag import pipeline_lag

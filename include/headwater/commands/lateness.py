@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.contract.printing import age, print_json, print_table
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import age
 from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
@@ -17,23 +18,23 @@ def show_lateness(
     """
     manifest = stored_manifest(project)
     if dataset not in {entry.name for entry in manifest.tables}:
-        known = ", ".join(entry.name for entry in manifest.tables)
-        raise UsageError(f"The pipeline has no table {dataset!r}.", remedy=f"It has: {known}.")
-    found = table_lateness(manifest.table_path(project.warehouse, dataset), event_time, arrival)
+        tables = ", ".join(entry.name for entry in manifest.tables)
+        raise UsageError(f"The pipeline has no table {dataset!r}.", remedy=f"It has: {tables}.")
+    lateness = table_lateness(manifest.table_path(project.warehouse, dataset), event_time, arrival)
     left_out = late_rows(project.state_folder)
     if as_json:
-        answer = {"pipeline_id": project.pipeline_id, "dataset": dataset, **found.as_dict()}
+        answer = {"pipeline_id": project.pipeline_id, "dataset": dataset, **lateness.as_dict()}
         print_json({**answer, "late_rows": left_out})
         return 0
     rows = [
-        (f"{share:.1%}", age(found.by_share[share]), delay, kind_of_delay(delay))
-        for share in found.by_share
-        for delay in [found.advice(share)]
+        (f"{share:.1%}", age(lateness.by_share[share]), delay, kind_of_delay(delay))
+        for share in lateness.by_share
+        for delay in [lateness.advice(share)]
     ]
-    rows.append(("all", age(found.longest), "", ""))
+    rows.append(("all", age(lateness.longest), "", ""))
     columns = ("rows", "came within", "watermark", "")
-    print_table(f"{dataset}: {found.rows:,} rows, {found.ahead:,} before their event", columns, rows)
-    print(f'.withWatermark("{event_time}", "{found.advice()}") waits for 99% of the rows.')
+    print_table(f"{dataset}: {lateness.rows:,} rows, {lateness.ahead:,} before their event", columns, rows)
+    print(f'.withWatermark("{event_time}", "{lateness.advice()}") waits for 99% of the rows.')
     for flow, rows_left_out in left_out.items():
         print(f"{flow} has left out {rows_left_out:,} rows as late.")
     return 0

@@ -29,8 +29,8 @@ def maintenance(project: PipelineProject, parsed: argparse.Namespace, argv: Sequ
         UpdateInProgress: where an update runs for longer than ``--wait``; nothing was changed.
         MaintenanceFailed: where steps failed; the others were done.
     """
-    found = chores(project, stored_manifest(project), maintenance_options(parsed))
-    plan = look(found)
+    due = chores(project, stored_manifest(project), maintenance_options(parsed))
+    plan = look(due)
     show_plan(project, plan)
     if not parsed.yes:
         if plan.steps:
@@ -38,7 +38,7 @@ def maintenance(project: PipelineProject, parsed: argparse.Namespace, argv: Sequ
         if parsed.as_json:
             print_json({"state": "PLANNED", "plan": plan.as_dict()})
         return 0
-    outcomes = maintain(project, found, wait=parsed.wait, tell=tell) if plan.steps else []
+    outcomes = maintain(project, due, wait=parsed.wait, tell=tell) if plan.steps else []
     if plan.for_spark:
         outcomes += by_spark(plan, argv)
     finish(outcomes, as_json=parsed.as_json)
@@ -56,8 +56,8 @@ def driver_outcomes(plan: MaintenancePlan, report: Mapping[str, Any]) -> list[Ou
     if "error" not in report:
         steps = report.get("steps") or ()
         return [Outcome(ChoreKind(s["kind"]), s["subject"], Ending(s["state"]), s["message"]) for s in steps]
-    told = str((report["error"] or {}).get("message", "the driver failed"))
-    return [Outcome(step.kind, step.subject, Ending.FAILED, told) for step in plan.for_spark]
+    message = str((report["error"] or {}).get("message", "the driver failed"))
+    return [Outcome(step.kind, step.subject, Ending.FAILED, message) for step in plan.for_spark]
 
 
 def show_plan(project: PipelineProject, plan: MaintenancePlan) -> None:

@@ -1,4 +1,4 @@
-"""``quality``: how the rules fared, update by update."""
+"""``quality``: the results of expectations, update by update."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def show_quality(
     since: datetime | None = None,
     as_json: bool,
 ) -> int:
-    """Print the pass rate of each rule over the newest ``updates`` in which it was checked."""
+    """Print the pass rate of each expectation over the newest ``updates`` in which it was checked."""
     rules, datasets = rule_histories(project.state_folder, updates=updates, dataset=dataset, since=since)
     if dataset is not None and not rules:
         every, _ = rule_histories(project.state_folder, updates=1)
@@ -90,9 +90,9 @@ def percent(rate: float | None) -> str:
 
 
 def sparkline(rates: Sequence[float | None]) -> str:
-    """Rates as bars: the full bar is 100 %, the lowest stands for the lowest rate; a dot where no row was seen."""
-    known = [rate for rate in rates if rate is not None]
-    low = min(known, default=1.0)
+    """Rates as bars: a full bar is 100 %, the lowest bar is the lowest rate; a dot where there were no rows."""
+    measured = [rate for rate in rates if rate is not None]
+    low = min(measured, default=1.0)
     span = 1.0 - low
 
     def bar(rate: float | None) -> str:

@@ -1,4 +1,4 @@
-"""``quarantine``: rows that rules kept out. Everything but a replay is answered without a JVM."""
+"""``quarantine``: rows that expectations kept out. Everything but a replay works without a JVM."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ def quarantine_of(project: PipelineProject, table: str) -> Path:
     path = quarantine_location(manifest, project.warehouse, entry.name) if entry is not None else None
     if path is None:
         places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
-        known = [name for name, place in places.items() if place is not None]
+        quarantining = [name for name, place in places.items() if place is not None]
         raise UnknownQuarantinedRow(
-            f"{table!r} is no table with a rule that quarantines.",
+            f"{table!r} is not a table with a rule that quarantines.",
             where=project.folder,
-            remedy=f"Those with one: {', '.join(known) or 'none; use dp.expect_or_quarantine'}.",
+            remedy=f"Those with one: {', '.join(quarantining) or 'none; use dp.expect_or_quarantine'}.",
         )
     return path
 
 
 def _list(project: PipelineProject, *, as_json: bool) -> int:
     manifest = stored_manifest(project)
-    found: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
     for entry in manifest.tables:
         path = quarantine_location(manifest, project.warehouse, entry.name)
-        found += [{"table": entry.name, **vars(summary)} for summary in summaries(path)] if path else []
+        groups += [{"table": entry.name, **vars(summary)} for summary in summaries(path)] if path else []
     if as_json:
-        print_json({"pipeline_id": project.pipeline_id, "quarantine": found})
+        print_json({"pipeline_id": project.pipeline_id, "quarantine": groups})
         return 0
     names = ("table", "reason", "flow", "status", "rows", "first", "last")
     print_table(
         f"{project.pipeline_id}: quarantined rows",
         names,
-        [tuple(_shown(row[name]) for name in names) for row in found],
+        [tuple(_shown(row[name]) for name in names) for row in groups],
     )
     return 0
 
@@ -81,10 +81,10 @@ def _show(project: PipelineProject, parsed: argparse.Namespace) -> int:
     status = RowStatus(parsed.status) if parsed.status else None
     path = quarantine_of(project, parsed.table)
     _check_names(project, path, parsed)
-    found = rows(path, RowFilter(chosen.ids, chosen.flow, chosen.rule, status), parsed.limit)
+    quarantined = rows(path, RowFilter(chosen.ids, chosen.flow, chosen.rule, status), parsed.limit)
     if parsed.as_json:
-        told = {"pipeline_id": project.pipeline_id, "table": parsed.table}
-        print_json({**told, "rows": [_as_json(row) for row in found]})
+        heading = {"pipeline_id": project.pipeline_id, "table": parsed.table}
+        print_json({**heading, "rows": [_as_json(row) for row in quarantined]})
         return 0
     columns = ("id", "status", "broken rules", "flow", "batch", "source", "row")
     shown = [
@@ -92,7 +92,7 @@ def _show(project: PipelineProject, parsed: argparse.Namespace) -> int:
             *(row[c.ID][:8], row[c.STATUS], row[c.REASON], row[c.FLOW], row[c.BATCH], _position(row)),
             redact_text(row[c.ROW] or "")[:_SHOWN],
         )
-        for row in found
+        for row in quarantined
     ]
     print_table(f"{parsed.table}: quarantined rows", columns, shown)
     return 0
@@ -108,18 +108,18 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     names = [entry.name for entry in manifest.tables if entry.name.lower() == parsed.table.lower()]
     refuse_foreign_tables(project, manifest, names)
     action_id = str(uuid.uuid4())
-    # An update that runs might put rows anew that are marked here.
+    # A running update might quarantine rows again that are marked here.
     with project.lease(action_id):
         count = discard(path, chosen, parsed.reason)
         with EventLogWriter(
             project.state_folder, project.pipeline_id, project.spec.name, action_id
         ) as events:
-            told = {"rows": count, "reason": parsed.reason, "where": chosen.where}
+            details = {"rows": count, "reason": parsed.reason, "where": chosen.where}
             events.emit(
                 "user_action",
                 f"{count} quarantined rows of {parsed.table} were discarded: {parsed.reason}",
                 dataset=parsed.table,
-                details=user_action("DISCARD_QUARANTINE", _user(), **told),
+                details=user_action("DISCARD_QUARANTINE", _user(), **details),
             )
     if parsed.as_json:
         print_json({"pipeline_id": project.pipeline_id, "table": parsed.table, "discarded": count})
@@ -145,11 +145,11 @@ def _user() -> str:
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:
     """A row as JSON values: what JSON texts hold as such, bytes as text."""
-    found = {name.removeprefix("_"): value for name, value in row.items()}
+    values = {name.removeprefix("_"): value for name, value in row.items()}
     for name in ("row", "source_record"):
-        found[name] = json.loads(found[name]) if found[name] is not None else None
-    value = found["source_value"]
-    return {**found, "source_value": value.decode("utf-8", "replace") if value is not None else None}
+        values[name] = json.loads(values[name]) if values[name] is not None else None
+    value = values["source_value"]
+    return {**values, "source_value": value.decode("utf-8", "replace") if value is not None else None}
 
 
 def _position(row: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from headwater.preflight.damage import Repair
 
 @dataclass(frozen=True)
 class RepairRequest:
-    """What the caller asked for. ``yes``: carry it out, not only show it."""
+    """The requested repair. ``yes``: carry it out, not only show it."""
 
     action: Repair
     flow: str

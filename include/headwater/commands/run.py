@@ -88,7 +88,7 @@ def report_of_program(name: str, argv: Sequence[str]) -> Mapping[str, Any]:
         report = None
     if isinstance(report, dict):
         return report
-    return {"error": {"message": f"The driver ended without a word (exit code {done.returncode})."}}
+    return {"error": {"message": f"The driver ended without a report (exit code {done.returncode})."}}
 
 
 def _job_environment() -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from headwater.contract.printing import age, print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import age, size
 from headwater.errors import ManifestNotFound
 from headwater.event_log import reader
 from headwater.event_log.flow_result import CHANGE_COUNTS, FlowResult
@@ -29,7 +30,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     manifest = _manifest(project)
     fresh = pipeline_freshness(project, manifest) if manifest else []
     measured = stream_measures(project.state_folder) if metrics else []
-    held = _held(project, manifest) if manifest else {}
+    waiting = _held_rows(project, manifest) if manifest else {}
     if as_json:
         print_json(
             {
@@ -38,7 +39,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
                 "flows": [flow.as_dict() for flow in flows],
                 "datasets": [entry.as_dict() for entry in fresh],
                 **({"streams": [entry.as_dict() for entry in measured]} if metrics else {}),
-                "held_rows": held,
+                "held_rows": waiting,
             }
         )
         return 0
@@ -46,7 +47,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
         print(f"{project.pipeline_id} has not run yet.")
         return 0
     _show_flows(project, latest, flows)
-    rows = [(entry.dataset, entry.version, age(entry.seconds), held.get(entry.dataset)) for entry in fresh]
+    rows = [(entry.dataset, entry.version, age(entry.seconds), waiting.get(entry.dataset)) for entry in fresh]
     print_table("Newest data", ("dataset", "version", "age", "held in quarantine"), rows)
     if metrics:
         _show_measures(measured)
@@ -112,7 +113,7 @@ def _show_measures(measured: list[StreamMeasures]) -> None:
     print_table("The newest batch of each stream", columns, rows)
 
 
-def _held(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
+def _held_rows(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
     """How many rows each quarantine holds."""
     paths = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
     return {name: held_rows(path) for name, path in paths.items() if path is not None}

@@ -1,4 +1,4 @@
-"""What the verbs that show something are given; larger ones have a module of their own."""
+"""Arguments of the verbs that show something; larger ones have a module of their own."""
 
 from __future__ import annotations
 

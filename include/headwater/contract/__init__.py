@@ -1,1 +1,1 @@
-"""What the floors say to each other, as models that both ends share."""
+"""What the floors exchange, as models that both ends share."""

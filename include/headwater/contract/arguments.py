@@ -1,9 +1,8 @@
-"""What the verbs take. ``jobs/run_update.py`` reads the same arguments, so they are defined once, here."""
+"""Arguments of the verbs. ``jobs/run_update.py`` reads the same ones, so they are defined once, here."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from headwater.errors import UsageError
+from headwater.suggestions import nearest
 
 _WRONG_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
 
@@ -27,12 +27,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest_choice(message: str) -> str | None:
-    """The choice that a wrong one was meant to be, from argparse's own words."""
+    """The choice nearest to an invalid one, parsed from argparse's message."""
     found = _WRONG_CHOICE.search(message)
     if found is None:
         return None
     choices = re.findall(r"[\w-]+", found["choices"])
-    return next(iter(difflib.get_close_matches(found["given"], choices, n=1)), None)
+    return nearest(found["given"], choices)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunArguments:
 
     @property
     def selective(self) -> bool:
-        """Whether more, less or something else is asked for than taking in what is new."""
+        """Whether anything but a plain incremental update is requested."""
         chosen = (self.tables, self.full_refresh, self.reset_checkpoint)
         return any(chosen) or self.full_refresh_all or self.dry_run or self.validate
 
@@ -149,10 +149,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_project_arguments(parser)
     lists: dict[str, Any] = {"type": names, "action": "extend", "default": []}
     parser.add_argument("--tables", metavar="A,B", help="refresh only these tables", **lists)
-    parser.add_argument(
-        "--full-refresh", metavar="A,B", help="empty these tables and fill them anew", **lists
-    )
-    parser.add_argument("--full-refresh-all", action="store_true", help="empty every table and fill it anew")
+    parser.add_argument("--full-refresh", metavar="A,B", help="empty these tables and refill them", **lists)
+    parser.add_argument("--full-refresh-all", action="store_true", help="empty every table and refill it")
     parser.add_argument(
         "--reset-checkpoint",
         metavar="FLOW",

@@ -1,4 +1,4 @@
-"""What a backfill came to, or would, for people and for programs."""
+"""The result of a backfill, or of its dry run, for people and for programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headwater.contract.printing import print_json, print_table, size
+from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import size
 
 _STYLES = {"COMPLETED": "green", "PLANNED": "cyan", "DONE_BEFORE": "yellow"}
 

@@ -59,7 +59,7 @@ class ReportedFlow(BaseModel):
 
 
 class DriverReport(BaseModel):
-    """Any driver's report, as far as its end is judged by it: of an update, a backfill, maintenance.
+    """Any driver's report (of an update, a backfill, maintenance), as far as success is decided by it.
 
     ``error``: what ended it, where that was more than the errors of its flows.
     """

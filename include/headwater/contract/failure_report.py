@@ -1,4 +1,4 @@
-"""One way to end for every program of ours: the error told, the last JSON line, the exit code."""
+"""How every program of ours ends: the error message, the last JSON line, the exit code."""
 
 from __future__ import annotations
 

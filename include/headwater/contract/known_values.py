@@ -1,8 +1,7 @@
-"""Filters that name what is not there: told with the nearest name, not answered with nothing."""
+"""Filters with unknown names: refused with the nearest name, not answered with an empty list."""
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -15,14 +14,15 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater.quarantine.table import RowFilter, known_names
+from headwater.suggestions import did_you_mean, nearest
 
 _log = logging.getLogger(__name__)
-# So many names are listed where none is near.
+# How many names are listed where none is similar.
 _LISTED = 12
 
 
 def check_known(option: str, given: str | None, known: Collection[str], what: str) -> None:
-    """Raise UsageError where ``given`` is not ``known``; where nothing is known there is nothing to tell.
+    """Raise UsageError where ``given`` is not ``known``; where nothing is known, anything is accepted.
 
     Args:
         option: as it is typed, ``--flow``.
@@ -30,11 +30,10 @@ def check_known(option: str, given: str | None, known: Collection[str], what: st
     """
     if given is None or not known or given in known:
         return
-    near = difflib.get_close_matches(given, list(known), n=1)
     listed = ", ".join(list(known)[:_LISTED]) + (", ..." if len(known) > _LISTED else "")
     raise UsageError(
         f"{option} {given}: {what}.",
-        remedy=f"Did you mean {near[0]!r}?" if near else f"There is: {listed}.",
+        remedy=did_you_mean(nearest(given, known), f"There is: {listed}."),
     )
 
 
@@ -59,7 +58,7 @@ def checked_filters(project: PipelineProject, filters: Mapping[str, Any]) -> dic
     for name in filters.get("event_type") or ():
         check_known("--type", name, sorted({*EVENT_TYPES, *logged.types}), "there is no such type of event")
     if (request := filters.get("request_id")) and request not in logged.requests:
-        # No error: who waits for a run asks before it has begun.
+        # Not an error: a script that waits for a run asks before it has begun.
         about = {"pipeline": project.pipeline_id}
         _log.warning("The log has no record of the request %s (yet).", request, extra=about)
     given = filters.get("update_id")

@@ -1,11 +1,12 @@
-"""What maintenance says: what is due, each outcome as it comes, and how it ended."""
+"""The report of maintenance: what is due, each outcome as it comes, and how it ended."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 
-from headwater.contract.printing import print_json, size
+from headwater.contract.printing import print_json
+from headwater.contract.quantities import size
 from headwater.maintenance.chore import Engine, Step
 from headwater.maintenance.maintain import Ending, Outcome, check_outcomes
 from headwater.maintenance.maintenance_plan import MaintenancePlan
@@ -24,7 +25,7 @@ def finish(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
 def tell(outcome: Outcome) -> None:
     """Log an outcome as it comes."""
     level = logging.ERROR if outcome.ending is Ending.FAILED else logging.INFO
-    _log.log(level, "%s: %s of %s: %s", outcome.ending, outcome.kind, outcome.subject, outcome.told)
+    _log.log(level, "%s: %s of %s: %s", outcome.ending, outcome.kind, outcome.subject, outcome.message)
 
 
 def plan_lines(pipeline: str, plan: MaintenancePlan) -> list[str]:

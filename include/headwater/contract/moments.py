@@ -15,7 +15,7 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 def moment(text: str, now: datetime | None = None) -> datetime:
     """A moment in UTC: a date or time in ISO form (UTC unless it says otherwise), or how long ago (``90 minutes``, ``7d``).
 
-    Raises argparse.ArgumentTypeError, which argparse tells with the option's name.
+    Raises argparse.ArgumentTypeError, which argparse reports with the option's name.
     """
     try:
         found = datetime.fromisoformat(text.strip())
@@ -33,7 +33,7 @@ def moment(text: str, now: datetime | None = None) -> datetime:
 
 
 def count(text: str) -> int:
-    """A number from 1."""
+    """A whole number of at least 1."""
     try:
         found = int(text)
     except ValueError:

@@ -35,28 +35,6 @@ def print_table(
     Console(width=None if _on_terminal() else 200).print(table)
 
 
-def age(seconds: float | None) -> str:
-    """A duration in the unit that reads best: ``42 s``, ``7 min``, ``3.5 h``, ``2.0 d``."""
-    if seconds is None:
-        return ""
-    for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / divisor:.1f} {unit}" if unit == "h" else f"{seconds / divisor:.0f} {unit}"
-    return f"{seconds / 86400:.1f} d"
-
-
-def size(count: int | None) -> str:
-    """Bytes in the unit that reads best."""
-    if count is None:
-        return ""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} TB"
-
-
 def _on_terminal() -> bool:
     import sys
 

@@ -1,4 +1,4 @@
-"""What an update came to, for people and for programs."""
+"""The result of an update, for people and for programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FlowReport:
 class RunReport:
     """An update: ``state`` is COMPLETED, FAILED or CANCELED; ``message`` says why, where that helps.
 
-    ``refused``: every flow that failed was refused for safety; trying again changes nothing until someone decides.
+    ``refused``: every flow that failed was refused for safety; a retry changes nothing until someone decides.
     ``error``: what ended the update itself, where that was no flow's error.
     """
 

@@ -1,4 +1,4 @@
-"""Checks that all declarations share: what can be honoured is normalised, the rest is refused with a sentence."""
+"""Checks that all declarations share: what can be honoured is normalised, the rest is refused with a reason."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def text_map(
         raise UnsupportedArgument(
             f"{argument} takes a dict.", where=where, remedy=f'Write {argument}={{"key": "value"}}.'
         )
-    found = {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
-    wrong = wrong_setting(found, of_flow=True) if argument in _OF_FLOWS else None
+    texts = {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+    wrong = wrong_setting(texts, of_flow=True) if argument in _OF_FLOWS else None
     if wrong is not None:
         raise UnsupportedArgument(f"{argument}: {wrong}.", where=where)
     if argument in _OF_FLOWS:
         place = SettingPlace.VIEW if of_view else _OF_FLOWS[argument]
-        refused = wrong_place(found, place)
+        refused = wrong_place(texts, place)
         if refused is not None:
             raise UnsupportedArgument(f"{argument}: {refused.what}.", where=where, remedy=refused.remedy)
-    return found
+    return texts

@@ -38,16 +38,16 @@ def create_auto_cdc_flow(
     flow_name: str | None = None,
     spark_conf: Mapping[str, Any] | None = None,
 ) -> None:
-    """Merge a stream of change events into a streaming table, so that no order of arrival changes the result.
+    """Merge a stream of change events into a streaming table; the result does not depend on their order of arrival.
 
     Args:
         target: a table of ``dp.create_streaming_table``. Several named flows may write to one target.
         source: the dataset or table that brings the events; it is read as a stream (as a batch with ``once``).
-        keys: the columns that tell which row an event is about.
+        keys: the columns that identify the row of an event.
         sequence_by: a column, expression or struct that orders the events of a key. It may not be NULL.
         ignore_null_updates: a NULL leaves the value as it was; with the two lists, in some columns only.
-        columns_to_update: a column of the event with the names of those that it says something of, NULLs among them. The others
-            stay as they were; no list means every column.
+        columns_to_update: a column of the event with the names of the columns that it sets, to NULL or not. The others
+            keep their values; no list means every column.
         apply_as_deletes: a condition on the event; so is ``apply_as_truncates`` (type 1 only), which empties the table
             of what was written before.
         column_list: the columns that the target keeps, or else all but ``except_column_list``.
@@ -103,37 +103,37 @@ def _reading(registry: Registry, source: str, *, batch: bool) -> Callable[[], An
     return read
 
 
-def history_kept(given: str | int, where: SourceLocation | None) -> bool:
+def history_kept(scd_type: str | int, where: SourceLocation | None) -> bool:
     """Whether ``stored_as_scd_type`` asks for type 2; raises InvalidChangeFlow where it is neither 1 nor 2."""
-    kind = str(given).upper().removeprefix("SCD TYPE ").strip()
+    kind = str(scd_type).upper().removeprefix("SCD TYPE ").strip()
     if kind not in ("1", "2"):
-        raise invalid(f"stored_as_scd_type={given!r} is not a type that is kept", where, "Say 1 or 2.")
+        raise invalid(f"stored_as_scd_type={scd_type!r} is not a type that is kept", where, "Say 1 or 2.")
     return kind == "2"
 
 
 def columns_given(
-    given: Iterable[Any] | None, argument: str, where: SourceLocation | None
+    value: Iterable[Any] | None, argument: str, where: SourceLocation | None
 ) -> tuple[Any, ...] | None:
     """Columns as given, as a tuple; None stays None. Raises InvalidChangeFlow where they are no columns."""
-    if given is None:
+    if value is None:
         return None
     # One bare name is one column; a Spark column is no list of columns either.
-    if isinstance(given, str) or hasattr(given, "_jc"):
-        return (given,)
+    if isinstance(value, str) or hasattr(value, "_jc"):
+        return (value,)
     try:
-        return tuple(given)
+        return tuple(value)
     except TypeError:
         raise invalid(f"{argument} takes columns", where, f'Write {argument}=["a", "b"].') from None
 
 
-def _lists(where: SourceLocation | None, **given: tuple[str, Any]) -> dict[str, Any]:
-    return {field: columns_given(value, argument, where) for field, (argument, value) in given.items()}
+def _lists(where: SourceLocation | None, **arguments: tuple[str, Any]) -> dict[str, Any]:
+    return {field: columns_given(value, argument, where) for field, (argument, value) in arguments.items()}
 
 
-def _text(given: Any, argument: str, where: SourceLocation | None) -> str:
-    if not isinstance(given, str) or not given.strip():
+def _text(value: Any, argument: str, where: SourceLocation | None) -> str:
+    if not isinstance(value, str) or not value.strip():
         raise invalid(f"{argument} takes the name of a dataset or table", where, 'Write source="changes".')
-    return given
+    return value
 
 
 def invalid(what: str, where: SourceLocation | None, remedy: str) -> InvalidChangeFlow:

@@ -35,13 +35,13 @@ def create_auto_cdc_from_snapshot_flow(
         source: the name of a dataset or table (each update compares it with the target; in a history the time of the
             update is the version), or a function that takes the latest version that was applied (None at first) and
             gives the next ``(DataFrame, version)``, or None when there is none. It is called until it gives None.
-        keys: the columns that tell rows apart.
+        keys: the columns that identify a row.
         stored_as_scd_type: 1 keeps the rows of the latest snapshot; 2 their history, versions in ``__START_AT``
             and ``__END_AT``.
         track_history_column_list: the columns whose change begins a new row of history; else all but those of
             ``track_history_except_column_list``.
         name: the flow's name; the target's if left out (``flow_name`` is its older spelling).
-        once: stop after the first update that found a snapshot, until a full refresh.
+        once: stop after the first update that has a snapshot, until a full refresh.
         snapshot_and_version: an older spelling of ``source``; also one ``(DataFrame, version)``.
 
     Versions are numbers, texts, dates, times or decimals, all of one type, ascending.
@@ -74,21 +74,21 @@ def create_auto_cdc_from_snapshot_flow(
 apply_changes_from_snapshot = create_auto_cdc_from_snapshot_flow
 
 
-def _snapshots(changes: ChangeFlow, given: Any, where: SourceLocation | None) -> SnapshotFlow:
-    if isinstance(given, str) and given.strip():
-        return SnapshotFlow(changes, source=given)
-    if isinstance(given, tuple) and len(given) == 2:
-        return SnapshotFlow(changes, given=given)
-    if callable(given):
-        return SnapshotFlow(changes, following=given)
+def _snapshots(changes: ChangeFlow, source: Any, where: SourceLocation | None) -> SnapshotFlow:
+    if isinstance(source, str) and source.strip():
+        return SnapshotFlow(changes, source=source)
+    if isinstance(source, tuple) and len(source) == 2:
+        return SnapshotFlow(changes, given=source)
+    if callable(source):
+        return SnapshotFlow(changes, following=source)
     raise invalid(
-        f"snapshots come from the name of a table or view, or from a function, not from {type(given).__name__}", where,
+        f"snapshots come from the name of a table or view, or from a function, not from {type(source).__name__}", where,
         'Write source="users", or give a function of the latest version that returns (DataFrame, version) or None.',
     )  # fmt: skip
 
 
 def _reading(registry: Registry, snapshots: SnapshotFlow) -> Callable[[], Any]:
-    """The rows of a snapshot that needs no asking for; a function is called by the engine, with the latest version."""
+    """A function for the rows of a snapshot that is read directly; a user's function is called by the engine."""
 
     def read() -> Any:
         assert registry.reader is not None

@@ -33,7 +33,7 @@ def _declare(
     **stored: Any,
 ) -> None:
     registry = active_registry()
-    if registry is None:  # imported outside a pipeline, say by a unit test: the function is all there is
+    if registry is None:  # imported outside a pipeline, say by a unit test: only the function is needed
         return
     if not callable(function):
         raise UnsupportedArgument(
@@ -81,12 +81,12 @@ def _decorator(kind: DatasetKind, function: Function | None, **arguments: Any) -
     return decorate if function is None else decorate(function)
 
 
-def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: Any) -> dict[str, Any]:
+def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **arguments: Any) -> dict[str, Any]:
     what = f"dp.{kind.value}"
     refused = ("row_filter", "cluster_by_auto")
-    refuse(what, where, **{key: given.pop(key) for key in refused if key in given})
-    check_format(given.pop("format", None), where)
-    policy = given.pop("refresh_policy", None)
+    refuse(what, where, **{key: arguments.pop(key) for key in refused if key in arguments})
+    check_format(arguments.pop("format", None), where)
+    policy = arguments.pop("refresh_policy", None)
     if policy not in (None, "auto", "full"):
         raise UnsupportedArgument(
             f"{what}: refresh_policy={policy!r} can't be promised; materialized views are recomputed whole.",
@@ -94,16 +94,18 @@ def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **given: 
             remedy='Use "auto" or "full".',
         )
     if kind is not DatasetKind.TEMPORARY_VIEW:
-        properties = text_map(given.pop("table_properties", None), "table_properties", where)
+        properties = text_map(arguments.pop("table_properties", None), "table_properties", where)
         check_properties(properties, where)
-        given["table_properties"] = properties
-        given["partition_columns"] = columns(given.pop("partition_cols", None), "partition_cols", where)
-        given["cluster_columns"] = columns(given.pop("cluster_by", None), "cluster_by", where)
-        if given["partition_columns"] and given["cluster_columns"]:
+        arguments["table_properties"] = properties
+        arguments["partition_columns"] = columns(
+            arguments.pop("partition_cols", None), "partition_cols", where
+        )
+        arguments["cluster_columns"] = columns(arguments.pop("cluster_by", None), "cluster_by", where)
+        if arguments["partition_columns"] and arguments["cluster_columns"]:
             raise UnsupportedArgument(
                 f"{what}: partition_cols and cluster_by exclude each other.", where=where, remedy="Keep one."
             )
-    return given
+    return arguments
 
 
 @checked_arguments
@@ -256,7 +258,7 @@ def create_streaming_table(
 ) -> None:
     """Declare an empty streaming table for ``dp.append_flow`` to fill.
 
-    Args as for :func:`table`; ``expect_all*`` map rule names to SQL booleans and hold for every flow into the table.
+    Args as for :func:`table`; ``expect_all*`` map names of expectations to SQL booleans, for every flow into the table.
     Raises DuplicateDataset, InvalidName, UnsupportedArgument.
     """
     registry = active_registry()

@@ -1,4 +1,4 @@
-"""Rules on rows: ``expect`` (count), ``expect_or_drop``, ``expect_or_quarantine``, ``expect_or_fail``, their ``_all`` forms,
+"""Expectations on rows: ``expect`` (count), ``expect_or_drop``, ``expect_or_quarantine``, ``expect_or_fail``, their ``_all`` forms,
 and ``expect_unique``.
 """
 
@@ -42,7 +42,7 @@ def expectations_from(
 
 
 def check_names(rules: Iterable[Expectation]) -> tuple[Expectation, ...]:
-    """The rules as they are; raises InvalidExpectation where two have one name."""
+    """The expectations, unchanged; raises InvalidExpectation where two have one name."""
     seen: set[str] = set()
     checked = tuple(rules)
     for rule in checked:
@@ -82,15 +82,15 @@ def expect(name: str, constraint: str) -> Decorator[Any]:
 
 @checked_arguments
 def expect_or_drop(name: str, constraint: str) -> Decorator[Any]:
-    """As :func:`expect`; rows that break the rule are not written, and counted as dropped."""
+    """As :func:`expect`; rows that fail are not written, and counted as dropped."""
     return _expecting({name: constraint}, ViolationAction.DROP)
 
 
 @checked_arguments
 def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
-    """As :func:`expect`; rows that break the rule go, whole, to the table ``<table>_quarantine`` in place of the table.
+    """As :func:`expect`; rows that fail go, complete, to the table ``<table>_quarantine`` instead of the table.
 
-    There they stay with the names of all rules that they broke, their source position and record, until
+    There they stay with the names of all expectations that they failed, their source position and record, until
     ``headwater quarantine replay`` or ``discard``. On streaming tables and materialized views.
     """
     return _expecting({name: constraint}, ViolationAction.QUARANTINE)
@@ -98,7 +98,7 @@ def expect_or_quarantine(name: str, constraint: str) -> Decorator[Any]:
 
 @checked_arguments
 def expect_or_fail(name: str, constraint: str) -> Decorator[Any]:
-    """As :func:`expect`; a row that breaks the rule fails the flow, and nothing of its batch is written."""
+    """As :func:`expect`; a row that breaks it fails the flow, and nothing of its batch is written."""
     return _expecting({name: constraint}, ViolationAction.FAIL)
 
 
@@ -116,7 +116,7 @@ def expect_all_or_drop(expectations: Mapping[str, str]) -> Decorator[Any]:
 
 @checked_arguments
 def expect_all_or_quarantine(expectations: Mapping[str, str]) -> Decorator[Any]:
-    """Several :func:`expect_or_quarantine` at once; a row that breaks several is there once, with all their names."""
+    """Several :func:`expect_or_quarantine` at once; a row that breaks several is quarantined once, with all their names."""
     return _expecting(expectations, ViolationAction.QUARANTINE)
 
 
@@ -130,15 +130,15 @@ def expect_all_or_fail(expectations: Mapping[str, str]) -> Decorator[Any]:
 def expect_unique(
     keys: str | Iterable[str], *, name: str | None = None, within: str = "batch", action: str = "warn"
 ) -> Decorator[Any]:
-    """Expect a key to be there once. Of several rows with one key the first passes and the others break the rule.
+    """Expect a key to be unique. Of several rows with one key the first passes and the others fail.
 
-    First is the one that stands first in its source where that is known (Kafka), else the least row, column by column.
+    First is the one that comes first in its source where that is known (Kafka), else the smallest row, column by column.
     A key with a NULL in it passes, as in a SQL UNIQUE.
 
     Args:
         keys: the columns of the key.
-        name: the rule's name, else ``unique_`` and the columns.
-        within: ``batch``: among the rows of a batch; ``table``: a key that the table has already is broken, too. That
+        name: the expectation's name, else ``unique_`` and the columns.
+        within: ``batch``: among the rows of a batch; ``table``: a key that the table already has fails, too. That
             reads the table's keys with each batch.
         action: what happens to the others: ``warn``, ``drop``, ``quarantine`` or ``fail``.
 
@@ -152,12 +152,12 @@ def expect_unique(
             where=where,
             remedy='Write keys=["id"].',
         )
-    for argument, value, known in (("within", within, UniqueWithin), ("action", action, ViolationAction)):
-        if value not in list(known):
+    for argument, value, choices in (("within", within, UniqueWithin), ("action", action, ViolationAction)):
+        if value not in list(choices):
             raise InvalidExpectation(
                 f"dp.expect_unique: {argument}={value!r} is unknown.",
                 where=where,
-                remedy=f"Use one of: {', '.join(known)}.",
+                remedy=f"Use one of: {', '.join(choices)}.",
             )
     label = "unique_" + "_".join(named) if name is None else name
     checked = expectations_from(

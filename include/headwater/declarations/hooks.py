@@ -1,4 +1,4 @@
-"""Hooks: the user's functions that hear of what happens."""
+"""Hooks: the user's functions that are called with events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def on_event_hook(
         max_allowable_consecutive_failures: how many calls in a row may raise before the function is not called any more
             in this update; None: it is called whatever happens.
 
-    The function takes the event as a dict with the columns of the log; ``details`` is a dict too. It hears of events that
+    The function takes the event as a dict with the columns of the log; ``details`` is a dict too. It gets events that
     are written and whose form is stable, in order, and not of what hooks themselves do (``hook_progress``). What it
     returns is ignored. Raises UnsupportedArgument where it could not be called.
     """
@@ -74,4 +74,4 @@ def _check_callable(function: Any, where: object) -> None:
             remedy=_FORM,
         ) from None
     except ValueError:
-        return  # a function in C says nothing of its arguments
+        return  # a function in C does not describe its arguments

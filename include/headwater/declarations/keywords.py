@@ -1,8 +1,7 @@
-"""Arguments by name: one that a function does not have is refused with the nearest that it has."""
+"""Arguments by name: an unknown one is refused with the nearest that the function has."""
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -10,13 +9,14 @@ from typing import ParamSpec, TypeVar
 
 from headwater.definitions.source_location import caller_location
 from headwater.errors import UnsupportedArgument
+from headwater.suggestions import did_you_mean, nearest
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 def checked_arguments(face: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The function of the face; a call that does not fit its signature raises UnsupportedArgument with the user's line."""
+    """The public function; a call that does not fit its signature raises UnsupportedArgument with the user's line."""
     signature = inspect.signature(face)
     what = f"dp.{face.__name__}"
 
@@ -24,13 +24,13 @@ def checked_arguments(face: Callable[Given, Result]) -> Callable[Given, Result]:
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> Result:
         unknown = next((name for name in kwargs if name not in signature.parameters), None)
         if unknown is not None:
-            near = difflib.get_close_matches(unknown.lower(), signature.parameters, n=1, cutoff=0.6)
             raise UnsupportedArgument(
                 f"{what} has no argument {unknown!r}.",
                 where=caller_location(),
-                remedy=f"Did you mean {near[0]!r}?"
-                if near
-                else f"Leave it out. The arguments are: {', '.join(signature.parameters)}.",
+                remedy=did_you_mean(
+                    nearest(unknown.lower(), signature.parameters),
+                    f"Leave it out. The arguments are: {', '.join(signature.parameters)}.",
+                ),
             )
         try:
             signature.bind(*args, **kwargs)

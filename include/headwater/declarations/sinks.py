@@ -41,10 +41,10 @@ def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None
         raise UnsupportedArgument(
             "dp.create_sink needs a format.", where=where, remedy='Say format="delta" or format="kafka".'
         )
-    given = text_map(options, "options", where)
-    _check_options(format.strip().lower(), given, where)
+    texts = text_map(options, "options", where)
+    _check_options(format.strip().lower(), texts, where)
     kind = {"delta": SinkKind.DELTA, "kafka": SinkKind.KAFKA}.get(format.strip().lower(), SinkKind.OTHER)
-    sink = Sink(kind, format.strip().lower() if kind is not SinkKind.OTHER else format.strip(), given)
+    sink = Sink(kind, format.strip().lower() if kind is not SinkKind.OTHER else format.strip(), texts)
     registry.add_dataset(
         Dataset(
             registry.canonical(name, where),
@@ -93,8 +93,8 @@ def foreach_batch_sink(batch_handler: Function | None = None, *, name: str | Non
     return decorate if batch_handler is None else decorate(batch_handler)
 
 
-def _check_options(sink_format: str, given: Mapping[str, str], where: SourceLocation | None) -> None:
-    lowered = {key.lower(): value for key, value in given.items()}
+def _check_options(sink_format: str, options: Mapping[str, str], where: SourceLocation | None) -> None:
+    lowered = {key.lower(): value for key, value in options.items()}
     managed = sorted(set(lowered) & _MANAGED)
     if managed:
         raise UnsupportedArgument(

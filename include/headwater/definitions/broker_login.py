@@ -1,4 +1,4 @@
-"""``brokers`` in ``pipeline.yml``: how the lag of a secured Kafka broker is asked for, without a secret in the file."""
+"""``brokers`` in ``pipeline.yml``: how to log in to a Kafka broker when its lag is measured, without a secret in the file."""
 
 from __future__ import annotations
 

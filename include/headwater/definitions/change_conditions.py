@@ -6,7 +6,7 @@ from headwater.errors import FlowFailed, InvalidPipeline, RefusedForSafety
 
 
 class InvalidChangeFlow(InvalidPipeline):
-    """What AUTO CDC is asked for does not fit together, or does not fit the source's columns."""
+    """The arguments of AUTO CDC contradict each other, or do not fit the source's columns."""
 
     condition = "INVALID_CHANGE_FLOW"
 
@@ -18,7 +18,7 @@ class ChangeFlowChanged(RefusedForSafety):
 
 
 class ColumnTypeChanged(FlowFailed):
-    """A column comes with a type that the target's can't be widened to; nothing of its batch was written."""
+    """A column has a type that the target's column can't be widened to; nothing of its batch was written."""
 
     condition = "COLUMN_TYPE_CHANGED"
 
@@ -30,7 +30,7 @@ class NullSequence(FlowFailed):
 
 
 class NullKey(FlowFailed):
-    """A change event has no key, so it is about no row; nothing of its batch was written."""
+    """A change event has no key, so it identifies no row; nothing of its batch was written."""
 
     condition = "NULL_KEY"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ChangeFlow:
-    """How rows of a source change a target: what AUTO CDC was asked for, not yet checked against any schema.
+    """How rows of a source change a target: the arguments of AUTO CDC, not yet checked against any schema.
 
     Columns are as the user gave them: names, SQL text, or Spark columns (kept as they are; only the engine reads them).
     ``columns`` and ``except_columns``: the columns that the target keeps; at most one of the two is given.
-    ``columns_to_update``: a column of the event with the names of those that it says something of.
+    ``columns_to_update``: a column of the event with the names of the columns that it sets.
     ``hydrates``: the rows are those of the target's own query, which are there before any change. Lists may name columns
     that only the changes have.
     ``ignore_nulls``: a null leaves the value as it was; the two lists narrow that to some columns.

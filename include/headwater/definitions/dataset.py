@@ -15,7 +15,7 @@ QUARANTINE_SUFFIX = "_quarantine"
 
 
 def quarantine_folder(table: str) -> str:
-    """The folder of the table for rows that the rules of the table in this folder kept out."""
+    """The folder of the quarantine of the table in this folder."""
     return table.rstrip("/") + QUARANTINE_SUFFIX
 
 
@@ -25,7 +25,7 @@ class DatasetKind(StrEnum):
     STREAMING_TABLE = "streaming_table"
     MATERIALIZED_VIEW = "materialized_view"
     TEMPORARY_VIEW = "temporary_view"
-    # ``dp.table``: a streaming table or a materialized view, told by what the function returns.
+    # ``dp.table``: a streaming table or a materialized view, depending on what the function returns.
     TABLE = "table"
     # Rows leave the pipeline here; nothing in it can read them.
     SINK = "sink"

@@ -8,7 +8,7 @@ from headwater.definitions.source_location import SourceLocation
 
 
 class ViolationAction(StrEnum):
-    """What happens to a row (or its batch) that breaks a rule."""
+    """What happens to a row (or its batch) that breaks an expectation."""
 
     WARN = "warn"
     DROP = "drop"
@@ -17,7 +17,7 @@ class ViolationAction(StrEnum):
 
 
 class UniqueWithin(StrEnum):
-    """Where a key may be only once: among the rows of one batch, or in the table as a whole."""
+    """Where a key must be unique: among the rows of one batch, or in the whole table."""
 
     BATCH = "batch"
     TABLE = "table"
@@ -25,7 +25,7 @@ class UniqueWithin(StrEnum):
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """What may be there once only: the values of ``columns`` together."""
+    """A unique key: the values of ``columns`` together."""
 
     columns: tuple[str, ...]
     within: UniqueWithin = UniqueWithin.BATCH
@@ -33,7 +33,7 @@ class UniqueKey:
 
 @dataclass(frozen=True)
 class Expectation:
-    """A named rule: a SQL boolean on each row, or a key that may be there once (``unique``; the constraint describes it).
+    """A named expectation: a SQL boolean on each row, or a unique key (``unique``; the constraint describes it).
 
     A row breaks a condition when it is false; NULL counts as passed. A row breaks a unique key when its key was there
     before it; a key with a NULL in it counts as passed.

@@ -1,4 +1,4 @@
-"""What `validate` has to say about a pipeline that can be run: the rules, by their codes, and findings."""
+"""What `validate` reports about a pipeline that can be run: the linter's rules, by their codes, and findings."""
 
 from __future__ import annotations
 

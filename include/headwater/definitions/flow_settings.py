@@ -1,4 +1,4 @@
-"""Lakeflow's settings of how flows run: how often one that failed is tried again, and how often one looks for new data.
+"""Lakeflow's settings of how flows run: how often a failed one is retried, and how often one looks for new data.
 
 Each may stand in ``configuration`` of the pipeline, in a table's properties, or in the ``spark_conf`` of a flow: the nearer to the
 flow, the stronger. Names and meaning are those of https://docs.databricks.com/aws/en/ldp/properties ("Pipelines table
@@ -24,44 +24,42 @@ _NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES)
 _MOST = 1000
 
 
-def wrong_setting(given: Mapping[str, str], *, of_flow: bool = False) -> str | None:
+def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str | None:
     """What is wrong with the first setting that can't be honoured, in words; None where all can.
 
     ``of_flow``: they stand on a table or a flow, where those of whole updates mean nothing.
     """
-    for name in (name for name in _NUMBERS if name in given):
-        if not given[name].strip().isdigit() or int(given[name]) > _MOST:
-            return f"{name} is a number from 0 to {_MOST}, not {given[name]!r}"
-    if of_flow and UPDATE_RETRIES in given:
+    for name in (name for name in _NUMBERS if name in settings):
+        if not settings[name].strip().isdigit() or int(settings[name]) > _MOST:
+            return f"{name} is a number from 0 to {_MOST}, not {settings[name]!r}"
+    if of_flow and UPDATE_RETRIES in settings:
         return f"{UPDATE_RETRIES} is for whole updates: write it into `configuration` of the pipeline"
-    if FAST_PATH in given and given[FAST_PATH].strip().lower() not in ("true", "false"):
-        return f"{FAST_PATH} is true or false, not {given[FAST_PATH]!r}"
-    if TRIGGER_INTERVAL in given:
-        interval = read_duration(given[TRIGGER_INTERVAL])
+    if FAST_PATH in settings and settings[FAST_PATH].strip().lower() not in ("true", "false"):
+        return f"{FAST_PATH} is true or false, not {settings[FAST_PATH]!r}"
+    if TRIGGER_INTERVAL in settings:
+        interval = read_duration(settings[TRIGGER_INTERVAL])
         if interval is None or interval <= timedelta(0):
-            return (
-                f"{TRIGGER_INTERVAL} is a length of time like '10 seconds', not {given[TRIGGER_INTERVAL]!r}"
-            )
+            return f"{TRIGGER_INTERVAL} is a length of time like '10 seconds', not {settings[TRIGGER_INTERVAL]!r}"
     return None
 
 
 def flow_retries(*settings: Mapping[str, str], default: int) -> int:
-    """How often a flow is tried again. ``settings``: the nearest to the flow first."""
-    found = (
-        given[name] for given in settings for name in (FLOW_RETRIES, SPARK_FLOW_RETRIES) if name in given
+    """How often a flow is retried. ``settings``: the nearest to the flow first."""
+    values = (
+        level[name] for level in settings for name in (FLOW_RETRIES, SPARK_FLOW_RETRIES) if name in level
     )
-    return int(next(found, default))
+    return int(next(values, default))
 
 
 def trigger_interval(*settings: Mapping[str, str]) -> timedelta | None:
     """How long a flow waits from one look to the next; None where nothing says so. ``settings``: as for ``flow_retries``."""
     return next(
-        (read_duration(given[TRIGGER_INTERVAL]) for given in settings if TRIGGER_INTERVAL in given), None
+        (read_duration(level[TRIGGER_INTERVAL]) for level in settings if TRIGGER_INTERVAL in level), None
     )
 
 
 def fast_path(*settings: Mapping[str, str]) -> bool:
     """Whether batches of AUTO CDC may take the fast path. ``settings``: as for ``flow_retries``."""
     return (
-        next((given[FAST_PATH] for given in settings if FAST_PATH in given), "true").strip().lower() == "true"
+        next((level[FAST_PATH] for level in settings if FAST_PATH in level), "true").strip().lower() == "true"
     )

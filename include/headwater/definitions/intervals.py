@@ -49,7 +49,7 @@ def duration(text: str) -> timedelta | None:
 
 
 def longest_gap(schedule: str) -> timedelta | None:
-    """The longest time between two runs of a cron text or preset; None where it can't be told (``@once``)."""
+    """The longest time between two runs of a cron text or preset; None where it is not known (``@once``)."""
     from croniter import croniter
     from croniter.croniter import CroniterError
 

@@ -35,8 +35,8 @@ _STORE = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9.-]+(/[^\s\x00-\x1f]*)?")
 
 def _duration(value: object) -> object:
     """Read Spark's interval spelling ("30 seconds"); anything else is left to pydantic."""
-    found = read_duration(value) if isinstance(value, str) else None
-    return value if found is None else found
+    duration = read_duration(value) if isinstance(value, str) else None
+    return value if duration is None else duration
 
 
 def _conf_text(value: object) -> object:
@@ -75,8 +75,8 @@ class Library(_Strict):
 
     @model_validator(mode="after")
     def _one_of(self) -> Library:
-        given = [value for value in (self.glob, self.file, self.notebook) if value is not None]
-        if len(given) != 1:
+        patterns = [value for value in (self.glob, self.file, self.notebook) if value is not None]
+        if len(patterns) != 1:
             raise ValueError("say exactly one of glob, file or notebook")
         return self
 
@@ -116,7 +116,7 @@ def _trigger_form(value: object) -> str:
     return "processing time" if isinstance(value, dict | ProcessingTimeSpec) else "named"
 
 
-# Told apart before validation, so that an error speaks of the form the user wrote. No tag is a key of the file.
+# Distinguished before validation, so that an error is about the form that the user wrote. No tag is a key of the file.
 TriggerSpec = Annotated[
     Annotated[Literal["available_now", "once"], Tag("named")]
     | Annotated[ProcessingTimeSpec, Tag("processing time")],
@@ -178,7 +178,7 @@ class EventLogSpec(_Strict):
 
 
 class ReaderSpec(_Strict):
-    """A reader of a table that is no flow of ours; vacuum leaves it what it has not read yet.
+    """A reader of a table that is not a flow of ours; vacuum keeps what it has not read yet.
 
     ``checkpoint``: the folder of a Spark stream's checkpoint, from the pipeline's folder. ``needs``: it needs what was
     removed within this time.
@@ -230,14 +230,14 @@ class PipelineSpec(_Strict):
 
     @field_validator("configuration", "spark")
     @classmethod
-    def _settings_of_flows(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        wrong = wrong_setting(given)
+    def _settings_of_flows(cls, configuration: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        wrong = wrong_setting(configuration)
         if wrong is not None:
             raise ValueError(wrong)
-        refused = wrong_place(given, SettingPlace(str(info.field_name)))
+        refused = wrong_place(configuration, SettingPlace(str(info.field_name)))
         if refused is not None:
             raise ValueError(f"{refused.what}. {refused.remedy.rstrip('.')}")
-        return given
+        return configuration
 
     @field_validator("name")
     @classmethod
@@ -273,9 +273,9 @@ class PipelineSpec(_Strict):
     @classmethod
     def _one_schema(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            given = [key for key in ("schema", "database", "target") if key in data]
-            if len(given) > 1:
-                raise ValueError(f"{' and '.join(given)} mean the same; give one of them")
+            spellings = [key for key in ("schema", "database", "target") if key in data]
+            if len(spellings) > 1:
+                raise ValueError(f"{' and '.join(spellings)} mean the same; give one of them")
         return data
 
     @model_validator(mode="after")
@@ -289,10 +289,10 @@ class PipelineSpec(_Strict):
     @property
     def update_retries(self) -> int:
         """How often Airflow tries an update again: ``airflow.retries``, else ``pipelines.numUpdateRetryAttempts``."""
-        asked = self.configuration.get(UPDATE_RETRIES)
-        if asked is None or "retries" in self.airflow.model_fields_set:
+        configured = self.configuration.get(UPDATE_RETRIES)
+        if configured is None or "retries" in self.airflow.model_fields_set:
             return self.airflow.retries
-        return int(asked)
+        return int(configured)
 
     @property
     def pipeline_id(self) -> str:

@@ -1,13 +1,12 @@
 """Keys that begin with ``pipelines.``: a closed list, each honoured where it stands, without effect here, or refused.
 
-They come from Lakeflow (https://docs.databricks.com/aws/en/ldp/properties). Spark and Delta store any key without a word.
+They come from Lakeflow (https://docs.databricks.com/aws/en/ldp/properties). Spark and Delta store any key silently.
 
 Decision 0149.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +18,7 @@ from headwater.definitions.flow_settings import (
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
 )
+from headwater.suggestions import nearest
 
 
 class SettingPlace(StrEnum):
@@ -103,11 +103,13 @@ def is_platform_setting(name: str) -> bool:
 
 
 def _nearest(lowered: str) -> str:
-    known = {key.lower().removeprefix(_PREFIX): key for key in (*HONOURED, *IDLE) if key.startswith(_PREFIX)}
-    near = difflib.get_close_matches(lowered.removeprefix(_PREFIX), known, n=1, cutoff=0.6)
-    if near:
-        return f"The nearest is {known[near[0]]!r}."
-    return f"Known are: {', '.join(sorted(known.values()))}. A key of your own needs another first word."
+    by_suffix = {
+        key.lower().removeprefix(_PREFIX): key for key in (*HONOURED, *IDLE) if key.startswith(_PREFIX)
+    }
+    near = nearest(lowered.removeprefix(_PREFIX), by_suffix)
+    if near is not None:
+        return f"The nearest is {by_suffix[near]!r}."
+    return f"Known are: {', '.join(sorted(by_suffix.values()))}. A key of your own needs another first word."
 
 
 def _places(places: Iterable[SettingPlace]) -> str:

@@ -27,5 +27,5 @@ class Sink:
     function: Callable[[Any, int], Any] | None = None
 
     def option(self, name: str) -> str | None:
-        """The value of an option; letter case does not tell options apart."""
+        """The value of an option; names are case-insensitive."""
         return next((value for key, value in self.options.items() if key.lower() == name.lower()), None)

@@ -13,7 +13,7 @@ class SnapshotFlow:
 
     ``changes``: keys, type and tracked columns; what it says of events does not apply.
     Just one of the others is given. ``source``: a dataset or table, compared with the target by each update.
-    ``following``: asked with the latest version that was applied (None at first), it gives the next
+    ``following``: called with the latest version that was applied (None at first), it gives the next
     (DataFrame, version), or None. ``given``: one (DataFrame, version).
     """
 

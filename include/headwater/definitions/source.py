@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class SourceKind(StrEnum):
-    """What a flow reads, as far as it matters for telling whether there is news."""
+    """What a flow reads, as far as it matters for detecting new data."""
 
     DATASET = "dataset"
     DELTA = "delta"

@@ -80,12 +80,12 @@ class CommitHead:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """The JSON object that the writer gave as user metadata; empty where it gave none, or something else."""
+        """The user metadata of the commit, a JSON object; empty where there is none, or something else."""
         try:
-            told = json.loads(self.info.get("userMetadata") or "{}")
+            metadata = json.loads(self.info.get("userMetadata") or "{}")
         except json.JSONDecodeError:
             return {}
-        return told if isinstance(told, dict) else {}
+        return metadata if isinstance(metadata, dict) else {}
 
 
 def commit_head(file: Path) -> CommitHead:

@@ -17,7 +17,7 @@ from headwater.errors import SourceUnreachable
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# With this property Delta forgets which batches a table has, an id at a time, so that a repeated one would look new.
+# With this property Delta forgets which batches a table has, id by id, so that a repeated batch would look new.
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 
 
@@ -38,7 +38,7 @@ class FlowCommit:
     """A commit that a flow made. ``transaction``: id and batch; ``rows``: what it wrote, where the log says so.
 
     ``end_offsets``: where the batch ended at each source; only commits of batches that did not go through the
-    Delta sink itself tell it.
+    Delta sink itself have it.
     """
 
     version: int
@@ -70,7 +70,7 @@ def has_transaction(table: Path, application: str, batch_id: int) -> bool:
     """Whether a Delta table has a batch, or a later one, of this transaction id.
 
     Raises:
-        SourceUnreachable: the table's log can't be read; whoever took that for a no would write a batch twice.
+        SourceUnreachable: the table's log can't be read; taking that for "no" would write a batch twice.
     """
     opened = _opened(table)
     version = last_batch(opened, table, application) if opened is not None else None
@@ -82,7 +82,7 @@ def transaction_version(table: Path, application: str) -> int | None:
     try:
         opened = _opened(table)
     except SourceUnreachable:
-        return None  # a damaged log is for other checks to name
+        return None  # other checks report a damaged log
     return last_batch(opened, table, application) if opened is not None else None
 
 
@@ -102,15 +102,15 @@ def _opened(table: Path) -> DeltaTable | None:
 def last_batch(opened: Any, table: Path, application: str) -> int | None:
     """As ``transaction_version``, of a table that is open already (a delta-rs ``DeltaTable``).
 
-    A table with the property TRANSACTION_RETENTION forgets an id in time. Its commits still name the batch.
+    A table with the property TRANSACTION_RETENTION forgets ids after a time. Its commits still name the batch.
     """
     version: int | None = opened.transaction_version(application)
     if version is None and _retention(opened) is not None:
-        found = (
+        batches = (
             commit_head(commit_file(table, number)).transactions.get(application)
             for number in reversed(commit_versions(table))
         )
-        version = next((batch for batch in found if batch is not None), None)
+        version = next((batch for batch in batches if batch is not None), None)
     return version
 
 
@@ -139,7 +139,7 @@ def head_version(table: Path) -> int:
 
 def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
     """The commits of a flow that the table's log still has, oldest first."""
-    found = []
+    commits = []
     for version, head in _heads(table, commit_versions(table)):
         metadata = head.told
         epoch = metadata.get("epoch")
@@ -151,7 +151,7 @@ def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
             continue
         ends = metadata.get("end_offsets")
         rows = head.info.get("operationMetrics", {}).get("numOutputRows")
-        found.append(
+        commits.append(
             FlowCommit(
                 version,
                 epoch,
@@ -160,7 +160,7 @@ def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
                 tuple(ends) if isinstance(ends, list) else None,
             )
         )
-    return found
+    return commits
 
 
 def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
@@ -169,13 +169,13 @@ def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
 
 
 def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
-    """What a flow told with its commits to a table, oldest first, as far back as the log reaches."""
-    told = [head.told for _, head in _heads(table, commit_versions(table))]
-    return [m for m in told if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
+    """The user metadata of a flow's commits to a table, oldest first, as far back as the log reaches."""
+    metadata = [head.told for _, head in _heads(table, commit_versions(table))]
+    return [m for m in metadata if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
 
 
 def last_pipeline(table: Path) -> str | None:
-    """The pipeline that made the newest commit of which the table's log says so; None where none did."""
+    """The pipeline that made the newest commit with a pipeline's id in the table's log; None where there is none."""
     for _, head in _heads(table, reversed(commit_versions(table))):
         pipeline = head.told.get("pipeline")
         if isinstance(pipeline, str):

@@ -18,13 +18,13 @@ from headwater.delta_log.commits import (
 )
 from headwater.errors import SourceUnreachable
 
-# Beyond so many commits back from the head, the question for the last change of data is not worth its answer.
+# The search for the last change of data ends this many commits back from the head: it would cost more than it is worth.
 _MAX_STEPS_BACK = 1000
 
 
 @dataclass(frozen=True)
 class TableHead:
-    """Which table it is (Delta's id changes when a table is made anew) and its newest version."""
+    """Which table it is (Delta's id changes when a table is recreated) and its newest version."""
 
     table_id: str
     version: int
@@ -122,11 +122,11 @@ def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
 
 
 def rows_of_table(table: Path) -> int | None:
-    """How many rows the files of the newest version have, deleted ones that are only marked included; None where it can't be told."""
+    """How many rows the files of the newest version have, including those that are only marked as deleted; None where it is not known."""
     try:
         records = [file.records for file in snapshot_files(table)]
     except SourceUnreachable:
-        return None  # who wants to know more opens the table
+        return None  # only opening the table would say
     return None if None in records else sum(number or 0 for number in records)
 
 

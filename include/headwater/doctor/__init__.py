@@ -1,1 +1,1 @@
-"""The checkpoint doctor: what a flow's position rests on, what is wrong with it, and repairs. Without a JVM."""
+"""The checkpoint doctor: inspects a flow's position, diagnoses what is wrong with it, and repairs it, without a JVM."""

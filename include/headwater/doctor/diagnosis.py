@@ -1,4 +1,4 @@
-"""What is wrong with a flow, what shows it, and what each remedy would cost."""
+"""What is wrong with a flow, the evidence, and what each remedy would cost."""
 
 from __future__ import annotations
 

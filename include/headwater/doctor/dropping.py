@@ -1,4 +1,4 @@
-"""Dropping a table: its rows, its checkpoints, and what is remembered beside it go together."""
+"""Dropping a table, with its rows, its checkpoints, and what is stored beside it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def plan_drop(
     """
     entry = next((item for item in manifest.datasets if item.name == dataset), None) if manifest else None
     checkpoints = project.state_folder / "checkpoints" / dataset
-    # A name that leads elsewhere, or to the folder of all checkpoints, is none.
+    # A name that is a path elsewhere, or the folder of all checkpoints, is invalid.
     if entry is None and (not is_dotted_name(dataset) or not checkpoints.is_dir()):
         raise UnknownDataset(
             f"The pipeline has no table {dataset!a}, and storage has no checkpoint of one.",
@@ -82,7 +82,7 @@ def plan_drop(
             table = manifest.table_path(project.warehouse, dataset)
             folders.append(table)
             kept_out = Path(quarantine_folder(str(table)))
-            # A table that is made anew reads these rows again: a replay would bring them in twice.
+            # A recreated table reads these rows again: a replay would add them twice.
             folders += [kept_out] if is_quarantine(kept_out) else []
             for folder in folders:
                 refuse_around_tables(folder)
@@ -137,12 +137,12 @@ def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Path]:
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:
     readers = sorted(_readers(manifest, dataset) - {dataset, *others})
     if readers:
-        wanted = list(dict.fromkeys([dataset, *others]))
-        for name in wanted:  # it grows
-            wanted += sorted(_readers(manifest, name) - {*wanted})
+        dropped = list(dict.fromkeys([dataset, *others]))
+        for name in dropped:  # it grows
+            dropped += sorted(_readers(manifest, name) - {*dropped})
         raise RefusedForSafety(
             f"Streams into {', '.join(readers)} read {dataset!r} and could not go on without it.",
-            remedy=f"Drop all that hangs on it: headwater drop PIPELINE_DIR {' '.join(wanted)}; "
+            remedy=f"Drop all that hangs on it: headwater drop PIPELINE_DIR {' '.join(dropped)}; "
             "or take the table out of their sources first.",
         )
 
@@ -150,14 +150,14 @@ def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> N
 def _readers(manifest: Manifest, dataset: str) -> set[str]:
     """The tables and sinks whose streams read a dataset, themselves or through views."""
     stored = {entry.name for entry in manifest.outputs}
-    found: set[str] = set()
+    readers: set[str] = set()
     looked_at = [dataset]
     for name in looked_at:  # it grows
         for flow in manifest.flows:
             if not any(source.name == name and source.streaming for source in flow.sources):
                 continue
             if flow.target in stored:
-                found.add(flow.target)
+                readers.add(flow.target)
             elif flow.target not in looked_at:
                 looked_at.append(flow.target)
-    return found - {dataset}
+    return readers - {dataset}

@@ -1,4 +1,4 @@
-"""A flow on the doctor's table: everything that diagnosis and repairs ask for, gathered once."""
+"""A flow under diagnosis: everything that diagnosis and repairs need, gathered once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
 from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart, Positions
 
-# After these the table holds one row a key, whichever batch comes again.
-
 
 @dataclass(frozen=True)
 class FlowCase:
-    """A flow of a pipeline, as it lies in storage. ``brokers``: whether Kafka may be asked what it holds."""
+    """A flow of a pipeline, as it is in storage. ``brokers``: whether Kafka may be queried."""
 
     project: PipelineProject
     manifest: Manifest
@@ -37,11 +35,11 @@ class FlowCase:
     @cached_property
     def start(self) -> FlowStart:
         """What a start would find; where ``flow.json`` is lost, in the newest epoch that the table knows."""
-        found = flow_start(self.project, self.manifest, self.flow, deep=self.deep, brokers=self.brokers)
+        facts = flow_start(self.project, self.manifest, self.flow, deep=self.deep, brokers=self.brokers)
         newest = max((commit.epoch for commit in self.commits), default=0)
-        if not found.checkpoint.state_file.exists() and newest > found.state.epoch:
-            return replace(found, state=FlowState(epoch=newest))
-        return found
+        if not facts.checkpoint.state_file.exists() and newest > facts.state.epoch:
+            return replace(facts, state=FlowState(epoch=newest))
+        return facts
 
     @cached_property
     def identity(self) -> FlowIdentity:
@@ -86,7 +84,7 @@ class FlowCase:
 
     @cached_property
     def positions(self) -> dict[int, Positions]:
-        """Where batches of the live epoch ended, as it is known outside the checkpoint."""
+        """Where batches of the live epoch ended, as far as it is recorded outside the checkpoint."""
         return known_positions(
             self.project.state_folder, self.identity, self.flow.name, self.table, self.epoch
         )
@@ -107,15 +105,15 @@ class FlowCase:
         logged = [
             c.transaction[1] for c in self.commits if c.epoch == self.epoch and c.transaction is not None
         ]
-        known = [*logged, *([self.start.written] if self.start.written is not None else [])]
-        return max(known, default=None)
+        batches = [*logged, *([self.start.written] if self.start.written is not None else [])]
+        return max(batches, default=None)
 
     @property
     def reached(self) -> int | None:
-        """The last batch that the table has, those included that the live epoch was copied with from an earlier one."""
+        """The last batch that the table has, including those that the live epoch has inherited from an earlier one."""
         first = self.start.state.first_batch
-        known = [*([first - 1] if first else []), *([self.written] if self.written is not None else [])]
-        return max(known, default=None)
+        batches = [*([first - 1] if first else []), *([self.written] if self.written is not None else [])]
+        return max(batches, default=None)
 
     @property
     def by_key(self) -> bool:

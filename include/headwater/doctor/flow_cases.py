@@ -1,13 +1,12 @@
-"""The flows that a verb is about."""
+"""The flows that a verb applies to."""
 
 from __future__ import annotations
-
-import difflib
 
 from headwater.doctor.flow_case import FlowCase
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
+from headwater.suggestions import did_you_mean, nearest
 
 
 def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool = False) -> list[FlowCase]:
@@ -18,19 +17,18 @@ def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool 
         UnknownDataset: where there is no such flow.
     """
     manifest = stored_manifest(project)
-    found = [FlowCase(project, manifest, entry, deep) for entry in manifest.flows]
+    cases = [FlowCase(project, manifest, entry, deep) for entry in manifest.flows]
     if flow is None:
         stored = {entry.name for entry in manifest.outputs}
         return [
-            case for case in found if (case.flow.streaming or case.flow.once) and case.flow.target in stored
+            case for case in cases if (case.flow.streaming or case.flow.once) and case.flow.target in stored
         ]
-    named = [case for case in found if case.flow.name == flow]
+    named = [case for case in cases if case.flow.name == flow]
     if not named:
-        names = [case.flow.name for case in found]
-        near = difflib.get_close_matches(flow, names, n=1)
+        names = [case.flow.name for case in cases]
         raise UnknownDataset(
             f"The pipeline has no flow {flow!r}.",
-            remedy=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+            remedy=did_you_mean(nearest(flow, names), f"It has: {', '.join(names)}."),
         )
     return named
 

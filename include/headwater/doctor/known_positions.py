@@ -18,35 +18,35 @@ def known_positions(
 ) -> dict[int, Positions]:
     """The end offsets of an epoch's batches, one text a source, by batch.
 
-    A commit that the Delta sink itself made does not tell where its batch ended; the event log does.
+    A commit of the Delta sink itself does not say where its batch ended; the event log does.
     """
-    found: dict[int, Positions] = {}
+    positions: dict[int, Positions] = {}
     for record in _batch_records(state_folder, identity, flow, epoch):
         ends = record["details"]["flow_progress"].get("end_offsets")
         position = _texts(ends)
         if position is not None:
-            found[int(record["origin"]["batch_id"])] = position
+            positions[int(record["origin"]["batch_id"])] = position
     for commit in flow_commits(table, *identity.names) if table is not None else ():
         if commit.epoch == epoch and commit.transaction is not None and commit.end_offsets is not None:
             position = _texts(commit.end_offsets)
             if position is not None:
-                found[commit.transaction[1]] = position
-    return found
+                positions[commit.transaction[1]] = position
+    return positions
 
 
 def rows_by_batch(
     state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
 ) -> dict[int, int]:
     """How many rows each batch of an epoch wrote, as far as it is known."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for record in _batch_records(state_folder, identity, flow, epoch):
         rows = record["details"]["flow_progress"].get("metrics", {}).get("num_output_rows")
         if rows is not None:
-            found[int(record["origin"]["batch_id"])] = int(rows)
+            counts[int(record["origin"]["batch_id"])] = int(rows)
     for commit in flow_commits(table, *identity.names) if table is not None else ():
         if commit.epoch == epoch and commit.transaction is not None and commit.rows is not None:
-            found.setdefault(commit.transaction[1], commit.rows)
-    return found
+            counts.setdefault(commit.transaction[1], commit.rows)
+    return counts
 
 
 def _batch_records(

@@ -28,8 +28,8 @@ def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
     """The plan of a new epoch.
 
     Raises:
-        UsageError: where not exactly one beginning is given, or it does not fit the sources.
-        RepairNotPossible: where the flow keeps state and would not begin at the start.
+        UsageError: where not exactly one start is given, or it does not fit the sources.
+        RepairNotPossible: where the flow is stateful and would not begin at the start.
     """
     if options.begins != 1:
         raise UsageError(
@@ -44,10 +44,10 @@ def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
             remedy="Restore a snapshot, rewind, or begin at the start.",
         )
     position, files = _position(case, options)
-    known = last_offsets(case.start)
-    if known is not None and len(known.sources) != len(position):
+    offsets = last_offsets(case.start)
+    if offsets is not None and len(offsets.sources) != len(position):
         raise RepairNotPossible(
-            f"{case.flow.name!r} reads a source more than once: its checkpoint has {len(known.sources)} positions.",
+            f"{case.flow.name!r} reads a source more than once: its checkpoint has {len(offsets.sources)} positions.",
             remedy="Begin at the start, restore a snapshot, or rewind.",
         )
     lost, doubled = _cost(case, position)
@@ -111,7 +111,7 @@ def _offsets_at(case: FlowCase, source: StreamSource, millis: int) -> dict[str, 
 def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[int, Lines]]:
     sources = case.start.sources or ()
     if options.from_offsets is not None:
-        return _given(sources, options.from_offsets), {}
+        return _given_offsets(sources, options.from_offsets), {}
     if options.from_version is not None:
         if len(sources) != 1 or sources[0].table is None:
             raise UsageError(
@@ -139,7 +139,7 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
     return tuple(ends), files
 
 
-def _given(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
+def _given_offsets(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
     if len(offsets) != len(sources):
         raise UsageError(
             f"--from-offsets has {len(offsets)} offsets, and the flow reads {len(sources)} streams.",
@@ -196,7 +196,7 @@ def _cost(case: FlowCase, position: Positions) -> tuple[str, str]:
     if len(position) != 1 or table is None or table.table is None:
         return unknown, REPLACED if case.by_key else unknown
     now = _live_version(case)
-    # An epoch that was gone back to stands before rows that the table has of an earlier one.
+    # After a rewind, the live epoch is behind rows that an earlier epoch wrote to the table.
     if now is None or (case.written is None and chain(case)):
         return unknown, REPLACED if case.by_key else unknown
     begins = int(json.loads(position[0] or "{}")["reservoirVersion"])

@@ -15,7 +15,7 @@ from headwater.preflight.flow_start import Positions
 
 
 def lay_down(case: FlowCase, fill: Callable[[Path], None], state: FlowState, identity: str | None) -> int:
-    """Make a new epoch's folder, then the live one of it; a crash between the two leaves the old one live.
+    """Create a new epoch's folder, then make it the live one; a crash between the two leaves the old one live.
 
     Returns:
         The epoch.

@@ -34,9 +34,9 @@ class RepairOptions:
 
     @property
     def begins(self) -> int:
-        """How many beginnings were given."""
-        given = (self.from_version, self.from_offsets, self.from_time)
-        return sum(value is not None for value in given) + int(self.from_start)
+        """How many ways to begin were given."""
+        beginnings = (self.from_version, self.from_offsets, self.from_time)
+        return sum(value is not None for value in beginnings) + int(self.from_start)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The repairs of a flow's checkpoint: each gives its plan first, and opens a new epoch; what was there stays.
+"""The repairs of a flow's checkpoint: each shows its plan first and opens a new epoch; the old one stays.
 
 Decision 0091.
 """
@@ -41,7 +41,7 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(
             f"{case.flow.name!r} is no stream: it has no checkpoint to repair.",
-            remedy=f"Compute it anew: headwater run PIPELINE_DIR --full-refresh {case.flow.target}",
+            remedy=f"Recompute it: headwater run PIPELINE_DIR --full-refresh {case.flow.target}",
         )
     return _PLANS[action](case, options)
 
@@ -49,9 +49,9 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
 def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     mending = [damage for damage in case.damages if damage.mend is not None]
     if not mending:
-        found = ", ".join(damage.condition for damage in case.damages) or "nothing"
+        conditions = ", ".join(damage.condition for damage in case.damages) or "nothing"
         raise RepairNotPossible(
-            f"There is nothing to mend in {case.flow.name!r} (found: {found}).",
+            f"There is nothing to mend in {case.flow.name!r} (found: {conditions}).",
             remedy="`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done.",
         )
 
@@ -62,7 +62,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     again = (
         NOTHING
         if case.table is not None
-        else "the rows of one batch, at most: the sink can't tell a batch that comes again"
+        else "the rows of one batch, at most: the sink does not recognise a repeated batch"
     )
     return RepairPlan(
         Repair.MEND,
@@ -79,12 +79,12 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
     if case.stateful:
         raise RepairNotPossible(
             f"{case.flow.name!r} keeps state, which can't be rebuilt from the table.",
-            remedy="Restore a snapshot, go back to a batch with a whole state (rewind), or fill the table anew.",
+            remedy="Restore a snapshot, go back to a batch with a whole state (rewind), or refill the table.",
         )
     if not case.positions:
         raise RepairNotPossible(
             f"No position of epoch {case.epoch} of {case.flow.name!r} is known outside the checkpoint.",
-            remedy="Begin a new epoch where you know that the table ends (new-epoch), or fill the table anew.",
+            remedy="Begin a new epoch where you know that the table ends (new-epoch), or refill the table.",
         )
     written = case.written
     batch = max(case.positions)
@@ -110,7 +110,7 @@ def _files(case: FlowCase, position: Positions) -> dict[int, Lines]:
         case.start.folder,
         *(s.checkpoint for s in reversed(case.snapshots) if s.epoch == case.epoch),
     ]
-    found: dict[int, Lines] = {}
+    read_lines: dict[int, Lines] = {}
     for index, text in enumerate(position):
         last = file_offset(text)
         if last is None:
@@ -120,10 +120,10 @@ def _files(case: FlowCase, position: Positions) -> dict[int, Lines]:
             raise RepairNotPossible(
                 f"Which files {case.flow.name!r} has read stood only in the checkpoint, and that list is not whole.",
                 where=case.start.folder / "sources" / str(index),
-                remedy="Take all files that are older than a moment as read (new-epoch --from-time), or fill the table anew.",
+                remedy="Take all files that are older than a moment as read (new-epoch --from-time), or refill the table.",
             )
-        found[index] = lines
-    return found
+        read_lines[index] = lines
+    return read_lines
 
 
 def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
@@ -138,22 +138,22 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
         raise RepairNotPossible(
             f"{case.flow.name!r} has no batch to go back to: none of its live epoch is whole, marked as done, and in the table.",
             where=start.folder,
-            remedy="Restore a snapshot, begin a new epoch, or fill the table anew.",
+            remedy="Restore a snapshot, begin a new epoch, or refill the table.",
         )
-    wanted = {batch} | ({batch - 1} if batch > 0 else set())
-    if batch < 0 or not wanted <= readable:
+    needed = {batch} | ({batch - 1} if batch > 0 else set())
+    if batch < 0 or not needed <= readable:
         raise RepairNotPossible(
             f"The checkpoint of {case.flow.name!r} can't go back to batch {batch}: Spark needs the positions of "
-            f"{sorted(wanted)}, and it has {_span(readable)}.",
+            f"{sorted(needed)}, and it has {_span(readable)}.",
             where=start.folder,
-            remedy="Name another batch, restore a snapshot, or fill the table anew.",
+            remedy="Name another batch, restore a snapshot, or refill the table.",
         )
-    whole = newest_whole_batch(start)
-    if case.stateful and (whole is None or batch > whole):
+    newest_whole = newest_whole_batch(start)
+    if case.stateful and (newest_whole is None or batch > newest_whole):
         raise RepairNotPossible(
-            f"The state of {case.flow.name!r} is whole up to batch {whole}, not {batch}.",
+            f"The state of {case.flow.name!r} is whole up to batch {newest_whole}, not {batch}.",
             where=start.folder / "state",
-            remedy="Name an earlier batch, restore a snapshot, or fill the table anew.",
+            remedy="Name an earlier batch, restore a snapshot, or refill the table.",
         )
     return RepairPlan(
         Repair.REWIND,
@@ -173,8 +173,8 @@ def _span(batches: set[int]) -> str:
     if not batches:
         return "none"
     first, last = min(batches), max(batches)
-    whole = len(batches) == last - first + 1
-    return f"{first} to {last}" if whole else ", ".join(map(str, sorted(batches)))
+    contiguous = len(batches) == last - first + 1
+    return f"{first} to {last}" if contiguous else ", ".join(map(str, sorted(batches)))
 
 
 def _lost_after(case: FlowCase, batch: int) -> str:
@@ -188,13 +188,13 @@ def _lost_after(case: FlowCase, batch: int) -> str:
 
 def _batch_to_go_back_to(case: FlowCase) -> int | None:
     """The newest batch from which nothing is lost: that the table has, and whose state is whole."""
-    found = [last_committed_batch(case.start.folder)]
+    candidates = [last_committed_batch(case.start.folder)]
     if case.stateful:
-        found.append(newest_whole_batch(case.start))
+        candidates.append(newest_whole_batch(case.start))
     if case.table is not None:
-        found.append(case.reached)
-    known = [batch for batch in found if batch is not None]
-    return min(known) if len(known) == len(found) else None
+        candidates.append(case.reached)
+    batches = [batch for batch in candidates if batch is not None]
+    return min(batches) if len(batches) == len(candidates) else None
 
 
 def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
@@ -231,25 +231,25 @@ def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
 def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
     names = [snapshot.name for snapshot in case.snapshots]
     if options.snapshot is None and case.snapshots:
-        whole = [s for s in case.snapshots if s.last_batch is not None and committed_batches(s.checkpoint)]
-        return (whole or case.snapshots)[-1]
-    found = next((snapshot for snapshot in case.snapshots if snapshot.name == options.snapshot), None)
-    if found is None:
+        complete = [s for s in case.snapshots if s.last_batch is not None and committed_batches(s.checkpoint)]
+        return (complete or case.snapshots)[-1]
+    match = next((snapshot for snapshot in case.snapshots if snapshot.name == options.snapshot), None)
+    if match is None:
         raise RepairNotPossible(
             f"There is no snapshot {options.snapshot!r} of {case.flow.name!r}."
             if options.snapshot
             else f"There is no snapshot of {case.flow.name!r}.",
             remedy=f"It has: {', '.join(names)}."
             if names
-            else "`headwater checkpoints diagnose PIPELINE_DIR` tells what else can be done. "
+            else "`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done. "
             "For the next time: headwater checkpoints snapshot PIPELINE_DIR",
         )
-    return found
+    return match
 
 
 def _copy(case: FlowCase, source: Path, batch: int, state: FlowState) -> str:
     identity = new_query_id()
-    kept = replace(
+    live_state = replace(
         state.opened(0),
         state_settings=state.state_settings,
         plan=state.plan,
@@ -259,7 +259,7 @@ def _copy(case: FlowCase, source: Path, batch: int, state: FlowState) -> str:
         versions=state.versions,
         first_batch=batch + 1,
     )
-    epoch = lay_down(case, lambda folder: copy_up_to(source, folder, identity, batch), kept, identity)
+    epoch = lay_down(case, lambda folder: copy_up_to(source, folder, identity, batch), live_state, identity)
     return f"epoch {epoch} is live, as after batch {batch}"
 
 
@@ -273,7 +273,7 @@ def _full_refresh(case: FlowCase, _: RepairOptions) -> RepairPlan:
         tuple(str(stage) for stage in (*plan.resets, *plan.refreshes)),
         "rows whose sources no longer hold them; how many can't be known without reading the sources",
         NOTHING if case.target.sink_format is None else "all rows are sent again",
-        lambda: "an update fills the table anew",
+        lambda: "an update refills the table",
         by_update=True,
     )
 

@@ -1,4 +1,4 @@
-"""How many rows come again when a flow goes back: those of earlier epochs count, too, for the table has them."""
+"""How many rows are written again when a flow goes back; those of earlier epochs count, too, since the table has them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import CheckpointUnreadable
 from headwater.preflight.flow_start import Positions
 
-REPLACED = "no rows: those that come again replace those that are there"
+REPLACED = "no rows: repeated rows replace those that are there"
 
 
 def rows_after(case: FlowCase, batch: int) -> str:
     """How many rows that the table has are read again after a batch of the live epoch, in words."""
     if case.written is None and case.table is None:
-        return "can't be known: the sink does not tell which batches it has"
+        return "can't be known: the sink does not record which batches it has"
     last = last_in_table(case)
     later = [number for number in range(batch + 1, last + 1) if not _stands_still(case, number)]
     if not later:
@@ -26,7 +26,7 @@ def rows_after(case: FlowCase, batch: int) -> str:
         return REPLACED
     rows = {number: _rows_of(case, number) for number in later}
     unknown = [number for number in later if rows[number] is None]
-    count = sum(found or 0 for found in rows.values())
+    count = sum(written or 0 for written in rows.values())
     span = f"batch {later[0]}" if len(later) == 1 else f"batches {later[0]} to {later[-1]}"
     # An earlier epoch may have gone further in the sources than the live one has come since.
     least = "at least " if unknown or _ahead(case) > last else ""
@@ -34,7 +34,7 @@ def rows_after(case: FlowCase, batch: int) -> str:
 
 
 def rows_in_all(case: FlowCase) -> str:
-    """How many rows the flow may have written, in any epoch, in words: so many come again from the beginning."""
+    """How many rows the flow may have written, in any epoch, in words: a start from the beginning repeats them."""
     shown = "as far as the sources still hold them"
     if case.table is None:
         sent = sum(sum(_rows_of_epoch(case, epoch).values()) for epoch in range(case.epoch + 1))
@@ -75,8 +75,8 @@ def _ends(case: FlowCase, epoch: int, batch: int) -> Positions | None:
 
 def _written_in(case: FlowCase, epoch: int) -> int:
     """The last batch of an epoch that the table has, -1 for none."""
-    found = (c.transaction[1] for c in case.commits if c.epoch == epoch and c.transaction is not None)
-    return max(found, default=-1)
+    batches = (c.transaction[1] for c in case.commits if c.epoch == epoch and c.transaction is not None)
+    return max(batches, default=-1)
 
 
 def _stands_still(case: FlowCase, batch: int) -> bool:

@@ -54,10 +54,10 @@ def snapshots_of(state_folder: Path, dataset: str, flow: str) -> list[Snapshot]:
     """The snapshots of a flow, oldest first."""
     root = _root(state_folder, dataset, flow)
     files = sorted(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
-    found = [
+    snapshots = [
         Snapshot(**json.loads(file.read_text(encoding="utf-8")), folder=str(file.parent)) for file in files
     ]
-    return sorted(found, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
+    return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
 
 
 def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:

@@ -27,10 +27,10 @@ _SERVERS = "kafka.bootstrap.servers"
 def flow_start(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, *, deep: bool = False, brokers: bool = True
 ) -> FlowStart:
-    """What the checks look at for a flow, as it lies in storage now.
+    """The input of the checks for a flow, from storage as it is now.
 
     Raises:
-        FlowStateDamaged: where it can't be told which epoch is live.
+        FlowStateDamaged: it is not known which epoch is live.
     """
     target = manifest.dataset(flow.target)
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
@@ -60,7 +60,7 @@ def destination(project: PipelineProject, manifest: Manifest, target: DatasetEnt
 
 
 def destination_id(target: DatasetEntry, table: Path | None) -> str | None:
-    """What stays the same as long as rows go to the same place, as an update records it."""
+    """The identity of a flow's target, as an update records it: it changes when rows go elsewhere."""
     if table is not None:
         return table_id(table) if table_exists(table) else None
     if target.sink_format == "kafka":
@@ -72,21 +72,21 @@ def destination_id(target: DatasetEntry, table: Path | None) -> str | None:
 def stream_sources(
     project: PipelineProject, flow: FlowEntry, *, brokers: bool = True
 ) -> tuple[StreamSource, ...]:
-    """The streaming sources of a flow, with how to ask them; without ``brokers``, none of Kafka's is asked."""
+    """The streaming sources of a flow, with access to them; without ``brokers``, no Kafka broker is queried."""
     resolved = with_configuration(flow, project.configuration)
     return tuple(_source(source, project, brokers) for source in resolved.sources if source.streaming)
 
 
 def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> StreamSource:
     servers = entry.options.get(_SERVERS)
-    asked = brokers and entry.kind is SourceKind.KAFKA and servers
+    ask_broker = brokers and entry.kind is SourceKind.KAFKA and servers
     return StreamSource(
         entry.kind,
         entry.name or entry.path or entry.format,
         source_table(entry, project.warehouse),
         entry.path,
         entry.options,
-        BrokerFacts(servers, lambda: login_settings(project, servers)) if asked and servers else None,
+        BrokerFacts(servers, lambda: login_settings(project, servers)) if ask_broker and servers else None,
         partial(file_paths, entry.path, entry.options)
         if entry.path and entry.kind is SourceKind.FILES
         else None,
@@ -96,10 +96,10 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
 def recorded_positions(
     state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
 ) -> Callable[[], Mapping[int, Positions]]:
-    """The end offsets of an epoch's batches as they are kept outside the checkpoint; read when first asked for."""
+    """The end offsets of an epoch's batches as recorded outside the checkpoint; read on first use."""
 
     @lru_cache(maxsize=1)
-    def known() -> dict[int, Positions]:
+    def positions() -> dict[int, Positions]:
         return known_positions(state_folder, identity, flow, table, epoch)
 
-    return known
+    return positions

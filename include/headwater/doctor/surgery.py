@@ -17,7 +17,7 @@ from headwater.event_log.writer import EventLogWriter
 
 @dataclass(frozen=True)
 class Surgery:
-    """What a repair did. ``snapshot``: of what was there before, None where nothing was."""
+    """What a repair did. ``snapshot``: a copy of the checkpoint before it, None where there was none."""
 
     plan: RepairPlan
     done: str

@@ -15,7 +15,7 @@ from headwater.checkpoints.offsets import numbered, read_offsets
 from headwater.doctor.snapshots import copy_durably
 from headwater.preflight.flow_start import Positions
 
-# Spark looks at the two newest entries of its offset log at each start: as many are laid down.
+# Spark reads the two newest entries of its offset log at each start, so two are written.
 SEEDED_BATCHES = 2
 _STATE_FILE = re.compile(r"\.?(\d+)(?:_[^.]+)*\.(?:delta|changelog|snapshot|zip)(?:\.crc)?")
 
@@ -63,8 +63,8 @@ def copy_up_to(source: Path, target: Path, identity: str, batch: int) -> None:
         if inside[0] in ("offsets", "commits"):
             return number is not None and int(number[1]) <= batch
         if inside[0] == "state":
-            found = _STATE_FILE.fullmatch(file.name)
-            return found is None or int(found[1]) <= batch + 1
+            match = _STATE_FILE.fullmatch(file.name)
+            return match is None or int(match[1]) <= batch + 1
         if inside[0] == "sources" and len(inside) > 2 and inside[1].isdigit():
             return _keeps_source_file(ends.source(int(inside[1])), number)
         return inside[0] not in ("metadata", ".metadata.crc")

@@ -1,4 +1,4 @@
-"""What can be wrong with an event log, or with a question to it."""
+"""What can be wrong with an event log, or with a query over it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from headwater.errors import UpdateFailed, UsageError
 
 
 class EventLogUnreadable(UsageError):
-    """The event log is damaged, or was written by a version that knows more."""
+    """The event log is damaged, or was written by a newer version."""
 
     condition = "EVENT_LOG_UNREADABLE"
 

@@ -1,7 +1,7 @@
-"""Closes the records of updates whose driver died without a word.
+"""Closes the records of updates whose driver died without a report.
 
-A killed driver writes nothing. Whoever holds the pipeline's lease next knows that no other update can be running, and
-writes for it what is missing: one terminal record for each flow, and one for the update.
+A killed driver writes nothing. The next holder of the pipeline's lease knows that no other update can be running, and
+writes the missing records: a terminal one for each flow, and one for the update.
 
 Decision 0080.
 """
@@ -18,7 +18,7 @@ from headwater.event_log.flow_result import FlowResult
 from headwater.event_log.reader import flow_results, updates
 from headwater.event_log.writer import EventLogWriter
 
-# More than this many updates that nobody closed can only come from a version that did not close any.
+# More unclosed updates than this can only come from a version that did not close any.
 _LOOK_BACK = 20
 
 
@@ -32,8 +32,8 @@ def close_dead_updates(
     """Write the terminal records of updates that have none. Call it only while holding the pipeline's lease.
 
     Args:
-        request_id: of the update that now begins. Flows of an earlier attempt of the same request are marked as tried
-            again, so that those who follow the request go on waiting.
+        request_id: of the update that now begins. Flows of an earlier attempt of the same request are marked as to be
+            retried, so that tasks that follow the request keep waiting.
         listener: is given the records, once they are in the log.
 
     Returns:
@@ -67,13 +67,13 @@ def close_update(
     ``error``: what ended it; a driver that died without a word, if left out.
     """
     cause = error or FlowInterrupted(
-        "The driver of the update ended without a word: it was killed, or its machine went away.",
+        "The driver of the update ended without a report: it was killed, or its machine failed.",
         remedy="The next update goes on from where it stood.",
     )
     close_flows(events, flows, will_retry=will_retry, error=cause)
     events.emit(
         "update_progress",
-        "The update failed: it ended before its time.",
+        "The update failed: it ended prematurely.",
         level="ERROR",
         details=update_progress(UpdateState.FAILED),
         error=cause,
@@ -91,7 +91,7 @@ def close_flows(
         status = FlowStatus.FAILED if begun else FlowStatus.STOPPED
         events.emit(
             "flow_progress",
-            f"{flow.flow} {'was interrupted' if begun else 'was never started'}: the update ended before its time.",
+            f"{flow.flow} {'was interrupted' if begun else 'was never started'}: the update ended prematurely.",
             level="ERROR" if begun else "INFO",
             flow=flow.flow,
             dataset=flow.dataset,

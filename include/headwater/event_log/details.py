@@ -29,7 +29,7 @@ class FlowStatus(StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing more comes of the flow in this update."""
+        """Whether the flow is done in this update."""
         return self in _TERMINAL
 
 
@@ -85,8 +85,8 @@ def flow_progress(
     ``source_metrics`` (the backlog, source by source); and those of ``stream_metrics``.
     ``expectations``: ``name``, ``dataset``, ``passed_records``, ``failed_records`` each.
     ``quality_known``: False where it is not known what rules kept out; the counts are then null, not 0.
-    ``counts_origin``: RECOMPUTED where a batch was evaluated again to count its rows, UNKNOWN where (some) counts can't be
-    had, with the ``counts_reason``.
+    ``counts_origin``: RECOMPUTED where a batch was evaluated again to count its rows, UNKNOWN where (some) counts are not
+    known, with the ``counts_reason``.
     ``version``: of the table, after. ``end_offsets``: the batch's position, as in the checkpoint.
     ``engine``: what wrote a batch of AUTO CDC, ``driver_rewrite`` or ``merge``; ``engine_reason``: why it was the second.
     """

@@ -70,7 +70,7 @@ def event_table(state_folder: Path) -> Path:
 
 
 def batch_event_id(pipeline_id: str, flow: str, epoch: int, batch_id: int) -> str:
-    """The id of a batch's record: the same again when the batch is replayed, so that both are known as one."""
+    """The id of a batch's record: the same when the batch is replayed, so that it is recognised."""
     return str(uuid.uuid5(_NAMESPACE, "\0".join((pipeline_id, flow, str(epoch), str(batch_id), "RUNNING"))))
 
 

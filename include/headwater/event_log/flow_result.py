@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.event_log.details import FlowStatus
 
-# By the names of the metrics. Late: an upsert that came after something newer of its key was known. Superseded: another
+# By the names of the metrics. Late: an upsert that came after a newer event of its key. Superseded: another
 # event of the same batch outdates it. Tombstones: deletes that are remembered beside the table.
 CHANGE_COUNTS = {
     "num_upserted_rows": "upserted",
@@ -47,7 +47,7 @@ class FlowResult:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more comes of the flow in this update."""
+        """Whether the flow is done in this update."""
         return FlowStatus(self.state).terminal and not self.will_retry
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,15 +81,15 @@ class _Progress:
 
 def fold_flow_results(records: Iterable[Mapping[str, Any]]) -> list[FlowResult]:
     """Results from ``flow_progress`` records (oldest first), one a flow."""
-    found: dict[str, _Progress] = {}
+    by_flow: dict[str, _Progress] = {}
     for record in records:
         flow = record["origin"]["flow_name"]
         body = record["details"].get("flow_progress", {})
-        known = {str(status) for status in FlowStatus}
-        if flow is None or body.get("status") not in known:
+        statuses = {str(status) for status in FlowStatus}
+        if flow is None or body.get("status") not in statuses:
             continue
-        found[flow] = _advance(found.get(flow), record, body)
-    return [replace(progress.result, **asdict(progress.counts)) for progress in found.values()]
+        by_flow[flow] = _advance(by_flow.get(flow), record, body)
+    return [replace(progress.result, **asdict(progress.counts)) for progress in by_flow.values()]
 
 
 def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mapping[str, Any]) -> _Progress:
@@ -105,7 +105,7 @@ def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mappin
     if status in (FlowStatus.QUEUED, FlowStatus.STARTING):
         progress = replace(progress, started=when)
         result = replace(result, error=None, will_retry=False, seconds=None)
-    # Batches are told by a listener, which may speak after the end was recorded.
+    # Batches are reported by a listener, possibly after the end was recorded.
     late = status in (FlowStatus.RUNNING, FlowStatus.IDLE) and FlowStatus(result.state).terminal
     if not late:
         result = replace(result, state=str(status))
@@ -115,7 +115,7 @@ def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mappin
     if status.terminal:
         result = replace(
             result,
-            # An end that another machine recorded may bear a time before the beginning.
+            # An end that another machine recorded may have a time before the beginning.
             seconds=max(0.0, (when - progress.started).total_seconds()),
             error=_message(record["error"]),
             will_retry=bool(body.get("will_retry")),
@@ -144,8 +144,8 @@ def _count(
         return replace(progress, counts=counts)
     if status is not FlowStatus.RUNNING and record["id"] not in progress.seen:
         # A view's one batch and its quality stand in two records.
-        told = replace(counts, input_rows=0, output_rows=0)
-        return replace(progress, counts=progress.counts + told, seen=progress.seen | {record["id"]})
+        adjusted = replace(counts, input_rows=0, output_rows=0)
+        return replace(progress, counts=progress.counts + adjusted, seen=progress.seen | {record["id"]})
     return progress
 
 

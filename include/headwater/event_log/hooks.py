@@ -21,7 +21,7 @@ from headwater.event_log.details import hook_progress
 from headwater.event_log.event import Event
 from headwater.event_log.writer import EventLogWriter
 
-# How long the end of an update waits for hooks that lag behind. Lakeflow has such a limit too, and no setting for it.
+# How long the end of an update waits for slow hooks. Lakeflow has such a limit too, and no setting for it.
 DRAIN_SECONDS = 20.0
 
 
@@ -35,7 +35,7 @@ class _Standing:
 
 
 class EventHooks:
-    """Hands what the writer has persisted to the hooks, on a thread of its own.
+    """Passes what the writer has persisted to the hooks, on a thread of its own.
 
     Only STABLE events, and none of ``hook_progress``, or a failing hook would wake itself for ever.
     """
@@ -55,7 +55,7 @@ class EventHooks:
         """Listen to the writer from now on; without hooks nothing is started.
 
         Args:
-            earlier: events that are in the log already, and that no hook has heard of.
+            earlier: events that are in the log already, and that no hook has received.
         """
         if not self._standings:
             return
@@ -66,9 +66,9 @@ class EventHooks:
         self._events.subscribe(self._offer)
 
     def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait until every event written so far was handed on, at most ``seconds``; then hand on nothing more.
+        """Wait until every event written so far was delivered, at most ``seconds``; then deliver nothing more.
 
-        Returns whether all were. What is left, and a call that still runs, are given up: an update does not wait for a
+        Returns whether all were. What is left, and a call that still runs, are abandoned: an update does not wait for a
         hook that hangs.
         """
         if not self._standings:
@@ -84,10 +84,10 @@ class EventHooks:
             return True
         for standing in self._standings:
             if not standing.disabled:
-                told = f"{lost} events were not handed to every hook within {seconds:g} s"
+                loss = f"{lost} events were not handed to every hook within {seconds:g} s"
                 busy = f"; {running} was still running" if running else ""
                 self._tell(
-                    standing, "STOPPED", f"The event hook {standing.hook.name} was stopped: {told}{busy}."
+                    standing, "STOPPED", f"The event hook {standing.hook.name} was stopped: {loss}{busy}."
                 )
         return False
 
@@ -118,7 +118,7 @@ class EventHooks:
         except (
             BaseException
         ) as error:  # also exit() in a hook: it ends neither the update nor the other hooks
-            # After the drain nobody listens any more, and the log may be closed.
+            # After the drain there is no listener any more, and the log may be closed.
             if not self._ended:
                 self._note_failure(standing, event, error)
             return

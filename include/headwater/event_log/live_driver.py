@@ -1,4 +1,4 @@
-"""Where the driver of the update that runs now can be looked at: a file that is there as long as the driver."""
+"""The driver of the running update, for links to its Spark UI: a file that exists as long as the driver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LiveDriver:
 def told_driver(
     state_folder: Path, request_id: str | None, update_id: str, spark_ui: str | None
 ) -> Iterator[None]:
-    """Tell of a driver inside the block; nothing where it has no UI."""
+    """Publish a driver while the block runs; does nothing where it has no UI."""
     if spark_ui is None:
         yield
         return
@@ -37,7 +37,7 @@ def told_driver(
 
 
 def live_driver(state_folder: Path) -> LiveDriver | None:
-    """The driver that was told last and has not said that it ended; a killed one says nothing."""
+    """The driver that was published last and has not ended; a killed one can't withdraw its entry."""
     try:
         return LiveDriver(**json.loads(_file(state_folder).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

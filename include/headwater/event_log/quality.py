@@ -1,4 +1,4 @@
-"""What the rules of a pipeline saw over time, from the event log."""
+"""Results of a pipeline's expectations over time, from the event log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.event_log.reader import events
 
 @dataclass(frozen=True)
 class RulePoint:
-    """What a rule saw in one update, over all its batches. ``at``: when the first of them was recorded."""
+    """The counts of an expectation in one update, over all its batches. ``at``: when the first of them was recorded."""
 
     update_id: str
     at: datetime
@@ -22,14 +22,14 @@ class RulePoint:
 
     @property
     def rate(self) -> float | None:
-        """The share of rows that kept the rule, 0 to 1; None where it saw none."""
+        """The share of rows that passed, 0 to 1; None where there were none."""
         seen = self.passed + self.failed
         return self.passed / seen if seen else None
 
 
 @dataclass(frozen=True)
 class RuleHistory:
-    """A rule on a dataset, update by update, oldest first."""
+    """An expectation on a dataset, update by update, oldest first."""
 
     dataset: str
     rule: str
@@ -37,17 +37,17 @@ class RuleHistory:
 
     @property
     def passed(self) -> int:
-        """Rows that kept the rule, over all points."""
+        """Rows that passed, over all points."""
         return sum(point.passed for point in self.points)
 
     @property
     def failed(self) -> int:
-        """Rows that broke it."""
+        """Rows that failed."""
         return sum(point.failed for point in self.points)
 
     @property
     def rate(self) -> float | None:
-        """The share of rows that kept it, over all points."""
+        """The share of rows that passed, over all points."""
         seen = self.passed + self.failed
         return self.passed / seen if seen else None
 
@@ -89,16 +89,16 @@ def rule_histories(
     dataset: str | None = None,
     since: datetime | None = None,
 ) -> tuple[list[RuleHistory], list[DatasetQuality]]:
-    """Each rule's counts by update, and each dataset's dropped and quarantined rows.
+    """Each expectation's counts by update, and each dataset's dropped and quarantined rows.
 
     Args:
-        updates: only the newest so many in which a rule was checked, for each rule.
-        dataset: only the rules on this one.
+        updates: only so many of the newest updates in which an expectation was checked, for each of them.
+        dataset: only the expectations on this one.
         since: only what was recorded since then.
 
     """
-    found = events(state_folder, event_type="flow_progress", since=since, containing='"data_quality"')
-    return fold_quality(found, updates=updates, dataset=dataset)
+    records = events(state_folder, event_type="flow_progress", since=since, containing='"data_quality"')
+    return fold_quality(records, updates=updates, dataset=dataset)
 
 
 def fold_quality(
@@ -137,5 +137,5 @@ def fold_quality(
 def _quality(dataset: str, rows: list[tuple[str, int, int]], updates: int | None) -> DatasetQuality:
     newest = list(dict.fromkeys(update for update, _, _ in rows))
     chosen = set(newest[-updates:] if updates else newest)
-    kept = [row for row in rows if row[0] in chosen]
-    return DatasetQuality(dataset, sum(r[1] for r in kept), sum(r[2] for r in kept), len(chosen))
+    recent = [row for row in rows if row[0] in chosen]
+    return DatasetQuality(dataset, sum(r[1] for r in recent), sum(r[2] for r in recent), len(chosen))

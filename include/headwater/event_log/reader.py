@@ -1,4 +1,4 @@
-"""Questions to the event log, answered without Spark. A log that is not there yet gives empty answers."""
+"""Queries over the event log without Spark. A log that does not exist yet gives empty answers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def events(
 
 @dataclass(frozen=True)
 class LogNames:
-    """The names that records bear; updates in the order in which they began."""
+    """The names in the records; updates in the order in which they began."""
 
     flows: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
@@ -93,16 +93,16 @@ def log_names(state_folder: Path) -> LogNames:
         state_folder,
         f"select {named} from events group by {', '.join(parts)} order by min({_SEQUENCE})",  # noqa: S608 - our names
     )
-    found = [tuple(dict.fromkeys(row[f"n{n}"] for row in rows if row[f"n{n}"])) for n in range(len(parts))]
-    return LogNames(*found)
+    names = [tuple(dict.fromkeys(row[f"n{n}"] for row in rows if row[f"n{n}"])) for n in range(len(parts))]
+    return LogNames(*names)
 
 
 def updates(state_folder: Path, limit: int = 20) -> list[UpdateSummary]:
     """The newest ``limit`` updates, newest last."""
-    found = events(
+    records = events(
         state_folder, event_type=("create_update", "update_progress"), limit=limit * _RECORDS_PER_UPDATE
     )
-    return fold_updates(found)[-limit:]
+    return fold_updates(records)[-limit:]
 
 
 def latest_update(state_folder: Path) -> UpdateSummary | None:

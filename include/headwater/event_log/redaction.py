@@ -14,7 +14,7 @@ from typing import Any
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, REDACTED, known_secrets, names_a_secret
 
 MAX_TEXT = 8 * 1024
-# More of a text than this is not even looked at where it is to be cut.
+# Text beyond this is not even searched where it is to be cut.
 _LOOKED_AT = 16
 
 _KEY_BLOCK = re.compile(
@@ -39,7 +39,7 @@ _END_OF_WORD = re.compile(r"""[\s,;&)}\]"'<>]|\\["']|\Z""")
 
 
 def redact_text(text: str) -> str:
-    """``text`` with the values of what looks like secrets replaced."""
+    """``text`` with whatever looks like a secret replaced."""
     return _redact_text(text, known_secrets())
 
 
@@ -54,8 +54,8 @@ def quoted(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _redact_text(text: str, known: Sequence[str]) -> str:
-    for value in known:
+def _redact_text(text: str, secrets: Sequence[str]) -> str:
+    for value in secrets:
         text = text.replace(value, REDACTED)
     text = _KEY_BLOCK.sub(REDACTED, text)
     text = _IN_ADDRESS.sub(rf"\g<1>{REDACTED}\g<2>", text)
@@ -96,8 +96,8 @@ def _end_of_value(text: str, start: int, escapes: str, mark: str) -> int:
 
 
 def _word_end(text: str, start: int) -> int:
-    found = _END_OF_WORD.search(text, start)
-    return found.start() if found is not None else len(text)
+    match = _END_OF_WORD.search(text, start)
+    return match.start() if match is not None else len(text)
 
 
 def _slashes_before(text: str, end: int, start: int) -> int:
@@ -112,23 +112,24 @@ def redact(value: Any) -> Any:
     return _redact(value, known_secrets())
 
 
-def _redact(value: Any, known: Sequence[str]) -> Any:
+def _redact(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            _redact_text(str(key), known): _redact_item(str(key), item, known) for key, item in value.items()
+            _redact_text(str(key), secrets): _redact_item(str(key), item, secrets)
+            for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_redact(item, known) for item in value]
-    return _redact_text(value, known) if isinstance(value, str) else value
+        return [_redact(item, secrets) for item in value]
+    return _redact_text(value, secrets) if isinstance(value, str) else value
 
 
-def _redact_item(key: str, value: Any, known: Sequence[str]) -> Any:
+def _redact_item(key: str, value: Any, secrets: Sequence[str]) -> Any:
     if names_a_secret(key) and value:
         if isinstance(value, str):
             return REDACTED
         if isinstance(value, list | tuple):
-            return [REDACTED if isinstance(item, str) else _redact(item, known) for item in value]
-    return _redact(value, known)
+            return [REDACTED if isinstance(item, str) else _redact(item, secrets) for item in value]
+    return _redact(value, secrets)
 
 
 def bounded(text: str, limit: int = MAX_TEXT) -> str:
@@ -144,11 +145,14 @@ def shown(text: str, limit: int = MAX_TEXT) -> str:
     looked_at = _LOOKED_AT * limit
     if len(text) <= looked_at:
         return bounded(redact_text(text), limit)
-    known = known_secrets()
-    # A secret that the cut went through would not be known any more: as much as one can be goes with it.
-    longest = len(known[0]) if known else 0
-    kept = _redact_text(text[:looked_at], known)
-    return bounded(kept[: max(0, len(kept) - longest)], limit - 40) + f"... (cut, {len(text)} characters)"
+    secrets = known_secrets()
+    # A secret that is cut in two would not be recognised: the cut leaves out as much as the longest one.
+    longest = len(secrets[0]) if secrets else 0
+    redacted = _redact_text(text[:looked_at], secrets)
+    return (
+        bounded(redacted[: max(0, len(redacted) - longest)], limit - 40)
+        + f"... (cut, {len(text)} characters)"
+    )
 
 
 def details_json(details: Mapping[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""How long the event log is kept, and what keeps it quick to read.
+"""How long the event log is kept, and the upkeep that keeps reads fast.
 
 Decision 0083.
 """
@@ -17,7 +17,7 @@ from headwater.event_log.reader import latest_update
 from headwater.event_log.table_query import literal, moment_literal, query
 
 _log = logging.getLogger(__name__)
-# Readers that began before a rewrite still find their files for so long.
+# For how long readers that began before a rewrite still find their files.
 _VACUUM_HOURS = 7 * 24
 _DAY = timedelta(days=1)
 
@@ -31,7 +31,7 @@ class Maintenance:
 
 
 def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenance | None:
-    """Maintain the log if that was last done more than a day ago: what the end of every update calls.
+    """Maintain the log if that was last done more than a day ago; called at the end of every update.
 
     A failure is logged and does not fail the update. None where nothing was due.
     """
@@ -43,7 +43,7 @@ def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenanc
             return None
         fresh = not mark.exists()
         mark.touch()
-        # A log that is made just now has nothing to give up.
+        # A new log has nothing to remove.
         return None if fresh else maintain_event_log(state_folder, retention_days)
     except Exception as error:
         _log.warning("The event log could not be maintained: %s", error)
@@ -56,7 +56,7 @@ def maintain_event_log(
     """Delete what is older than the retention, write a checkpoint of the table's log, remove files that nothing needs.
 
     Kept whatever its age: the newest update, and of each epoch of each flow the record of its last batch (it says which
-    batches the log has told of, and which epochs a flow has had).
+    batches the log has recorded, and which epochs a flow has had).
 
     Args:
         retention_days: how many days records stay; None for ever.
@@ -73,8 +73,8 @@ def maintain_event_log(
             limit = min(limit, latest.started)
         if _any_before(state_folder, limit):
             moment = limit.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            told = table.delete(f"\"timestamp\" < '{moment}'{_but(_last_records(state_folder))}")
-            deleted = int(told.get("num_deleted_rows") or 0)
+            outcome = table.delete(f"\"timestamp\" < '{moment}'{_but(_last_records(state_folder))}")
+            deleted = int(outcome.get("num_deleted_rows") or 0)
     table.create_checkpoint()
     table.cleanup_metadata()
     removed = table.vacuum(retention_hours=_VACUUM_HOURS, dry_run=False)
@@ -89,14 +89,14 @@ def expired_records(state_folder: Path, retention_days: int | None, *, now: date
     latest = latest_update(state_folder)
     if latest is not None:
         limit = min(limit, latest.started)
-    kept = _but(_last_records(state_folder))
-    sql = f'select count(*) as n from events where "timestamp" < {moment_literal(limit)}{kept}'  # noqa: S608 - literals are quoted
+    exceptions = _but(_last_records(state_folder))
+    sql = f'select count(*) as n from events where "timestamp" < {moment_literal(limit)}{exceptions}'  # noqa: S608 - literals are quoted
     return int(query(state_folder, sql)[0]["n"])
 
 
 def _any_before(state_folder: Path, limit: datetime) -> bool:
-    kept = _but(_last_records(state_folder))
-    sql = f'select id from events where "timestamp" < {moment_literal(limit)}{kept} limit 1'  # noqa: S608 - literals are quoted
+    exceptions = _but(_last_records(state_folder))
+    sql = f'select id from events where "timestamp" < {moment_literal(limit)}{exceptions} limit 1'  # noqa: S608 - literals are quoted
     return bool(query(state_folder, sql))
 
 

@@ -1,4 +1,4 @@
-"""The order of the log's records, which no clock decides: the numbers of a log only ever grow.
+"""The order of the log's records, which does not depend on clocks: the numbers of a log only grow.
 
 Decision 0131.
 """
@@ -39,7 +39,7 @@ class LogSequence:
         return numbered
 
     def appended(self) -> None:
-        """The events that were numbered last are in the log: where nobody else wrote meanwhile, nothing has to be looked up."""
+        """The events that were numbered last are in the log: unless others wrote meanwhile, no lookup is needed."""
         with suppress(OSError):  # then it is looked up
             version = newest_version(self._table)
             if version == (0 if self._known_version is None else self._known_version + 1):
@@ -62,9 +62,9 @@ def greatest_sequence(table: Path) -> int:
     files = pa.table(opened.get_add_actions(flatten=True))
     if not files.num_rows:
         return 0
-    known: list[Any] = files[_GREATEST].to_pylist() if _GREATEST in files.column_names else [None]
-    if None not in known:
-        return int(max(known))
+    maxima: list[Any] = files[_GREATEST].to_pylist() if _GREATEST in files.column_names else [None]
+    if None not in maxima:
+        return int(max(maxima))
     # Other writers than ours may leave statistics out.
     query = "select max(\"sequence\"['data_plane_id']['seq_no']) as greatest from events"
     answer = QueryBuilder().register("events", opened).execute(query).read_all()

@@ -17,7 +17,7 @@ _MEASURES = (
 
 @dataclass(frozen=True)
 class StreamMeasures:
-    """What Spark said of a flow's newest batch; a None is what the query does not have.
+    """What Spark reports about a flow's newest batch; None for what the query does not have.
 
     Rates are rows a second; ``watermark_lag_seconds``: how far the watermark was behind the clock.
     """
@@ -41,14 +41,14 @@ class StreamMeasures:
 
 def stream_measures(state_folder: Path) -> list[StreamMeasures]:
     """The newest batch's measures of every flow that has any, in the order in which they first appear."""
-    found: dict[str, StreamMeasures] = {}
+    by_flow: dict[str, StreamMeasures] = {}
     records = events(
         state_folder, event_type="flow_progress", level="METRICS", containing='"batch_duration_ms"'
     )
     for record in records:
         origin, metrics = record["origin"], record["details"].get("flow_progress", {}).get("metrics", {})
         measures = {name: metrics.get(name) for name in _MEASURES}
-        found[origin["flow_name"]] = StreamMeasures(
+        by_flow[origin["flow_name"]] = StreamMeasures(
             origin["flow_name"], origin["dataset_name"], origin["batch_id"], record["timestamp"], **measures
         )
-    return list(found.values())
+    return list(by_flow.values())

@@ -1,4 +1,4 @@
-"""What a streaming query says of itself after a batch, as metrics and as an event.
+"""The progress report of a streaming query after a batch, as metrics and as an event.
 
 The five that the listener of a hand-written stream would show: input rate, processing rate, batch duration, state
 size, watermark lag.
@@ -34,7 +34,7 @@ def stream_metrics(progress: Mapping[str, Any]) -> dict[str, int | float | None]
     return {
         "input_rows_per_second": _rounded(progress.get("inputRowsPerSecond")),
         "processed_rows_per_second": _rounded(progress.get("processedRowsPerSecond")),
-        "batch_duration_ms": _whole(progress.get("batchDuration")),
+        "batch_duration_ms": _whole_number(progress.get("batchDuration")),
         "state_rows": sum(int(s.get("numRowsTotal") or 0) for s in states) if states else None,
         "state_bytes": sum(int(s.get("memoryUsedBytes") or 0) for s in states) if states else None,
         "late_rows": sum(int(s.get("numRowsDroppedByWatermark") or 0) for s in states) if states else None,
@@ -43,24 +43,24 @@ def stream_metrics(progress: Mapping[str, Any]) -> dict[str, int | float | None]
 
 
 def progress_backlog(progress: Mapping[str, Any]) -> dict[str, int]:
-    """What a batch has left at its sources, as far as the sources told Spark.
+    """What a batch has left unread at its sources, as far as the sources report it to Spark.
 
     ``backlog_bytes`` and ``backlog_files`` of Delta tables, ``backlog_records`` of Kafka. A source of another kind is
     left out, and the flow's terminal record has what was measured there.
     """
-    found: dict[str, int] = {}
+    backlog: dict[str, int] = {}
     for source in progress.get("sources") or []:
-        told = source.get("metrics") or {}
+        metrics = source.get("metrics") or {}
         for name, spelled in (
             ("backlog_bytes", "numBytesOutstanding"),
             ("backlog_files", "numFilesOutstanding"),
         ):
-            if str(told.get(spelled, "")).isdigit():
-                found[name] = found.get(name, 0) + int(told[spelled])
+            if str(metrics.get(spelled, "")).isdigit():
+                backlog[name] = backlog.get(name, 0) + int(metrics[spelled])
         records = _offsets_left(source.get("endOffset"), source.get("latestOffset"))
         if records is not None:
-            found["backlog_records"] = found.get("backlog_records", 0) + records
-    return found
+            backlog["backlog_records"] = backlog.get("backlog_records", 0) + records
+    return backlog
 
 
 def added_listing(before: int | None, progress: Mapping[str, Any]) -> int | None:
@@ -91,8 +91,17 @@ def stream_progress(progress: Mapping[str, Any]) -> dict[str, Any]:
     if len(text.encode()) > MAX_TEXT:
         text = json.dumps(_without(shown, _BULKY), separators=(",", ":"), ensure_ascii=False)
     if len(text.encode()) > MAX_TEXT:
-        kept = ("id", "runId", "name", "timestamp", "batchId", "batchDuration", "numInputRows", "durationMs")
-        text = json.dumps({key: shown[key] for key in kept if key in shown}, separators=(",", ":"))
+        fields = (
+            "id",
+            "runId",
+            "name",
+            "timestamp",
+            "batchId",
+            "batchDuration",
+            "numInputRows",
+            "durationMs",
+        )
+        text = json.dumps({key: shown[key] for key in fields if key in shown}, separators=(",", ":"))
     return {"stream_progress": {"progress_json": text}}
 
 
@@ -113,18 +122,18 @@ def _watermark_lag(progress: Mapping[str, Any]) -> float | None:
 
 def _moment(text: Any) -> datetime | None:
     try:
-        found = datetime.fromisoformat(str(text))
+        moment = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _rounded(value: Any) -> float | None:
-    # Of a batch that took no time at all Spark says NaN or infinity, which JSON has no words for.
+    # Where a batch took no time at all, Spark gives NaN or infinity, which JSON can't express.
     if not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return round(float(value), 2)
 
 
-def _whole(value: Any) -> int | None:
+def _whole_number(value: Any) -> int | None:
     return int(value) if isinstance(value, int | float) else None

@@ -63,8 +63,8 @@ def _in_todays_columns(source: Any, sql: str) -> str:
     """
     fields = {field.name: field.type for field in source.schema().fields}
     origin = {field.name for field in fields["origin"].fields} if "origin" in fields else set()
-    wanted = set(Origin.__dataclass_fields__)
-    if set(_COLUMNS) == set(fields) and wanted == origin:
+    origin_fields = set(Origin.__dataclass_fields__)
+    if set(_COLUMNS) == set(fields) and origin_fields == origin:
         return sql
     parts = ", ".join(f"'{name}', {_part(name, origin)}" for name in Origin.__dataclass_fields__)
     columns = [

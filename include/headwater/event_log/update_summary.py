@@ -10,7 +10,7 @@ _TERMINAL = ("COMPLETED", "FAILED", "CANCELED")
 
 @dataclass(frozen=True)
 class UpdateSummary:
-    """An update as the event log tells it. ``ended`` is None until it says so (a killed one never does).
+    """An update according to the event log. ``ended`` is None until the end is recorded (for a killed one, never).
 
     ``requested_at``: when its request was made, by the clock of whoever made it; None where that is not known.
     """
@@ -41,24 +41,24 @@ class UpdateSummary:
 
 def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
     """Summaries from ``create_update`` and ``update_progress`` records (oldest first), oldest first."""
-    found: dict[str, UpdateSummary] = {}
+    summaries: dict[str, UpdateSummary] = {}
     for record in records:
         origin, details = record["origin"], record["details"]
         key, when = origin["update_id"], record["timestamp"]
-        summary = found.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
+        summary = summaries.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
         state = details.get("update_progress", {}).get("state", summary.state)
         ended = when if state in _TERMINAL else summary.ended
         requested = _moment(details.get("create_update", {}).get("requested_at")) or summary.requested_at
-        found[key] = replace(
+        summaries[key] = replace(
             summary, state=state, ended=ended, message=record["message"], requested_at=requested
         )
-    return list(found.values())
+    return list(summaries.values())
 
 
 def _moment(value: object) -> datetime | None:
     """A time as ``create_update`` writes it; None for whatever another version may have there."""
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    return found if found is not None and found.tzinfo is not None else None
+    return moment if moment is not None and moment.tzinfo is not None else None

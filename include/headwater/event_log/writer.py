@@ -1,4 +1,4 @@
-"""Appends to the event log without holding up whoever has something to say.
+"""Appends to the event log without blocking the threads that emit events.
 
 Decision 0011.
 """
@@ -140,7 +140,7 @@ class EventLogWriter:
         )
 
     def _is_told(self, batch: tuple[str, int, int]) -> bool:
-        """Whether the log has a batch's record, or will; from now on it will."""
+        """Whether the log has a batch's record, or will; marks it as recorded."""
         if batch in self._told_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
             return True
         self._told_batches.add(batch)

@@ -46,7 +46,7 @@ def who_asks() -> str:
 
 
 def whose(path: Path) -> str:
-    """To whom a file or folder belongs and with which rights, in words."""
+    """The owner and the permissions of a file or folder, in words."""
     try:
         state = path.stat()
     except OSError:
@@ -57,7 +57,7 @@ def whose(path: Path) -> str:
 
 def _replace(target: Path, text: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Not mkstemp: that makes files for one user alone. The kernel takes the umask off, which no thread can ask for safely.
+    # Not mkstemp: that makes files for one user alone. The kernel applies the umask, which no thread can read safely.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -74,7 +74,7 @@ def _replace(target: Path, text: str) -> None:
 
 
 def _take_over(descriptor: int, old: Path) -> None:
-    """Give the new file the rights of the one that it replaces."""
+    """Give the new file the permissions of the one that it replaces."""
     try:
         state = old.stat()
     except FileNotFoundError:

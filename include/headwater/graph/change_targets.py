@@ -1,6 +1,6 @@
-"""Targets of AUTO CDC: they take nothing but changes, since rows that come otherwise would have no sequence.
+"""Targets of AUTO CDC: they take nothing but changes, since other rows would have no sequence.
 
-A query that the target has of its own is its hydration: rows that are upserted once, under the sequence they have.
+The target's own query, if it has one, hydrates it: its rows are upserted once, under their own sequences.
 
 Decision 0072.
 """
@@ -43,7 +43,7 @@ def hydration_name(target: str) -> str:
 
 
 def apart_from_changes(flow: Flow, other: Flow) -> Flow | None:
-    """Of two flows with one name: the one that is the target's own query, under the name it has beside changes."""
+    """Of two flows with one name, the one that is the target's own query, renamed as a hydration."""
     pair = (flow, other) if _own_query(flow) else (other, flow)
     if flow.target != other.target or not _own_query(pair[0]) or pair[1].changes is None:
         return None
@@ -52,42 +52,44 @@ def apart_from_changes(flow: Flow, other: Flow) -> Flow | None:
 
 def hydrated(flows: Iterable[Flow]) -> list[Flow]:
     """The flows, each query of a target's own turned into the hydration of that target."""
-    found = list(flows)
-    changes = {flow.target: flow.changes for flow in reversed(found) if flow.changes is not None}
+    all_flows = list(flows)
+    changes = {flow.target: flow.changes for flow in reversed(all_flows) if flow.changes is not None}
 
     def turned(flow: Flow) -> Flow:
-        wanted = changes.get(flow.target)
-        if wanted is None or not _own_query(flow):
+        changes_of_target = changes.get(flow.target)
+        if changes_of_target is None or not _own_query(flow):
             return flow
-        upserts = replace(wanted, source="", apply_as_deletes=None, apply_as_truncates=None, hydrates=True)
+        upserts = replace(
+            changes_of_target, source="", apply_as_deletes=None, apply_as_truncates=None, hydrates=True
+        )
         return replace(
             flow, name=hydration_name(flow.target), once=True, kind=FlowKind.CHANGES, changes=upserts
         )
 
-    return [turned(flow) for flow in found]
+    return [turned(flow) for flow in all_flows]
 
 
 def _own_query(flow: Flow) -> bool:
     return flow.kind is FlowKind.DEFAULT and flow.name in (flow.target, hydration_name(flow.target))
 
 
-# The property with which a table says for how many seconds deletes are remembered.
+# The table property with the number of seconds for which deletes are remembered.
 RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 
 
 def check_retention(flow: Flow, dataset: Dataset) -> None:
     """Raise InvalidChangeFlow where the time for which the target remembers deletes is no number of seconds."""
-    given = dataset.table_properties.get(RETENTION_PROPERTY)
-    if flow.changes is None or given is None:
+    seconds_text = dataset.table_properties.get(RETENTION_PROPERTY)
+    if flow.changes is None or seconds_text is None:
         return
     try:
-        seconds = float(given)
+        seconds = float(seconds_text)
     except ValueError:
         seconds = math.nan
     # More than Python can subtract from today is no time either.
     if not 0 <= seconds <= 1e10:
         raise InvalidChangeFlow(
-            f"The property {RETENTION_PROPERTY} of {dataset.name!r} is {given!r}, which is no number of seconds.",
+            f"The property {RETENTION_PROPERTY} of {dataset.name!r} is {seconds_text!r}, which is not a number of seconds.",
             where=dataset.location,
             remedy='Write seconds as a number: "172800" are two days.',
         )
@@ -97,10 +99,12 @@ def check_transactions_are_kept(flow: Flow, dataset: Dataset) -> None:
     """Raise UnsupportedArgument where the target of a flow is to forget which batches it has."""
     if dataset.kind in (DatasetKind.MATERIALIZED_VIEW, DatasetKind.TEMPORARY_VIEW):
         return
-    given = next((n for n in dataset.table_properties if n.lower() == TRANSACTION_RETENTION.lower()), None)
-    if given is not None:
+    property_name = next(
+        (n for n in dataset.table_properties if n.lower() == TRANSACTION_RETENTION.lower()), None
+    )
+    if property_name is not None:
         raise UnsupportedArgument(
-            f"{dataset.name!r} takes the batches of {flow.name!r}, and its property {given} forgets which of them it has: a "
+            f"{dataset.name!r} takes the batches of {flow.name!r}, and its property {property_name} forgets which of them it has: a "
             "batch that comes again after a crash would be written twice.",
             where=dataset.location,
             remedy="Remove the property; ids of batches take next to no room.",

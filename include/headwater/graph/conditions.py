@@ -1,4 +1,4 @@
-"""What can be wrong between pipelines before a graph is resolved: one class a condition."""
+"""What can be wrong between pipelines before a graph is resolved: one class per condition."""
 
 from __future__ import annotations
 

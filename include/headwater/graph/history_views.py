@@ -1,4 +1,4 @@
-"""What comes with a target of AUTO CDC without being declared: the target itself, and views of a history.
+"""What is declared implicitly with a target of AUTO CDC: the target itself, and views of a history.
 
 ``<table>_current`` has the rows that hold now, ``<table>_versions`` all of them; both spell the ends ``valid_from`` and
 ``valid_to``. A dataset of the user's with such a name takes its place.
@@ -26,7 +26,7 @@ def declare_targets(registry: Registry) -> None:
 
 def declare_history_views(registry: Registry) -> frozenset[str]:
     """Declare the views of every history; gives their names."""
-    found = []
+    declared = []
     for flow in registry.flows():
         changes = flow.snapshots.changes if flow.snapshots is not None else flow.changes
         if changes is None or not changes.history:
@@ -35,8 +35,8 @@ def declare_history_views(registry: Registry) -> frozenset[str]:
             name = registry.canonical(f"{flow.target}{suffix}", flow.location)
             if not _has(registry, name):
                 _declare(registry, flow, name, _reading(registry, flow.target, current=current))
-                found.append(name)
-    return frozenset(found)
+                declared.append(name)
+    return frozenset(declared)
 
 
 def _declare(registry: Registry, flow: Flow, name: str, function: Callable[[], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Lineage as others name things: each table, topic and folder by where it lies (OpenLineage's naming).
+"""Lineage in OpenLineage's naming: each table, topic and folder by its location.
 
 Decision 0084.
 """
@@ -21,7 +21,7 @@ _SERVERS = "kafka.bootstrap.servers"
 class LineageNode:
     """Something that is read or written. ``namespace`` and ``name`` as OpenLineage spells them.
 
-    ``dataset``: its name in the pipeline, empty where it is none of its own. ``columns``: where they are known.
+    ``dataset``: its name in the pipeline, empty for external ones. ``columns``: where they are known.
     """
 
     namespace: str
@@ -47,11 +47,11 @@ def lineage_edges(
     function. The quarantine of a table is an output beside it. What is both read and written there is an output alone
     where all datasets are asked for.
     """
-    wanted = [d for d in manifest.outputs if datasets is None or d.name in datasets]
-    outputs = {node: None for entry in wanted for node in _written(entry, warehouse)}
+    selected = [d for d in manifest.outputs if datasets is None or d.name in datasets]
+    outputs = {node: None for entry in selected for node in _written(entry, warehouse)}
     inputs = {
         node: None
-        for entry in wanted
+        for entry in selected
         for flow in manifest.flows_into(entry.name)
         for node in _read(manifest, flow, warehouse)
     }

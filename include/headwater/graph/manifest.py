@@ -1,7 +1,7 @@
-"""The manifest: a pipeline's resolved graph as a file, so that others need no Spark to know it.
+"""The manifest: a pipeline's resolved graph as a file, which others read without Spark.
 
 ``headwater validate`` writes it beside ``pipeline.yml``, to be committed with the pipeline: Airflow builds the DAG
-from it. An update resolves the graph anew and writes the same to storage, with what observers need (where sources
+from it. An update resolves the graph again and writes it to storage, with what observers need (where sources
 are). Paths of tables are kept from the warehouse, files of sources from the pipeline's folder.
 
 Decision 0006.
@@ -40,7 +40,7 @@ class ColumnEntry(_Entry):
 
 
 class ExpectationEntry(_Entry):
-    """A rule on a dataset."""
+    """An expectation on a dataset."""
 
     name: str
     constraint: str
@@ -85,7 +85,7 @@ class SourceEntry(_Entry):
 class FlowEntry(_Entry):
     """A flow. ``inputs`` are the datasets of the pipeline that its query names, views among them.
 
-    ``sources`` are what it reads in the end, views looked through: the streaming ones first, in the order of the
+    ``sources`` are what it reads in the end, views resolved: the streaming ones first, in the order of the
     lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
     ``output_mode``: what its rows do to those that the table has; ``merge_keys``: by which columns they find them.
@@ -121,8 +121,11 @@ class Manifest(_Entry):
         return next(entry for entry in self.datasets if entry.name == name)
 
     def flow(self, name: str) -> FlowEntry:
-        """The flow of this name, which there is."""
-        return next(entry for entry in self.flows if entry.name == name)
+        """The flow of this name; raises KeyError where there is none."""
+        for entry in self.flows:
+            if entry.name == name:
+                return entry
+        raise KeyError(name)
 
     def flows_into(self, dataset: str) -> list[FlowEntry]:
         """The flows that fill a dataset."""

@@ -26,7 +26,7 @@ from headwater.graph.conditions import PipelineIdTaken
 from headwater.graph.spec_file import SPEC_FILES, read_spec
 
 _log = logging.getLogger(__name__)
-# A folder that was left for so long was left for good; who comes back to it rolls a deployment back.
+# After this time a folder was left for good; a return to it is a rollback of a deployment.
 _TURN_DAYS = 7
 _KEPT = 10
 
@@ -119,8 +119,8 @@ def homes_file(state_folder: Path) -> Path:
 def known_homes(state_folder: Path) -> list[Home]:
     """The folders that a pipeline was written from, the newest last; empty where that can't be known."""
     try:
-        told = json.loads(homes_file(state_folder).read_text(encoding="utf-8"))
-        return [Home(str(entry["folder"]), float(entry["at"])) for entry in told]
+        entries = json.loads(homes_file(state_folder).read_text(encoding="utf-8"))
+        return [Home(str(entry["folder"]), float(entry["at"])) for entry in entries]
     except (OSError, ValueError, TypeError, KeyError):
         return []
 
@@ -132,10 +132,10 @@ def note_home(state_folder: Path, folder: Path, now: float | None = None) -> Non
     if homes and homes[-1].folder == str(folder) and moment - homes[-1].at < 3600:
         return  # not at every step of an update
     others = homes[:-1] if homes and homes[-1].folder == str(folder) else homes
-    kept = [*others, Home(str(folder), moment)][-_KEPT:]
-    text = json.dumps([{"folder": home.folder, "at": home.at} for home in kept], indent=1)
+    newest_homes = [*others, Home(str(folder), moment)][-_KEPT:]
+    text = json.dumps([{"folder": home.folder, "at": home.at} for home in newest_homes], indent=1)
     write_atomically(homes_file(state_folder), text + "\n")
-    turns = taking_turns(kept)
+    turns = taking_turns(newest_homes)
     if turns:
         _log.warning("%s", turns)
 

@@ -29,7 +29,7 @@ SOURCE_SUFFIXES = (".py", ".ipynb")
 
 @dataclass(frozen=True)
 class PipelineProject:
-    """Everything that is known of a pipeline before a line of its sources runs.
+    """Everything that is known of a pipeline before its sources are run.
 
     ``storage`` holds what Headwater keeps (checkpoints, event log, manifest); ``warehouse`` holds the tables.
     """
@@ -61,13 +61,13 @@ class PipelineProject:
         """Hold the right to write this pipeline's checkpoints and tables inside the block.
 
         Args:
-            holder: an id that others are told.
+            holder: an id that is shown to others.
             wait: how long to wait for another holder to end.
-            moving: the holder is there to end the move of a table that was begun.
+            moving: the holder is going to finish the interrupted move of a table.
 
         Raises:
-            UpdateInProgress: where another one holds it, naming that one.
-            LeaseUnreachable: where the spec's ``lease`` can't be asked.
+            UpdateInProgress: another process holds it; the message names it.
+            LeaseUnreachable: the store of the spec's ``lease`` can't be reached.
             MoveUnfinished: where a table is half-way to another name or pipeline.
         """
         place = self.spec.lease
@@ -80,12 +80,12 @@ class PipelineProject:
                 yield local
                 return
             lock = lock_identity(local.path)
-            with store_lease(store, Holder(holder, lock=lock), wait=wait) as held:
-                yield held
+            with store_lease(store, Holder(holder, lock=lock), wait=wait) as lease:
+                yield lease
 
     def source_files(self) -> list[Path]:
         """The files that the libraries name, in a stable order; raises InvalidSpec where one leaves the folder."""
-        found: dict[Path, None] = {}
+        source_paths: dict[Path, None] = {}
         for library in self.spec.libraries:
             pattern = library.pattern
             if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
@@ -101,15 +101,15 @@ class PipelineProject:
             if library.glob is None and not files:
                 self._refuse_sql(matches)
                 raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
-            found.update(dict.fromkeys(files))
-        return list(found)
+            source_paths.update(dict.fromkeys(files))
+        return list(source_paths)
 
     def _matches(self, pattern: str) -> list[Path]:
         try:
             return sorted(self.folder.glob(pattern))
         except (ValueError, OSError) as error:
             raise InvalidSpec(
-                f"The library {pattern!a} is no pattern of files: {error}.",
+                f"The library {pattern!a} is not a pattern of files: {error}.",
                 where=self.spec_file,
                 remedy='Write it as "transformations/**".',
             ) from None
@@ -164,9 +164,9 @@ def open_project(
 ) -> PipelineProject:
     """Find and check a pipeline's spec and decide its roots.
 
-    ``storage`` and ``warehouse``: what the caller was told; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
+    ``storage`` and ``warehouse``: the caller's arguments; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
     the spec's ``storage`` (from its folder); else ``.headwater`` in the working directory.
-    ``alone``: do not look whether a folder beside this one has the same id.
+    ``alone``: do not check whether a folder beside this one has the same id.
     """
     root = _resolved(folder)
     spec_file = find_spec_file(root)

@@ -21,20 +21,20 @@ def query_settings(
     Raises:
         UnsupportedArgument: two of them want different values of one setting; one query has one session.
     """
-    found = dict(reader.spark_conf)
-    owner = dict.fromkeys(found, reader)
+    settings = dict(reader.spark_conf)
+    owner = dict.fromkeys(settings, reader)
     for view in views_in(reader.name, {view.name: view for view in views}, reads):
         for key, value in view.spark_conf.items():
-            if found.setdefault(key, value) != value:
+            if settings.setdefault(key, value) != value:
                 other = owner[key]
                 raise UnsupportedArgument(
-                    f"spark_conf: {view.name!r} sets {key} to {value!r}, and {other.name!r} sets it to {found[key]!r}; both are "
+                    f"spark_conf: {view.name!r} sets {key} to {value!r}, and {other.name!r} sets it to {settings[key]!r}; both are "
                     f"parts of the query of {reader.name!r}, which runs with one value.",
                     where=view.location,
                     remedy=f"Give both one value, or make {view.name!r} a table: it then has a query of its own.",
                 )
             owner.setdefault(key, view)
-    return found
+    return settings
 
 
 def views_in(name: str, views: Mapping[str, Flow], reads: Mapping[str, Sequence[str]]) -> Iterator[Flow]:

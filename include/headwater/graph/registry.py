@@ -54,7 +54,7 @@ class Registry:
         return self.dataset_name(text, where).display(catalog=self.catalog, schema=self.schema)
 
     def add_dataset(self, dataset: Dataset, function: Callable[[], Any] | None = None) -> None:
-        """Record a dataset; raises DuplicateDataset where the name is taken (letter case does not tell names apart)."""
+        """Record a dataset; raises DuplicateDataset where the name is taken (names are case-insensitive)."""
         taken = next(
             (other for name, other in self._datasets.items() if name.lower() == dataset.name.lower()), None
         )
@@ -94,7 +94,7 @@ class Registry:
             raise DuplicateDataset(
                 f"The event hook {hook.name!r} is defined twice.",
                 where=f"{hook.location}, and before at {taken.location}",
-                remedy="Rename one of the functions: the event log tells hooks apart by their names.",
+                remedy="Rename one of the functions: the event log identifies hooks by their names.",
             )
         self._hooks[hook.name] = hook
 
@@ -103,7 +103,7 @@ class Registry:
         return list(self._hooks.values())
 
     def add_expectation(self, function: Callable[..., Any], expectation: Expectation) -> None:
-        """Record a rule on the dataset that ``function`` defines, declared before or after the rule."""
+        """Record an expectation on the dataset that ``function`` defines, declared before or after it."""
         rules = self._expectations.setdefault(id(function), [])
         if any(rule.name == expectation.name for rule in rules):
             raise InvalidExpectation(
@@ -119,8 +119,8 @@ class Registry:
         """All datasets with their expectations."""
         changing = {flow.target for flow in self._flows.values() if flow.changes or flow.snapshots}
         return [
-            _with_change_feed(found) if found.name in changing else found
-            for found in map(self._with_rules, self._datasets.values())
+            _with_change_feed(dataset) if dataset.name in changing else dataset
+            for dataset in map(self._with_rules, self._datasets.values())
         ]
 
     def flows(self) -> list[Flow]:
@@ -128,13 +128,13 @@ class Registry:
         return hydrated(self._flows.values())
 
     def keep(self, datasets: Collection[Dataset]) -> None:
-        """Forget every dataset but these, and every flow into another one; their declarations are taken as given here."""
+        """Forget every dataset but these, and every flow into another one; their declarations are replaced by those given here."""
         self._datasets = {dataset.name: dataset for dataset in datasets}
         self._functions, self._expectations = {}, {}
         self._flows = {name: flow for name, flow in self._flows.items() if flow.target in self._datasets}
 
     def check_expectations(self) -> None:
-        """Raise InvalidExpectation for a rule that stands on anything but a table or view: it would act on nothing."""
+        """Raise InvalidExpectation for one on anything but a table or view: it would have no effect."""
         owners = {id(function) for function in self._functions.values()}
         targets = {id(flow.function): flow.target for flow in self._flows.values()}
         for function in self._kept:
@@ -159,7 +159,7 @@ class Registry:
 
 
 def _with_change_feed(dataset: Dataset) -> Dataset:
-    # Rows of a target of AUTO CDC change; who reads on follows its change feed, unless the user turned that off.
+    # Rows of a target of AUTO CDC change; readers follow its change feed, unless the user turned that off.
     return replace(dataset, table_properties={CHANGE_FEED: "true", **dataset.table_properties})
 
 

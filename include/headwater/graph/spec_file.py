@@ -1,8 +1,7 @@
-"""Reading ``pipeline.yml``: values from the environment put in, errors told with key, line and nearest name."""
+"""Reading ``pipeline.yml``: values from the environment are substituted, errors name key, line and nearest name."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.spec_text import parse_spec, unusable
 from headwater.runtime.secret_values import names_a_secret
+from headwater.suggestions import nearest
 
 SPEC_FILES = ("pipeline.yml", "pipeline.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
@@ -27,16 +27,16 @@ def find_spec_file(folder: Path) -> Path:
         raise PipelineNotFound(
             f"There is no folder {folder}.", remedy="Give the folder that holds pipeline.yml."
         )
-    found = [folder / name for name in SPEC_FILES if (folder / name).is_file()]
-    if not found:
+    files = [folder / name for name in SPEC_FILES if (folder / name).is_file()]
+    if not files:
         raise PipelineNotFound(
             f"{folder} holds no pipeline.yml.",
             remedy="Give the folder of a pipeline, or make one with `python -m headwater init DIR`.",
         )
-    if len(found) > 1:
-        names = " and ".join(path.name for path in found)
+    if len(files) > 1:
+        names = " and ".join(path.name for path in files)
         raise PipelineNotFound(f"{folder} holds {names}.", remedy="Keep one of them.")
-    return found[0]
+    return files[0]
 
 
 def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> PipelineSpec:
@@ -71,21 +71,21 @@ def _substitute(
         return value
 
     def replace(match: re.Match[str]) -> str:
-        found = environment.get(match[1], match[2])
-        if found is None:
+        value = environment.get(match[1], match[2])
+        if value is None:
             raise InvalidSpec(
                 f"{match[0]} names an environment variable that is not set.",
                 where=f"{path}:{line}",
                 remedy=f"Set {match[1]}, or give a default: ${{env:{match[1]}:value}}.",
             )
-        why = unusable(found)
+        why = unusable(value)
         if why is not None:  # the value may be a secret: only its name is shown
             raise InvalidSpec(
                 f"The environment variable {match[1]} {why}.",
                 where=f"{path}:{line}",
                 remedy=f"Set {match[1]} to UTF-8 text.",
             )
-        return found
+        return value
 
     return _ENVIRONMENT.sub(replace, value)
 
@@ -107,8 +107,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
     where = f"{path}:{line}"
     dotted = ".".join(str(key) for key in keys)
     if detail["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(keys[-1]), _known_keys(keys[:-1]), n=1)
-        hint = f" Did you mean `{near[0]}`?" if near else ""
+        near = nearest(str(keys[-1]), _known_keys(keys[:-1]))
+        hint = f" Did you mean `{near}`?" if near else ""
         return f"Unknown key `{dotted}`.{hint}", where
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where
@@ -179,4 +179,4 @@ def _known_keys(parents: list[Any]) -> list[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for arg in getattr(annotation, "__args__", ()) if (found := _model_in(arg))), None)
+    return next((model for arg in getattr(annotation, "__args__", ()) if (model := _model_in(arg))), None)

@@ -21,7 +21,7 @@ _LONGEST_INTEGER = 100  # signs; Python refuses to print integers of more than 4
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, with errors of its constructors told with their line."""
+    """PyYAML's safe loader, whose constructors report errors with their line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
-    """The values of a spec file, and the nodes that tell their lines.
+    """The values of a spec file, and the nodes with their lines.
 
     Raises:
         InvalidSpec: the file can't be read, is not YAML, holds no mapping, gives a key twice, or has a value that no
@@ -65,7 +65,7 @@ def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
 
 
 def unusable(text: str) -> str | None:
-    """What makes a text unusable as a setting, None where nothing does: no path and no output can have it."""
+    """What makes a text unusable as a setting (in paths or in output), None where nothing does."""
     if "\0" in text:
         return "holds a NUL character"
     if any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -152,7 +152,7 @@ class _Walk:
         if why is not None:
             raise _wrong_value(node, why, self.path)
         if node.tag == "tag:yaml.org,2002:int" and len(node.value) > _LONGEST_INTEGER:
-            raise _wrong_value(node, "is a number that nothing can count to", self.path)
+            raise _wrong_value(node, "is a number of too many digits", self.path)
 
     def _at(self, node: yaml.Node) -> str:
         return f"{self.path}:{node.start_mark.line + 1}"

@@ -1,4 +1,4 @@
-"""Which manifest the reading verbs go by."""
+"""The manifest that the reading verbs use."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _log = logging.getLogger(__name__)
 
 
 def stored_manifest(project: PipelineProject) -> Manifest:
-    """The manifest of the last update, else the committed one; a fitting one before a stale one.
+    """The manifest of the last update, else the committed one; one that matches the sources before a stale one.
 
     Raises:
         ManifestNotFound: where there is neither.
     """
     paths = (project.state_folder / FILE_NAME, project.folder / FILE_NAME)
-    found = [manifest for manifest in map(read_manifest, paths) if manifest is not None]
-    if not found:
+    manifests = [manifest for manifest in map(read_manifest, paths) if manifest is not None]
+    if not manifests:
         raise ManifestNotFound(
             "The graph of this pipeline has not been resolved yet.",
             where=project.folder,
             remedy=f"Run `python -m headwater validate {project.folder.name}`, or an update.",
         )
     current = project.source_hash()
-    fitting = [manifest for manifest in found if manifest.source_hash == current]
+    fitting = [manifest for manifest in manifests if manifest.source_hash == current]
     if not fitting:
         about = {"pipeline": project.pipeline_id}
         _log.warning("The sources have changed since the manifest was written; run `validate`.", extra=about)
-    return (fitting or found)[0]
+    return (fitting or manifests)[0]

@@ -1,4 +1,4 @@
-"""One pipeline fills a table: what another one has written is not appended to, filled anew, kept up, or dropped.
+"""One pipeline owns a table: others may not append to it, refill it, maintain it, or drop it.
 
 Decision 0099.
 """
@@ -20,17 +20,17 @@ from headwater.graph.pipeline_project import PipelineProject
 def refuse_foreign_tables(
     project: PipelineProject, manifest: Manifest, only: Collection[str] | None = None
 ) -> None:
-    """Raise TableOwned where a table was filled by another pipeline, and this one has never had it.
+    """Raise TableOwned where a table was filled by another pipeline, and this one has never owned it.
 
     A table's commits name the pipeline that made them. One that was moved here (``headwater move``) keeps the names in its
-    log, and is known by what lies in this pipeline's storage.
+    log, and is recognised by what is in this pipeline's storage.
 
     Args:
         manifest: the graph as the sources declare it now.
         only: look at these datasets alone.
     """
     before = read_manifest(project.state_folder / FILE_NAME)
-    held = {(entry.name, entry.location) for entry in before.outputs} if before is not None else set()
+    owned = {(entry.name, entry.location) for entry in before.outputs} if before is not None else set()
     for entry in manifest.outputs:
         if (
             entry.location is None
@@ -38,7 +38,7 @@ def refuse_foreign_tables(
             or (only is not None and entry.name not in only)
         ):
             continue
-        if (entry.name, entry.location) in held or not is_free(
+        if (entry.name, entry.location) in owned or not is_free(
             project.state_folder / "checkpoints" / entry.name
         ):
             continue

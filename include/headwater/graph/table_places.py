@@ -25,7 +25,7 @@ LOG = "_delta_log"
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that somebody writes to. ``what``: whose, in words; ``where``: the line that says so."""
+    """A folder that is written to. ``what``: its role, in words; ``where``: the line that declares it."""
 
     path: Path
     what: str
@@ -33,7 +33,7 @@ class Place:
 
 
 def declared_places(project: PipelineProject, datasets: Iterable[Dataset]) -> Iterator[Place]:
-    """Where the tables, sinks and quarantines of a pipeline would lie, and what Headwater keeps itself."""
+    """The folders of a pipeline's tables, sinks and quarantines, and of Headwater itself."""
     yield Place(project.storage / "pipelines", "Headwater's own storage")
     for dataset in datasets:
         table = dataset.table_location(project.pipeline_id)
@@ -86,8 +86,8 @@ def refuse_nested_on_disk(
 ) -> None:
     """Raise TableNested where a table, whoever writes it, lies above or below one of this pipeline's.
 
-    Folders above are looked at for every table; what lies below only where the table is not there yet: whoever comes second
-    is refused, so nothing can come to lie below a table that is.
+    Folders above are checked for every table; what lies below only where the table does not exist yet: the second one
+    is refused, so nothing can appear below an existing table.
 
     Args:
         only: look at these datasets alone.

@@ -5,7 +5,6 @@ Decision 0012.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +12,12 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.suggestions import did_you_mean, nearest
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What the caller asked for: dataset names, and flow names for ``reset_flows``."""
+    """The caller's request: dataset names, and flow names for ``reset_flows``."""
 
     tables: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
 
     Args:
         manifest: the resolved graph.
-        selection: what was asked for; an empty one means every dataset.
+        selection: the requested datasets; an empty one means all.
         done: datasets that an earlier attempt of the same request completed; they are left out.
 
     Raises:
@@ -136,7 +136,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
 
 
 def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[str]) -> list[FlowEntry]:
-    """The flows that begin anew while their table keeps its rows."""
+    """The flows that start from the beginning while their table keeps its rows."""
     tables = {entry.name: entry for entry in manifest.outputs}
     found = [
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
@@ -154,7 +154,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
 
 
 def _chosen(manifest: Manifest, selection: Selection, reset_flows: Sequence[FlowEntry]) -> set[str]:
-    """The tables and sinks that the update is about: all that were named in any way, or every one."""
+    """The tables and sinks of the update: all that were named in any way, or every one."""
     if selection.full_refresh_all or selection.everything:
         return {entry.name for entry in manifest.outputs}
     # As on Lakeflow: tables named for a full refresh alone are what the update is about.
@@ -221,8 +221,7 @@ def _may_reset(entry: DatasetEntry) -> bool:
 
 def _known(name: str, names: Sequence[str] | dict[str, DatasetEntry], what: str) -> None:
     if name not in names:
-        near = difflib.get_close_matches(name, list(names), n=1)
         raise UnknownDataset(
             f"The pipeline has no {what} {name!r}.",
-            remedy=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+            remedy=did_you_mean(nearest(name, names), f"It has: {', '.join(names)}."),
         )

@@ -1,1 +1,1 @@
-"""Kafka's brokers, as a client without Spark sees them."""
+"""Kafka's brokers, accessed by a client without Spark."""

@@ -1,4 +1,4 @@
-"""How a pipeline's Kafka brokers are reached when their offsets are asked for: by the logins in its spec."""
+"""How a pipeline connects to its Kafka brokers to read offsets: by the logins in its spec."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def login_settings(project: PipelineProject, servers: str) -> dict[str, str]:
         SourceUnreachable: where an environment variable that should hold a secret is not set.
     """
     logins = {address: login for key, login in project.spec.brokers.items() for address in _addresses(key)}
-    found = [logins[address] for address in _addresses(servers) if address in logins]
-    return client_settings(found[0], servers) if found else {}
+    matching = [logins[address] for address in _addresses(servers) if address in logins]
+    return client_settings(matching[0], servers) if matching else {}
 
 
 def client_settings(
@@ -43,7 +43,7 @@ def client_settings(
     def secret(variable: str | None) -> str | None:
         if variable is not None and variable not in environment:
             raise SourceUnreachable(
-                f"Kafka at {servers} asks for a login, and the environment variable {variable} is not set.",
+                f"Kafka at {servers} requires a login, and the environment variable {variable} is not set.",
                 remedy=f"Set {variable} for the process that asks: the command line, or Airflow's scheduler and triggerer.",
             )
         return environment[variable] if variable is not None else None

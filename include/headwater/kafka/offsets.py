@@ -1,4 +1,4 @@
-"""What a Kafka broker says of its topics: an interface, and the client that answers it."""
+"""Metadata of Kafka topics: an interface, and the client that implements it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Partition = tuple[str, int]
 
 
 class TopicReader(Protocol):
-    """The three questions that lag needs answered."""
+    """The three queries that lag needs."""
 
     def partitions(self, options: Mapping[str, str]) -> list[Partition]:
         """The partitions that a subscription (``subscribe``, ``subscribePattern``, ``assign``) means now."""
@@ -27,14 +27,14 @@ class TopicReader(Protocol):
         """The first offset that is kept, and the one that comes next."""
 
     def first_times(self, positions: Mapping[Partition, int]) -> dict[Partition, float]:
-        """When (seconds since 1970) the message at each position was written; those that can't be told are left out."""
+        """When (seconds since 1970) the message at each position was written; unknown ones are left out."""
 
 
 Connect = Callable[[str], AbstractContextManager[TopicReader]]
 
 
 class BrokerTopics:
-    """A ``TopicReader`` over a real broker; every question is bounded in time, or raises SourceUnreachable.
+    """A ``TopicReader`` over a real broker; every query has a timeout, after which it raises SourceUnreachable.
 
     ``login``: settings of the client by which it logs in.
     """
@@ -87,32 +87,32 @@ class BrokerTopics:
         """See TopicReader."""
         from confluent_kafka import TopicPartition
 
-        found = self._ask(
+        watermarks = self._ask(
             lambda: self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=self._left())
         )
-        if found is None:
+        if watermarks is None:
             raise SourceUnreachable(f"Kafka at {self._servers} did not answer within {self._timeout:g} s.")
-        return int(found[0]), int(found[1])
+        return int(watermarks[0]), int(watermarks[1])
 
     def first_times(self, positions: Mapping[Partition, int]) -> dict[Partition, float]:
         """See TopicReader; waits for half of the timeout at most."""
         from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
 
-        wanted = [TopicPartition(*place, offset) for place, offset in positions.items()]
-        self._ask(lambda: self._consumer.assign(wanted))
-        found: dict[Partition, float] = {}
+        partitions = [TopicPartition(*place, offset) for place, offset in positions.items()]
+        self._ask(lambda: self._consumer.assign(partitions))
+        times: dict[Partition, float] = {}
         deadline = time.monotonic() + self._timeout / 2
-        while len(found) < len(positions) and (left := deadline - time.monotonic()) > 0:
+        while len(times) < len(positions) and (left := deadline - time.monotonic()) > 0:
             message = self._consumer.poll(left)
             if message is None or message.error() is not None:
                 continue
             place = (str(message.topic()), int(message.partition() or 0))
             kind, millis = message.timestamp()
             if kind != TIMESTAMP_NOT_AVAILABLE:
-                found.setdefault(place, millis / 1000)
+                times.setdefault(place, millis / 1000)
             # One message is enough; the rest of the partition need not come over the wire.
             self._ask(partial(self._consumer.incremental_unassign, [TopicPartition(*place)]))
-        return found
+        return times
 
     def _left(self) -> float:
         return max(0.1, self._deadline - time.monotonic())
@@ -127,7 +127,7 @@ class BrokerTopics:
 
 
 def open_consumer(settings: Mapping[str, Any]) -> Any:
-    """A client of the broker; nothing is asked yet.
+    """A client of the broker; no request is sent yet.
 
     Raises:
         SourceUnreachable: where a setting can't be honoured: a file of certificates that is not there, an unknown mechanism.
@@ -145,9 +145,9 @@ def open_consumer(settings: Mapping[str, Any]) -> Any:
 
 
 def broker_failed(servers: str, error: Exception) -> SourceUnreachable:
-    """The error of a broker that did not answer as it should."""
+    """The error for a broker that failed to answer."""
     return SourceUnreachable(
-        f"Kafka at {servers} could not be asked: {_said(error)}.",
+        f"Kafka at {servers} could not be queried: {_said(error)}.",
         remedy="Check that the broker runs and that the address is right.",
     )
 

@@ -17,7 +17,7 @@ def offsets_at(
     ``login``: settings of the client by which it logs in.
 
     Raises:
-        SourceUnreachable: where the broker can't be asked.
+        SourceUnreachable: where the broker does not answer.
     """
     from confluent_kafka import KafkaException, TopicPartition
 
@@ -29,7 +29,7 @@ def offsets_at(
         {"bootstrap.servers": servers, "group.id": "headwater-doctor", "log_level": 0, **login}
     )
     try:
-        found = consumer.offsets_for_times(
+        offsets = consumer.offsets_for_times(
             [TopicPartition(*place, millis) for place in places], _TIMEOUT_SECONDS
         )
     except KafkaException as error:
@@ -37,7 +37,7 @@ def offsets_at(
     finally:
         consumer.close()
     result: dict[str, dict[str, int]] = {}
-    for place in found:
+    for place in offsets:
         at = place.offset if place.offset >= 0 else ends[place.topic, place.partition]
         result.setdefault(place.topic, {})[str(place.partition)] = at
     return result

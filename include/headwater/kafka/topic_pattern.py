@@ -1,9 +1,9 @@
-r"""Which topics a ``subscribePattern`` means: Java's regular expressions, as far as Python reads them the same.
+r"""Which topics a ``subscribePattern`` matches: Java's regular expressions, where Python's have the same meaning.
 
 Names of topics consist of ASCII letters, digits, ``.``, ``_`` and ``-``, and a pattern has to match the whole of one. For
 such names both languages agree on literals, ``.``, simple classes, ``\d \w \s \b`` and their opposites, groups, lookahead,
-alternatives, quantifiers, ``^`` and ``$``. Whatever else a pattern holds is not translated but refused: to guess which topics
-a stream reads would be to guess whether it is behind.
+alternatives, quantifiers, ``^`` and ``$``. Anything else is refused rather than translated: guessing which topics
+a stream reads would mean guessing its lag.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 from headwater.errors import SourceUnreachable
 
-# Signs that mean the same behind a backslash: classes and borders, and all punctuation as itself.
+# Characters with the same meaning after a backslash: classes, boundaries, and punctuation as itself.
 _ESCAPED = re.compile(r"\\(?:[dDwWsSbB]|[!-/:-@\[-`{-~])")
 # A class: no class inside it and no set operation (both are Java's alone), and no "]" as its first sign.
 _CLASS = re.compile(r"\[\^?+(?!\])(?:\\[dDwWsS!-/:-@\[-`{-~]|(?!&&|--|~~|\|\|)[^\\\[\]])+\]")
@@ -32,7 +32,7 @@ def topic_pattern(pattern: str) -> re.Pattern[str]:
     while at < len(pattern):
         part = next((match for kind in _PARTS if (match := kind.match(pattern, at))), None)
         if part is None:
-            raise _not_known(pattern, f"{pattern[at : at + 10]!r} at position {at} is read by Java alone")
+            raise _not_known(pattern, f"{pattern[at : at + 10]!r} at position {at} is valid in Java alone")
         at = part.end()
     try:
         return re.compile(pattern, re.ASCII)

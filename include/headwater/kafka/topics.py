@@ -1,4 +1,4 @@
-"""What a Kafka broker says of topics, for the checks before a flow starts: who they are, and what they still have."""
+"""Metadata of Kafka topics for the checks before a flow starts: their ids, and the offsets that they still have."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from headwater.errors import SourceUnreachable
 from headwater.kafka.offsets import BrokerTopics, Partition
 
-# A start must not be held up by a broker that asks for a login we have not got.
+# A start must not wait long for a broker that requires a login that is not configured.
 _TIMEOUT_SECONDS = 2.0
 _UNKNOWN = ""
 
 
 class BrokerFacts:
-    """Answers of a broker; empty where it can't be asked (that is for others to tell), and then not asked again.
+    """Answers of a broker; empty where it does not answer (others report that), and then it is not queried again.
 
     Args:
         servers: the broker's addresses.
@@ -44,34 +44,34 @@ class BrokerFacts:
         begun = time.monotonic()
         try:
             admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 0, **self._login()})
-            asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_TIMEOUT_SECONDS)
-            found = {name: _id(answer) for name, answer in asked.items()}
+            futures = admin.describe_topics(TopicCollection(list(names)), request_timeout=_TIMEOUT_SECONDS)
+            ids = {name: _id(answer) for name, answer in futures.items()}
         except (KafkaException, SourceUnreachable, ValueError):
             self._silent = True
             return {}
-        self._silent = not any(found.values()) and time.monotonic() - begun >= _TIMEOUT_SECONDS
-        return found
+        self._silent = not any(ids.values()) and time.monotonic() - begun >= _TIMEOUT_SECONDS
+        return ids
 
     def bounds(self, places: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
         """The first kept and the next offset of each partition that is there."""
-        found: dict[Partition, tuple[int, int]] = {}
+        bounds: dict[Partition, tuple[int, int]] = {}
         if self._silent:
-            return found
+            return bounds
         ends = time.monotonic() + _TIMEOUT_SECONDS
         try:
             opened = BrokerTopics(self._servers, login=self._login(), timeout=_TIMEOUT_SECONDS)
         except SourceUnreachable:
-            return found
+            return bounds
         with opened as topics:
             for place in places:
                 try:
-                    found[place] = topics.bounds(place)
+                    bounds[place] = topics.bounds(place)
                 except SourceUnreachable:
-                    # A partition that is gone is told at once; a broker that is silent takes all the time.
+                    # A missing partition is reported at once; a silent broker takes the whole timeout.
                     if time.monotonic() >= ends:
                         self._silent = True
                         break
-        return found
+        return bounds
 
 
 def _id(answer: Any) -> str | None:

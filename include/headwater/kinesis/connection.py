@@ -18,7 +18,7 @@ _PASSING = {
     "ProvisionedThroughputExceededException", "LimitExceededException", "ThrottlingException", "KMSThrottlingException",
     "InternalFailure", "InternalFailureException", "ServiceUnavailable", "ServiceUnavailableException",
 }  # fmt: skip
-# Part of an error that a worker raises: the driver knows it again by these words.
+# Part of an error that a worker raises: the driver recognises it by these words.
 NOT_AGGREGATED = (
     "Turn aggregation off at the producer (AggregationEnabled = false): it can't be undone here yet."
 )
@@ -68,11 +68,11 @@ class Connection:
 
 @contextmanager
 def kinesis_errors(stream: str = "") -> Iterator[None]:
-    """Turn what boto3 raises into errors that say whether another try helps; ``stream`` is named in them.
+    """Turn what boto3 raises into errors that are terminal or transient; ``stream`` is named in them.
 
     Raises:
-        SourceNotFound, SourceAccessDenied, FlowFailed: it does not.
-        SourceUnreachable: it does.
+        SourceNotFound, SourceAccessDenied, FlowFailed: a retry does not help.
+        SourceUnreachable: a retry may help.
     """
     from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
 
@@ -93,7 +93,7 @@ def kinesis_errors(stream: str = "") -> Iterator[None]:
         if code in _PASSING:
             raise SourceUnreachable(
                 f"Kinesis could not answer for the stream {stream!r}: {code}.",
-                remedy="Under Airflow it is tried again; by hand, run the update again.",
+                remedy="Airflow retries it; by hand, run the update again.",
             ) from None
         raise FlowFailed(
             f"Kinesis refused a request for the stream {stream!r}: {code}.",

@@ -1,6 +1,6 @@
 """Where a batch of a stream ends: fixed by sequence numbers, so that the batch can be read again.
 
-Kinesis does not tell a shard's newest sequence number, so the planner reads: from the position, one request; where
+Kinesis has no call for a shard's newest sequence number, so the planner reads: from the position, one request; where
 that does not reach the newest record, from shortly before its time. A stream's entry in the checkpoint is
 ``{"created": ms, "since": ms or "trim_horizon", "shards": {id: position}}``; a position has ``"closed": true`` once the
 shard was read to its end. A shard joins in the batch after its parents were closed, and that batch reads none of it.
@@ -17,7 +17,7 @@ from typing import Any
 from headwater.errors import SourcePositionLost
 from headwater.kinesis.shards import KinesisStream, Position, Shard
 
-# How long before the newest record the planner looks for it, in milliseconds.
+# How long before the newest record the planner starts its search, in milliseconds.
 _NEAR_MS = 2000
 _AT_ONCE = 8
 Entry = dict[str, Any]
@@ -51,19 +51,19 @@ class StreamPlanner:
             SourcePositionLost: the stream is another one, or a shard is gone that was not read to its end.
         """
         shards = self._listing()
-        known: Mapping[str, Position] = entry["shards"]
+        shard_positions: Mapping[str, Position] = entry["shards"]
         self._check(entry, shards)
         # Closed shards that are no longer listed have expired; they were read to their end.
-        listed = [shard_id for shard_id in known if shard_id in shards]
+        listed = [shard_id for shard_id in shard_positions if shard_id in shards]
 
         def moved(shard_id: str) -> Position:
-            return self._end(shards[shard_id], known[shard_id], limit)
+            return self._end(shards[shard_id], shard_positions[shard_id], limit)
 
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             positions = dict(zip(listed, _each(threads, moved, listed), strict=True))
         for shard in shards.values():
-            if shard.id not in known and all(
-                parent in known and known[parent].get("closed")
+            if shard.id not in shard_positions and all(
+                parent in shard_positions and shard_positions[parent].get("closed")
                 for parent in shard.parents
                 if parent in shards
             ):
@@ -78,7 +78,7 @@ class StreamPlanner:
     def _check(self, entry: Mapping[str, Any], shards: Mapping[str, Shard]) -> None:
         if self._stream.created_ms() != entry["created"]:
             raise SourcePositionLost(
-                f"The Kinesis stream {self._stream.name!r} was deleted and made anew: sequence numbers begin anew as well.",
+                f"The Kinesis stream {self._stream.name!r} was deleted and recreated: its sequence numbers start over as well.",
                 remedy="--reset-checkpoint FLOW reads the new stream from initialPosition on and keeps the table's rows.",
             )
         gone = [key for key, at in entry["shards"].items() if key not in shards and not at.get("closed")]
@@ -101,28 +101,28 @@ class StreamPlanner:
 
     def _newest(self, shard: Shard, position: Position) -> Position:
         """The position behind the shard's newest record."""
-        found = position
+        newest = position
         for number, page in enumerate(self._stream.pages(shard.id, position)):
             if page.records:
-                found = {"after": page.records[-1].sequence}
+                newest = {"after": page.records[-1].sequence}
             if page.last or page.behind_ms == 0:
-                return {**found, "closed": True} if page.last or shard.closed else found
+                return {**newest, "closed": True} if page.last or shard.closed else newest
             if number == 0 and page.records:
                 last = int(page.records[-1].arrival.timestamp() * 1000)
                 near = self._near(shard, last + page.behind_ms - _NEAR_MS)
                 if near is not None and int(near["after"]) > int(page.records[-1].sequence):
                     return near
-        return found
+        return newest
 
     def _near(self, shard: Shard, at_ms: int) -> Position | None:
-        found: Position | None = None
+        nearest: Position | None = None
         for page in self._stream.pages(shard.id, {"at": at_ms}):
             if page.records:
-                found = {"after": page.records[-1].sequence}
+                nearest = {"after": page.records[-1].sequence}
             if page.last or page.behind_ms == 0:
-                ended = found is not None and (page.last or shard.closed)
-                return {**found, "closed": True} if found is not None and ended else found
-        return found
+                ended = nearest is not None and (page.last or shard.closed)
+                return {**nearest, "closed": True} if nearest is not None and ended else nearest
+        return nearest
 
     def _after(self, shard: Shard, position: Position, newest: Position, limit: int) -> Position:
         """The position ``limit`` records further, or the newest one where it comes first."""

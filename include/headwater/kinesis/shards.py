@@ -40,7 +40,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Page:
-    """What one request gave. ``behind_ms``: how far it ends before the shard's newest; ``last``: the shard ends with it."""
+    """The result of one request. ``behind_ms``: how far it ends before the shard's newest record; ``last``: the shard ends here."""
 
     records: tuple[Record, ...]
     behind_ms: int
@@ -80,8 +80,8 @@ class KinesisStream:
         """All shards that still hold records, or take them, by id."""
         with kinesis_errors(self.name):
             pages = self._client.get_paginator("list_shards").paginate(StreamName=self.name)
-            found = [_shard(entry) for page in pages for entry in page["Shards"]]
-        return {shard.id: shard for shard in found}
+            shards = [_shard(entry) for page in pages for entry in page["Shards"]]
+        return {shard.id: shard for shard in shards}
 
     def pages(self, shard: str, position: Position, limit: int | None = None) -> Iterator[Page]:
         """The shard's records from a position on; endless for an open shard, whose newest end has ``behind_ms`` 0."""
@@ -120,8 +120,8 @@ class KinesisStream:
             }
         with kinesis_errors(self.name):
             answer = self._client.get_shard_iterator(StreamName=self.name, ShardId=shard, **how)
-        found: str | None = answer["ShardIterator"]
-        return found
+        iterator: str | None = answer["ShardIterator"]
+        return iterator
 
 
 def _shard(entry: Mapping[str, Any]) -> Shard:

@@ -1,4 +1,4 @@
-"""The one thing a lease needs of an object store: to write an object only where nobody else has written meanwhile."""
+"""What a lease needs of an object store: conditional writes, which fail where another process has written meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 
 from headwater.errors import LeaseUnreachable
 
-# Answers of S3 that mean: not what you saw. The last one where two writes cross.
+# Answers of S3 when the condition of a write failed; the last one where two writes race.
 _REFUSED = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
 _ABSENT = {"NoSuchKey", "404"}
 
@@ -27,7 +27,7 @@ class StoredText:
 
 
 class ConditionalStore(Protocol):
-    """One object. All of it raises LeaseUnreachable where the store can't be asked, or does not let us."""
+    """One object. All methods raise LeaseUnreachable where the store can't be reached, or denies access."""
 
     def read(self) -> StoredText | None:
         """The object, None where there is none."""
@@ -65,7 +65,7 @@ class S3Object:
                     return None
                 raise
             text = answer["Body"].read().decode("utf-8", errors="replace")
-        # Both times are the store's: no clock of ours has a say.
+        # Both times are the store's own, so the clock of this machine does not matter.
         now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
         return StoredText(text, answer["ETag"], now - answer["LastModified"])
 
@@ -94,7 +94,7 @@ class S3Object:
             import boto3
             from botocore.config import Config
 
-            # Short, since a renewal that hangs is a renewal that is late.
+            # Short, since a renewal that hangs is late.
             config = Config(
                 retries={"mode": "standard", "max_attempts": 2}, connect_timeout=3, read_timeout=5
             )

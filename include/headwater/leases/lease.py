@@ -1,4 +1,4 @@
-"""One update of a pipeline at a time: a lock of the operating system, which ends with its holder, however that ends.
+"""One update of a pipeline at a time: a lock of the operating system, which is released when its holder ends for any reason.
 
 Where machines share no file system with working locks, ``store_lease`` adds one on an object store.
 
@@ -36,20 +36,20 @@ class Lease(Protocol):
 
 @dataclass(frozen=True)
 class BesideUpdates:
-    """What stands in for a lease where something may run beside an update: Delta decides between the two writers.
+    """A substitute for a lease where a task may run beside an update: Delta resolves conflicts between the two writers.
 
-    A backfill of a table whose stream goes on has this one, and so has a run that writes nothing.
+    Used by a backfill of a table whose stream goes on, and by a run that writes nothing.
     """
 
     token: int = 0
 
     def check(self) -> None:
-        """Nobody can take away what nobody holds."""
+        """Does nothing: there is no lease to lose."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease, as others are told. ``lock``: names the file that it has locked beside, if it has."""
+    """Who holds a lease, as shown to others. ``lock``: identifies the local file that it has locked as well, if any."""
 
     update_id: str
     token: int = 0
@@ -59,23 +59,23 @@ class Holder:
     lock: tuple[str, int, int] | None = None
 
     def with_token(self, token: int) -> Holder:
-        """The same one with another token."""
+        """The same holder with another token."""
         return replace(self, token=token)
 
     def text(self, **more: bool) -> str:
         """What is written into the lease."""
-        told = {key: value for key, value in asdict(self).items() if value is not None}
-        return json.dumps({**told, **more})
+        fields = {key: value for key, value in asdict(self).items() if value is not None}
+        return json.dumps({**fields, **more})
 
     def wrote(self, text: str) -> bool:
         """Whether it is this holder that wrote a text."""
-        told = holder_of(text)
-        return (told.get("update_id"), told.get("token")) == (self.update_id, self.token)
+        holder = holder_of(text)
+        return (holder.get("update_id"), holder.get("token")) == (self.update_id, self.token)
 
 
 @dataclass(frozen=True)
 class FileLease:
-    """The right to write, as long as the file is the one that was locked and says so. No clock decides who holds it."""
+    """The right to write, as long as the locked file is in its place and names this holder. It does not depend on clocks."""
 
     path: Path
     token: int
@@ -85,17 +85,17 @@ class FileLease:
         """Raise LeaseLost where another one may hold it: the file was removed, replaced, or written by another holder."""
         try:
             now = self.path.stat()
-            told = holder_of(self.path.read_text(encoding="utf-8"))
+            holder = holder_of(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            now, told = None, {}
+            now, holder = None, {}
         except OSError as error:
-            # It may have been taken: nothing more is written. The advice is another one.
+            # It may have been taken: nothing more is written. The remedy differs.
             raise LeaseLost(
-                f"Whether this update still holds its lease can't be told: its file can't be read ({error.strerror or error}).",
+                f"Whether this update still holds its lease is not known: its file can't be read ({error.strerror or error}).",
                 where=self.path,
                 remedy="Make the storage readable and run the update again: it goes on from where this one stood.",
             ) from None
-        if now is None or (now.st_dev, now.st_ino) != self._file or told.get("token") != self.token:
+        if now is None or (now.st_dev, now.st_ino) != self._file or holder.get("token") != self.token:
             raise LeaseLost(
                 "The lease of this update was taken from it: its file was removed or replaced while it ran.",
                 where=self.path,
@@ -125,7 +125,7 @@ def update_lease(
         with path.open("a+", encoding="utf-8") as stream:
             _lock(stream, ends, path)
             identity = os.fstat(stream.fileno())
-            # Whoever removed the file while we waited made our lock one on nothing.
+            # If the file was removed while we waited, our lock is on a file that is no longer there.
             if not _is_at(path, identity):
                 continue
             stream.seek(0)
@@ -159,22 +159,22 @@ def _is_at(path: Path, identity: os.stat_result) -> bool:
 
 
 def holder_of(text: str) -> dict[str, Any]:
-    """What a lease says of its holder; nothing where it can't be read."""
+    """The holder that a lease names; empty where it can't be parsed."""
     try:
         value = json.loads(text or "{}")
     except json.JSONDecodeError:
-        return {}  # its writer died in the middle
+        return {}  # its writer died halfway
     return value if isinstance(value, dict) else {}
 
 
-def in_progress(told: str, where: object, *, dead_in: timedelta | None = None) -> UpdateInProgress:
-    """The refusal of who comes second. ``told``: the lease's text; ``dead_in``: when a holder that died is known to have."""
+def in_progress(content: str, where: object, *, dead_in: timedelta | None = None) -> UpdateInProgress:
+    """The error for a second holder. ``content``: the lease's text; ``dead_in``: how soon the lease of a dead holder is free."""
     remedy = "Wait until it has ended; two at once would write the same checkpoints."
     if dead_in is not None:
         seconds = max(1, math.ceil(dead_in.total_seconds()))
         remedy += f" If its process was killed, the lease is free in {seconds} s at most."
     return UpdateInProgress(
-        f"Another update of this pipeline is running: {told.strip() or 'just starting'}.",
+        f"Another update of this pipeline is running: {content.strip() or 'just starting'}.",
         where=where,
         remedy=remedy,
     )

@@ -1,8 +1,8 @@
-"""A lease on an object store: written only where nobody else has, renewed while it is held, taken only from the dead.
+"""A lease on an object store: written conditionally, renewed while it is held, taken over only from a dead holder.
 
-No clock is compared with another machine's. Whether a holder is dead tells the store, by its own clock: it was not renewed for
-``LIFETIME``. A holder whose renewals fail gives up before that, by a clock of its own that no one can set and that goes on
-while the machine sleeps. Between the two lies ``MARGIN``.
+No clock is compared with another machine's. The store's own clock decides whether a holder is dead: it has not renewed for
+``LIFETIME``. A holder whose renewals fail gives up before that, by a monotonic clock of its own that keeps running
+while the machine sleeps. ``MARGIN`` lies between the two.
 
 Decision 0092.
 """
@@ -28,7 +28,7 @@ RENEWAL = timedelta(seconds=10)
 
 
 def machine_seconds() -> float:
-    """Seconds since the machine started, those asleep included; setting the time of day does not change it."""
+    """Seconds since the machine started, including sleep; setting the time of day does not change it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -50,40 +50,40 @@ class StoreLease:
         return self.holder.token
 
     def check(self) -> None:
-        """Raise LeaseLost where another one may hold it; asks nobody."""
+        """Raise LeaseLost where another one may hold it; sends no request."""
         if self._taken or self.clock() - self.renewed > (LIFETIME - MARGIN).total_seconds():
             raise LeaseLost(
                 "The lease of this update could not be renewed in time, so another one may have it."
                 if not self._taken
                 else "The lease of this update was taken from it, or removed, while it ran.",
                 where=self.store,
-                remedy="Run the update again: it goes on from where this one stood. If it comes again, look for what kept the "
+                remedy="Run the update again: it goes on from where this one stood. If it happens again, look for what kept the "
                 "driver from the store: the network, a machine that sleeps, or one that is short of memory.",
             )
 
     def renew(self) -> None:
-        """Say that the holder lives; raises LeaseUnreachable. What is lost stays lost."""
+        """Renew the lease; raises LeaseUnreachable. A lost lease stays lost."""
         with self._turn:
             self._renew()
 
     def _renew(self) -> None:
         if self._taken:
             return
-        asked = self.clock()
+        requested_at = self.clock()
         tag = self.store.write(self.holder.text(renewed=True), expected=self.tag)
         if tag is None:
-            # An answer may have got lost after its request was done: then what lies there is ours.
+            # The answer to a successful write may have been lost: then the object is ours.
             seen = self.store.read()
             if seen is None or not self.holder.wrote(seen.text):
                 self._taken = True
                 return
             tag = seen.tag
-            asked = self.renewed
-        # Counted from before the request: the store may have written it at once.
-        self.tag, self.renewed = tag, asked
+            requested_at = self.renewed
+        # Counted from before the request: the store may have written it immediately.
+        self.tag, self.renewed = tag, requested_at
 
     def release(self) -> None:
-        """Leave it to the next one; who can't be told waits until it has expired."""
+        """Release it for the next one; where the store can't be reached, that one waits until it has expired."""
         with self._turn, suppress(LeaseUnreachable):
             if not self._taken:
                 self.store.write(self.holder.text(free=True), expected=self.tag)
@@ -107,8 +107,8 @@ def store_lease(
         clock: seconds that only grow.
 
     Raises:
-        UpdateInProgress: where another one holds it, and may be alive.
-        LeaseUnreachable: the store can't be asked.
+        UpdateInProgress: where another one holds it that may be alive.
+        LeaseUnreachable: the store can't be reached.
     """
     lease = _acquired(store, holder, clock() + wait.total_seconds(), clock)
     ended = threading.Event()
@@ -124,7 +124,7 @@ def store_lease(
 
 def _keep(lease: StoreLease, ended: threading.Event) -> None:
     while not ended.wait(RENEWAL.total_seconds()):
-        # The next try may reach it; if none does in time, ``check`` says so.
+        # The next attempt may reach it; if none does in time, ``check`` raises.
         with suppress(LeaseUnreachable):
             lease.renew()
 
@@ -132,35 +132,35 @@ def _keep(lease: StoreLease, ended: threading.Event) -> None:
 def _acquired(store: ConditionalStore, holder: Holder, ends: float, clock: Callable[[], float]) -> StoreLease:
     while True:
         seen = store.read()
-        told = holder_of(seen.text) if seen is not None else {}
-        if seen is None or is_free(seen, told, holder):
-            mine = holder.with_token(int(told.get("token") or 0) + 1)
-            asked = clock()
+        recorded = holder_of(seen.text) if seen is not None else {}
+        if seen is None or is_free(seen, recorded, holder):
+            mine = holder.with_token(int(recorded.get("token") or 0) + 1)
+            requested_at = clock()
             tag = store.write(mine.text(), expected=seen.tag if seen is not None else None)
             if tag is not None:
-                return StoreLease(store, mine, tag, asked, clock)
+                return StoreLease(store, mine, tag, requested_at, clock)
             seen = store.read()
             if seen is not None and mine.wrote(seen.text):  # done, though the answer got lost
-                return StoreLease(store, mine, seen.tag, asked, clock)
+                return StoreLease(store, mine, seen.tag, requested_at, clock)
         elif clock() >= ends:
             raise in_progress(seen.text, store, dead_in=LIFETIME - seen.age)
         else:
             time.sleep(min(1.0, max(0.0, ends - clock())))
 
 
-def is_free(seen: StoredText, told: Mapping[str, Any], holder: Holder) -> bool:
-    """Whether nobody holds it: it was given back, or its holder is dead for certain.
+def is_free(seen: StoredText, recorded: Mapping[str, Any], holder: Holder) -> bool:
+    """Whether nobody holds it: it was released, or its holder is certainly dead.
 
-    It is where the store has not heard of it for ``LIFETIME``. And where it held a lock of this machine's kernel that now
-    ``holder`` has: such a lock ends with its process only.
+    It is dead if it has not renewed for ``LIFETIME``, or if it held a lock of this machine's kernel that now
+    ``holder`` has: such a lock is released only when its process ends.
     """
-    if told.get("free") or seen.age >= LIFETIME:
+    if recorded.get("free") or seen.age >= LIFETIME:
         return True
-    return holder.lock is not None and told.get("lock") == list(holder.lock)
+    return holder.lock is not None and recorded.get("lock") == list(holder.lock)
 
 
 def lock_identity(file: Path) -> tuple[str, int, int]:
-    """What tells a locked file from every other one that this machine's kernel knows, since it was started."""
-    found = file.stat()
+    """The identity of a locked file, unique on this machine since it was started."""
+    status = file.stat()
     boot = Path("/proc/sys/kernel/random/boot_id")
-    return boot.read_text(encoding="utf-8").strip(), found.st_dev, found.st_ino
+    return boot.read_text(encoding="utf-8").strip(), status.st_dev, status.st_ino

@@ -1,1 +1,1 @@
-"""Upkeep of tables and storage: what is due, whom it must not harm, and doing it."""
+"""Maintenance of tables and storage: what is due, which readers it must not break, and carrying it out."""

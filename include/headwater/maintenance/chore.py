@@ -31,7 +31,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do. ``files``, ``bytes``, ``rows``: what it touches; None where that can't be told beforehand."""
+    """One thing to do. ``files``, ``bytes``, ``rows``: what it touches; None where that is not known beforehand."""
 
     kind: ChoreKind
     subject: str
@@ -111,5 +111,5 @@ class MaintenanceOptions:
     keep: timedelta | None = None
 
     def wants(self, kind: ChoreKind) -> bool:
-        """Whether a kind of work is asked for."""
+        """Whether a kind of work is requested."""
         return not self.kinds or kind in self.kinds

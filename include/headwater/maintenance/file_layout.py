@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Z_ORDER_PROPERTY = "pipelines.autooptimize.zordercols"
 MANAGED_PROPERTY = "pipelines.autooptimize.managed"
-# delta-rs has been seen to keep these; a table with any other feature is left to Spark.
+# Features that delta-rs preserves (tested); a table with any other feature is left to Spark.
 _DELTA_RS_KEEPS = {
     "appendOnly",
     "invariants",
@@ -33,7 +33,7 @@ _PLAIN_WRITER_VERSION = 4
 # More than this is not rewritten in the process that asks (an Airflow worker's): Spark spills, and has settings for it.
 _MOST_BYTES_HERE = 1 << 30
 _TARGET_BYTES = 128 << 20
-# Two small files are no trouble to anybody, and each rewrite costs.
+# Two small files do no harm, and each rewrite costs.
 _MANY_SMALL_FILES = 4
 _MARK = "headwater.zOrderBy"
 _MOST_COMMITS_BACK = 1000
@@ -50,8 +50,8 @@ class Optimize:
 
     def look(self) -> Finding:
         """Say what is to be rewritten, if anything."""
-        given = {key.lower(): value for key, value in self.properties.items()}
-        if given.get(MANAGED_PROPERTY, "true").lower() == "false":
+        declared = {key.lower(): value for key, value in self.properties.items()}
+        if declared.get(MANAGED_PROPERTY, "true").lower() == "false":
             why = "The table's property pipelines.autoOptimize.managed is false."
             return LeftOut(self.kind, self.subject, why)
         opened = open_table(self.table)
@@ -59,10 +59,10 @@ class Optimize:
         features = set(opened.protocol().writer_features or ())
         if "clustering" in features:
             return self._rewritten(opened, files, "cluster by the declared columns", by=None)
-        wanted = [name.strip() for name in given.get(Z_ORDER_PROPERTY, "").split(",") if name.strip()]
-        if not wanted:
+        z_order = [name.strip() for name in declared.get(Z_ORDER_PROPERTY, "").split(",") if name.strip()]
+        if not z_order:
             return self._compacted(opened, files)
-        columns, why_not = _z_order_columns(opened, wanted)
+        columns, why_not = _z_order_columns(opened, z_order)
         if why_not:
             return LeftOut(self.kind, self.subject, why_not)
         return self._rewritten(opened, files, f"z-order by {', '.join(columns)}", by=columns)
@@ -72,9 +72,9 @@ class Optimize:
         from deltalake import CommitProperties, PostCommitHookProperties
 
         opened = open_table(self.table)
-        given = {key.lower(): value for key, value in self.properties.items()}
-        wanted = [name.strip() for name in given.get(Z_ORDER_PROPERTY, "").split(",") if name.strip()]
-        columns = _z_order_columns(opened, wanted)[0] if wanted else []
+        declared = {key.lower(): value for key, value in self.properties.items()}
+        z_order = [name.strip() for name in declared.get(Z_ORDER_PROPERTY, "").split(",") if name.strip()]
+        columns = _z_order_columns(opened, z_order)[0] if z_order else []
         if step.engine is Engine.SPARK:
             assert rewrite is not None, "steps of Spark are carried out by its driver"
             return rewrite(self.table, columns)
@@ -147,17 +147,17 @@ def delta_rs_may_write(opened: DeltaTable) -> bool:
     return set(protocol.writer_features) <= _DELTA_RS_KEEPS
 
 
-def _z_order_columns(opened: DeltaTable, wanted: Sequence[str]) -> tuple[list[str], str | None]:
+def _z_order_columns(opened: DeltaTable, z_order: Sequence[str]) -> tuple[list[str], str | None]:
     """The columns as the table spells them, without those of its partitions; or why there is no such order."""
-    known = {field.name.lower(): field.name for field in opened.schema().fields}
-    missing = [name for name in wanted if name.lower() not in known]
+    spellings = {field.name.lower(): field.name for field in opened.schema().fields}
+    missing = [name for name in z_order if name.lower() not in spellings]
     if missing:
         return (
             [],
             f"pipelines.autoOptimize.zOrderCols names {missing[0]!r}, and the table has no such column.",
         )
     partitions = {name.lower() for name in opened.metadata().partition_columns}
-    columns = [known[name.lower()] for name in wanted if name.lower() not in partitions]
+    columns = [spellings[name.lower()] for name in z_order if name.lower() not in partitions]
     return columns, None if columns else "All columns of pipelines.autoOptimize.zOrderCols are partitions."
 
 

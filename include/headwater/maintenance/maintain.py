@@ -1,4 +1,4 @@
-"""Carrying maintenance out: chore by chore, each under the pipeline's lease, none stopping the others.
+"""Carrying maintenance out, chore by chore: each under the pipeline's lease, and a failure does not stop the others.
 
 Decision 0118.
 """
@@ -24,7 +24,7 @@ _MAINTENANCE = "MAINTENANCE"
 
 
 class Ending(StrEnum):
-    """How a step ended. LEFT: another writer was in the way; it is for the next run."""
+    """How a step ended. LEFT: a conflict with another writer; the next run retries it."""
 
     COMPLETED = "COMPLETED"
     LEFT = "LEFT"
@@ -33,12 +33,12 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step, in words."""
+    """The outcome of a step, in words."""
 
     kind: ChoreKind
     subject: str
     ending: Ending
-    told: str
+    message: str
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON values."""
@@ -46,13 +46,13 @@ class Outcome:
             "kind": str(self.kind),
             "subject": self.subject,
             "state": str(self.ending),
-            "message": self.told,
+            "message": self.message,
         }
 
 
 def maintain(
     project: PipelineProject,
-    found: Sequence[Chore],
+    chores: Sequence[Chore],
     *,
     engine: Engine = Engine.HERE,
     rewrite: Rewriter | None = None,
@@ -61,13 +61,13 @@ def maintain(
 ) -> list[Outcome]:
     """Do what is due, of one engine's steps.
 
-    The lease is taken for each chore anew, so that an update that waits gets its turn between two of them. Each chore looks
+    The lease is taken for each chore separately, so that a waiting update gets its turn between two of them. Each chore looks
     again once it holds the lease: what was planned before may no longer be so.
 
     Args:
         rewrite: how Spark rewrites a table, for its steps.
         wait: how long to wait for an update to end, at each chore.
-        tell: hears of each outcome at once.
+        tell: is called with each outcome at once.
 
     Raises:
         UpdateInProgress: where the first chore does not get the lease; nothing was done.
@@ -77,7 +77,7 @@ def maintain(
     outcomes: list[Outcome] = []
     name = project.spec.name
     with EventLogWriter(project.state_folder, project.pipeline_id, name, run_id) as events:
-        for chore in found:
+        for chore in chores:
             try:
                 with project.lease(run_id, wait=wait) as lease:
                     outcome = _one(chore, lease, engine, rewrite)
@@ -91,7 +91,7 @@ def maintain(
             tell(outcome)
             events.emit(
                 "operation_progress",
-                f"Maintenance, {outcome.kind} of {outcome.subject}: {outcome.told}",
+                f"Maintenance, {outcome.kind} of {outcome.subject}: {outcome.message}",
                 level="INFO" if outcome.ending is Ending.COMPLETED else "WARN",
                 details=operation_progress(
                     _MAINTENANCE,
@@ -108,9 +108,9 @@ def check_outcomes(outcomes: Sequence[Outcome]) -> None:
     """Raise MaintenanceFailed where a step failed, naming all of them."""
     failed = [outcome for outcome in outcomes if outcome.ending is Ending.FAILED]
     if failed:
-        told = "; ".join(f"{item.kind} of {item.subject}: {item.told}" for item in failed)
+        summary = "; ".join(f"{item.kind} of {item.subject}: {item.message}" for item in failed)
         raise MaintenanceFailed(
-            f"{len(failed)} of {len(outcomes)} steps of maintenance failed: {told}.",
+            f"{len(failed)} of {len(outcomes)} steps of maintenance failed: {summary}.",
             remedy="The other steps were done. Mend what is named and run it again: headwater maintenance PIPELINE_DIR",
         )
 
@@ -127,12 +127,12 @@ def _one(chore: Chore, lease: Lease, engine: Engine, rewrite: Rewriter | None) -
     except LeaseLost:
         raise
     except CommitFailedError as error:
-        told = f"another writer changed the table meanwhile; the next run tries again ({_first_line(error)})"
-        return Outcome(chore.kind, chore.subject, Ending.LEFT, told)
+        note = f"another writer changed the table meanwhile; the next run tries again ({_first_line(error)})"
+        return Outcome(chore.kind, chore.subject, Ending.LEFT, note)
     except HeadwaterError as error:
         return Outcome(chore.kind, chore.subject, Ending.FAILED, error.what)
     except Exception as error:
-        # Whatever is wrong with one table is no reason to leave the others.
+        # A failure on one table must not stop the others.
         return Outcome(chore.kind, chore.subject, Ending.FAILED, quoted(error).partition("\n")[0][:300])
 
 

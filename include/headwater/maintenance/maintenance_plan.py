@@ -46,22 +46,22 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
 
     Raises:
         UnknownDataset: where a table is named that the pipeline does not have.
-        TableOwned: where another pipeline fills one; its owner knows how long its files are needed.
+        TableOwned: where another pipeline fills one; only its owner knows how long its files are needed.
     """
     _check_tables(manifest, options.tables)
     refuse_foreign_tables(project, manifest, options.tables or None)
-    wanted = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]
-    found = [chore for entry in wanted for chore in _of_table(project, manifest, entry, options)]
+    tables = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]
+    due = [chore for entry in tables for chore in _of_table(project, manifest, entry, options)]
     if not options.tables:
-        found += _of_storage(project, options)
-    return [chore for chore in found if options.wants(chore.kind)]
+        due += _of_storage(project, options)
+    return [chore for chore in due if options.wants(chore.kind)]
 
 
-def look(found: Sequence[Chore]) -> MaintenancePlan:
-    """Ask each chore what it would do; one that can't be asked is left out with its error."""
+def look(all_chores: Sequence[Chore]) -> MaintenancePlan:
+    """Plan each chore; one that fails is left out with its error."""
     steps: list[Step] = []
     left_out: list[LeftOut] = []
-    for chore in found:
+    for chore in all_chores:
         try:
             finding = chore.look()
         except Exception as error:
@@ -99,9 +99,9 @@ def _of_storage(project: PipelineProject, options: MaintenanceOptions) -> list[C
 
 
 def _check_tables(manifest: Manifest, names: Sequence[str]) -> None:
-    known = [entry.name for entry in manifest.tables]
+    tables = [entry.name for entry in manifest.tables]
     for name in names:
-        if name not in known:
+        if name not in tables:
             raise UnknownDataset(
-                f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(known)}."
+                f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(tables)}."
             )

@@ -12,7 +12,7 @@ from headwater.maintenance.reader_positions import ReaderPosition
 
 
 class NotKnown(Exception):
-    """Which files a reader needs can't be told; the message says why."""
+    """It is not known which files a reader needs; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class NeededFiles:
 
 
 def needed_files(table: Path, positions: Sequence[ReaderPosition]) -> NeededFiles:
-    """What the newest version holds, and what readers will come to read.
+    """What the newest version holds, and what readers still have to read.
 
     A reader at a version needs the files that commits from there on have added, also those that were removed since, the
     files of the change feed, and what those commits removed with its rows.
@@ -37,14 +37,14 @@ def needed_files(table: Path, positions: Sequence[ReaderPosition]) -> NeededFile
     for position in positions:
         if position.unknown is not None:
             raise NotKnown(f"{position.reader}: {position.unknown}")
-    found = set(_content(table, None))
+    paths = set(_content(table, None))
     for version in {p.snapshot for p in positions if p.snapshot is not None}:
-        found.update(_content(table, version))
+        paths.update(_content(table, version))
     first = min((p.version for p in positions if p.version is not None), default=None)
     if first is not None:
         for actions in _commits_from(table, first, _who(positions, first)):
-            found.update(_of_commit(actions))
-    return NeededFiles(frozenset(map(plain, found)))
+            paths.update(_of_commit(actions))
+    return NeededFiles(frozenset(map(plain, paths)))
 
 
 def plain(path: str) -> str:
@@ -75,7 +75,7 @@ def _commits_from(table: Path, first: int, reader: str) -> Iterator[list[Action]
 def _of_commit(actions: Iterable[Action]) -> Iterator[str]:
     for action in actions:
         for kind in ("add", "cdc", "remove"):
-            # A change feed shows deleted rows from the files that held them; what only moved rows nobody reads.
+            # A change feed reads deleted rows from the files that held them; files that only moved rows are not read.
             if kind in action and (kind == "cdc" or action[kind].get("dataChange", True)):
                 yield str(action[kind]["path"])
 

@@ -1,6 +1,6 @@
-"""Who reads a table from a position of its own, and from which version on: what vacuum has to leave to them.
+"""Who reads a table from a position of its own, and from which version on: what vacuum must keep for them.
 
-Readers are found by the Delta id of the table, which every position names, not by anybody's list of who reads what: so
+Readers are found by the Delta id of the table, which every position names, rather than by a list of readers: so
 flows that the sources no longer have, and other pipelines in the same storage, count as well.
 """
 
@@ -31,7 +31,7 @@ class ReaderPosition:
 
     ``version``: the first commit that it still has to read; ``snapshot``: a version of which it still reads the whole
     content; ``since``: it needs all that was removed after this time (seconds since 1970).
-    ``unknown``: why its position can't be told.
+    ``unknown``: why its position is not known.
     """
 
     reader: str
@@ -56,7 +56,7 @@ def reader_positions(
     """
     states = sorted((project.storage / "pipelines").glob("*/"))
     return [
-        *(found for state in states for found in _flows(state, project.warehouse, table, table_id)),
+        *(position for state in states for position in _flows(state, project.warehouse, table, table_id)),
         *_change_readers(project.storage / "change_feeds" / "readers", table_id),
         *_declared(project, table, table_id, now),
     ]
@@ -131,13 +131,13 @@ def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
     for file in sorted(folder.rglob("*.json")) if folder.is_dir() else ():
         name = f"the reader of changes {file.relative_to(folder).with_suffix('')}"
         try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-            begun, position = kept.get("begun"), kept.get("position")
+            record = json.loads(file.read_text(encoding="utf-8"))
+            begun, position = record.get("begun"), record.get("position")
             if begun and begun["table_id"] == table_id:
                 end = int(begun["end_version"])
-                whole = bool(begun.get("snapshot"))
-                first = end + 1 if whole else int(begun["start_version"])
-                yield ReaderPosition(name, first, snapshot=end if whole else None)
+                reads_snapshot = bool(begun.get("snapshot"))
+                first = end + 1 if reads_snapshot else int(begun["start_version"])
+                yield ReaderPosition(name, first, snapshot=end if reads_snapshot else None)
             elif not begun and position and position["table_id"] == table_id:
                 yield ReaderPosition(name, int(position["version"]) + 1)
         except FileNotFoundError:
@@ -162,10 +162,10 @@ def _of_declared(
     if reader.checkpoint is None:
         return
     try:
-        found = list(_of_checkpoint(name, project.folder / reader.checkpoint, table_id))
+        positions = list(_of_checkpoint(name, project.folder / reader.checkpoint, table_id))
     except HeadwaterError as error:
-        found = [ReaderPosition(name, unknown=error.what)]
-    yield from found or [ReaderPosition(name, unknown="its checkpoint has no position in this table")]
+        positions = [ReaderPosition(name, unknown=error.what)]
+    yield from positions or [ReaderPosition(name, unknown="its checkpoint has no position in this table")]
 
 
 def moment_shown(seconds: float) -> str:

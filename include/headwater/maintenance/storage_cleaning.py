@@ -1,4 +1,4 @@
-"""What storage no longer needs: old epochs, old copies of checkpoints, what flows that are gone have left, old events.
+"""What storage no longer needs: old epochs, old copies of checkpoints, leftovers of removed flows, old events.
 
 Nothing of it is touched while the last update has failed or the graph is not known: then it may be what a repair needs.
 """
@@ -41,23 +41,23 @@ class StorageCleaning:
 
     def look(self) -> Finding:
         """Say which folders would go."""
-        found = list(self._folders())
-        if not found:
+        folders = list(self._folders())
+        if not folders:
             return None
         why_not = unsettled(self.project)
         if why_not:
-            return LeftOut(self.kind, self.subject, f"{len(found)} folders stay: {why_not}")
-        files = [file for folder in found for file in _below(folder)]
-        shown = ", ".join(str(folder.relative_to(self.project.state_folder)) for folder in found[:5])
-        what = f"remove {shown}" + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+            return LeftOut(self.kind, self.subject, f"{len(folders)} folders stay: {why_not}")
+        files = [file for folder in folders for file in _below(folder)]
+        shown = ", ".join(str(folder.relative_to(self.project.state_folder)) for folder in folders[:5])
+        what = f"remove {shown}" + (f" and {len(folders) - 5} more" if len(folders) > 5 else "")
         return Step(self.kind, self.subject, what, len(files), sum(size for _, size, _ in files))
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
         """Remove them."""
-        found = list(self._folders())
-        for folder in found:
+        folders = list(self._folders())
+        for folder in folders:
             shutil.rmtree(folder)
-        return f"{len(found)} folders removed"
+        return f"{len(folders)} folders removed"
 
     def _folders(self) -> Iterator[Path]:
         finders = {
@@ -70,7 +70,7 @@ class StorageCleaning:
 
 
 def unsettled(project: PipelineProject) -> str | None:
-    """Why nothing in storage may be called superfluous now; None where it may."""
+    """Why nothing in storage may be removed now; None where it may."""
     update = latest_update(project.state_folder)
     if update is None or update.state != UpdateState.COMPLETED:
         return "the last update did not complete, and what it left may be needed to mend it."
@@ -92,11 +92,11 @@ def old_epochs(project: PipelineProject) -> Iterator[Path]:
 
 
 def old_snapshots(project: PipelineProject) -> Iterator[Path]:
-    """Copies of checkpoints, but for the newest of each flow; and what killed copies have left."""
+    """Copies of checkpoints, except the newest of each flow; and what interrupted copies have left."""
     root = project.state_folder / "snapshots"
     for flow in sorted(root.glob("*/*/")):
-        kept = snapshots_of(project.state_folder, flow.parent.name, flow.name)
-        yield from (Path(snapshot.folder) for snapshot in kept[:-1])
+        snapshots = snapshots_of(project.state_folder, flow.parent.name, flow.name)
+        yield from (Path(snapshot.folder) for snapshot in snapshots[:-1])
         yield from (folder for folder in sorted(flow.glob(".*")) if folder.is_dir())
 
 
@@ -105,10 +105,10 @@ def orphans(project: PipelineProject) -> Iterator[Path]:
     manifest = _manifest(project)
     if manifest is None:
         return
-    known = {(flow.target, flow.name) for flow in manifest.flows}
+    in_graph = {(flow.target, flow.name) for flow in manifest.flows}
     for root in ("checkpoints", "snapshots"):
         for flow in sorted((project.state_folder / root).glob("*/*/")):
-            if (flow.parent.name, flow.name) not in known:
+            if (flow.parent.name, flow.name) not in in_graph:
                 yield flow
 
 
@@ -131,10 +131,10 @@ class EventLogCleaning:
             return None
         days = self.project.spec.event_log.retention_days
         rows = expired_records(state, days)
-        told = "no records are removed" if not rows else f"remove records older than {days} days"
+        expiry = "no records are removed" if not rows else f"remove records older than {days} days"
         files = list(_below(event_table(state)))
         size = sum(size for _, size, _ in files)
-        return Step(self.kind, self.subject, f"put its files together; {told}", len(files), size, rows)
+        return Step(self.kind, self.subject, f"put its files together; {expiry}", len(files), size, rows)
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
         """Compact, delete, checkpoint, vacuum."""

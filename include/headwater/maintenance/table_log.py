@@ -1,4 +1,4 @@
-"""Checkpoints of a table's log, so that nobody has to read a long tail of commits; and the end of old commits."""
+"""Checkpoints of a table's log, so that readers need not read a long tail of commits; and removal of old commits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LogCheckpoint:
         if any(position.unknown for position in positions):
             return False
         configured = opened.metadata().configuration.get(*LOG_RETENTION)
-        kept = duration(configured) or timedelta(days=30)
+        retention = duration(configured) or timedelta(days=30)
         versions = [p.snapshot if p.snapshot is not None else p.version for p in positions]
         first = min((v for v in versions if v is not None), default=None)
         moments = [p.since for p in positions if p.since is not None]
@@ -71,13 +71,13 @@ class LogCheckpoint:
             except FileNotFoundError:
                 return False
         # A day of room: Delta counts whole days.
-        oldest = self.now() - kept.total_seconds() + timedelta(days=1).total_seconds()
+        oldest = self.now() - retention.total_seconds() + timedelta(days=1).total_seconds()
         return all(moment > oldest for moment in moments)
 
 
 def _last_checkpoint(table: Path) -> int:
     try:
-        told = json.loads((table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))
-        return int(told["version"])
+        pointer = json.loads((table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))
+        return int(pointer["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return -1  # none, or Delta does without it as well

@@ -1,6 +1,6 @@
-"""Removing files that no version needs any more, but never one that a reader has before it.
+"""Removing files that no version needs any more, but never one that a reader still has to read.
 
-delta-rs says which files are old enough; what readers need is taken from its list, by name, so that no clock decides over it.
+delta-rs lists the files that are old enough; what readers need is removed from that list, by name, independent of clocks.
 
 Decision 0117.
 """
@@ -26,9 +26,9 @@ from headwater.maintenance.reader_positions import ReaderPosition, moment_shown,
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# A file that no commit names may be one of a commit to come, by a writer that holds no lease of ours.
+# A file that no commit names may belong to a commit in progress, by a writer without our lease.
 _IN_THE_MAKING = timedelta(days=1)
-# delta-rs takes vectors that are in use for leftovers; they are small.
+# delta-rs takes deletion vectors that are in use for leftovers; they are small.
 _NEVER = (".bin",)
 
 
@@ -37,7 +37,7 @@ class Vacuum:
     """Vacuum of one table.
 
     ``retention``: how long removed files stay; None for the table's own property. ``may_go_back``: its writer takes its
-    newest commit back where it was killed behind it, so the version before is needed, too.
+    newest commit back after a crash, so the version before is needed, too.
     """
 
     project: PipelineProject
@@ -51,24 +51,28 @@ class Vacuum:
     def look(self) -> Finding:
         """Count the files that may go, and those that readers keep."""
         try:
-            found = self._found()
+            candidates = self._candidates()
         except NotKnown as error:
             return LeftOut(self.kind, self.subject, f"No file is removed: {error}.")
-        if not found.going:
-            why = f"{len(found.kept)} files are old enough, but {found.keepers()}"
-            return LeftOut(self.kind, self.subject, why) if found.kept else None
-        told = f"; {len(found.kept)} more stay, because {found.keepers()}" if found.kept else ""
-        what = f"remove files that no version of the last {_shown(found.retention)} has{told}"
-        return Step(self.kind, self.subject, what, len(found.going), sum(map(_bytes, found.going)))
+        if not candidates.going:
+            why = f"{len(candidates.needed)} files are old enough, but {candidates.keepers()}"
+            return LeftOut(self.kind, self.subject, why) if candidates.needed else None
+        remark = (
+            f"; {len(candidates.needed)} more stay, because {candidates.keepers()}"
+            if candidates.needed
+            else ""
+        )
+        what = f"remove files that no version of the last {_shown(candidates.retention)} has{remark}"
+        return Step(self.kind, self.subject, what, len(candidates.going), sum(map(_bytes, candidates.going)))
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
-        """Remove them; the list is made anew."""
-        going = self._found().going
+        """Remove them; the list is computed again."""
+        going = self._candidates().going
         for path in going:
             path.unlink(missing_ok=True)
         return f"{len(going)} files removed"
 
-    def _found(self) -> _Found:
+    def _candidates(self) -> _Candidates:
         opened = open_table(self.table)
         table_id = str(opened.metadata().id)
         positions = reader_positions(self.project, self.table, table_id, now=self.now())
@@ -77,21 +81,21 @@ class Vacuum:
         needed = needed_files(self.table, positions)
         retention = self._retention(opened, positions)
         hours = math.ceil(retention.total_seconds() / 3600)
-        removed, known = (
+        removed, in_log = (
             opened.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full)
             for full in (False, True)
         )
         going: list[Path] = []
-        kept: list[Path] = []
+        still_needed: list[Path] = []
         others = _OtherTables(self.table)
-        for name in sorted({*removed, *known}):
+        for name in sorted({*removed, *in_log}):
             path = _on_disk(self.table, name)
             if path is None or name.endswith(_NEVER) or others.have(path):
                 continue
             if name not in removed and _changed_since(path, self.now() - _IN_THE_MAKING.total_seconds()):
                 continue
-            (kept if name in needed else going).append(path)
-        return _Found(going, kept, positions, retention)
+            (still_needed if name in needed else going).append(path)
+        return _Candidates(going, still_needed, positions, retention)
 
     def _retention(self, opened: DeltaTable, positions: Sequence[ReaderPosition]) -> timedelta:
         configured = opened.metadata().configuration.get(*FILE_RETENTION)
@@ -118,29 +122,31 @@ class _OtherTables:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Files that may go, files that are old enough and needed, by whom."""
+class _Candidates:
+    """Files that may be removed, and files that are old enough but needed, with the readers that need them."""
 
     going: list[Path]
-    kept: list[Path]
+    needed: list[Path]
     positions: list[ReaderPosition]
     retention: timedelta
 
     def keepers(self) -> str:
         """Why some stay, in words."""
-        told = []
+        reasons = []
         for position in self.positions:
             if position.version is not None:
-                told.append(f"{position.reader} goes on at version {position.version}")
+                reasons.append(f"{position.reader} goes on at version {position.version}")
             elif position.snapshot is not None:
-                told.append(f"{position.reader} may go back to version {position.snapshot}")
+                reasons.append(f"{position.reader} may go back to version {position.snapshot}")
             elif position.since is not None:
-                told.append(f"{position.reader} needs what was removed after {moment_shown(position.since)}")
-        return "; ".join(told) or "the newest version has them"
+                reasons.append(
+                    f"{position.reader} needs what was removed after {moment_shown(position.since)}"
+                )
+        return "; ".join(reasons) or "the newest version has them"
 
 
 def _on_disk(table: Path, name: str) -> Path | None:
-    """The file of a path that delta-rs tells, None where it is not below the table; names of partitions may be encoded."""
+    """The file of a path from delta-rs, None where it is not below the table; names of partitions may be encoded."""
     for spelled in (name, unquote(name), plain(name)):
         if Path(spelled).is_absolute() or ".." in Path(spelled).parts:
             return None

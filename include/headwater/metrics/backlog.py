@@ -10,7 +10,7 @@ class Backlog:
     """What a flow has not read yet. A None means not known, or not meaningful for the kind of source.
 
     ``seconds``: the age of the oldest thing unread, 0 where there is none. ``versions``: unread commits that
-    changed data. ``moved``: whether there is anything to read. ``unknown``: why it can't be told, where it can't.
+    changed data. ``moved``: whether there is anything to read. ``unknown``: why it is not known, where it is not.
     """
 
     records: int | None = None
@@ -33,13 +33,13 @@ class Backlog:
 
 def total(parts: Iterable[Backlog]) -> Backlog:
     """The backlog over several sources: sums, the greatest age, and unknown wherever one part is."""
-    found = list(parts)
-    unknown = [part.unknown for part in found if part.unknown]
-    moved = any(part.moved for part in found) or (
-        None if any(part.moved is None for part in found) else False
+    backlogs = list(parts)
+    unknown = [part.unknown for part in backlogs if part.unknown]
+    moved = any(part.moved for part in backlogs) or (
+        None if any(part.moved is None for part in backlogs) else False
     )
-    ages = [part.seconds for part in found if part.seconds is not None]
-    sized = [part for part in found if part.unknown is None]
+    ages = [part.seconds for part in backlogs if part.seconds is not None]
+    sized = [part for part in backlogs if part.unknown is None]
     return Backlog(
         None if unknown else _sum(part.records for part in sized),
         None if unknown else _sum(part.bytes for part in sized),
@@ -52,5 +52,5 @@ def total(parts: Iterable[Backlog]) -> Backlog:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None

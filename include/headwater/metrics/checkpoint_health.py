@@ -1,4 +1,4 @@
-"""Whether each flow could go on from its checkpoint: a quick look, cheap enough to repeat every few seconds."""
+"""Whether each flow could go on from its checkpoint: a fast check, cheap enough to repeat every few seconds."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class CheckpointHealth:
 
 def pipeline_health(project: PipelineProject, manifest: Manifest) -> list[CheckpointHealth]:
     """The checkpoint of every stream, in the manifest's order. Flows that never ran are new, not sick."""
-    kept = {entry.name for entry in manifest.outputs}
+    outputs = {entry.name for entry in manifest.outputs}
     return [
         _look(project, manifest, flow)
         for flow in manifest.flows
-        if flow.streaming and not flow.once and flow.target in kept
+        if flow.streaming and not flow.once and flow.target in outputs
     ]
 
 
@@ -85,7 +85,7 @@ def _look(project: PipelineProject, manifest: Manifest, flow: FlowEntry) -> Chec
 def _mismatch(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, state: FlowState, *, has_position: bool
 ) -> str | None:
-    """What of the position and the table don't belong together, as the preflight of the next update would find it."""
+    """How position and table do not match, as the preflight checks of the next update would find it."""
     if state.sink_id is None or manifest.dataset(flow.target).location is None:
         return None
     try:
@@ -95,7 +95,7 @@ def _mismatch(
     if head is None:
         return "its table is not there any more"
     if head.table_id != state.sink_id and state.pending_epoch is None:
-        return "its table was made anew by something else"
+        return "its table was recreated by something else"
     if not has_position and state.completed:
         return "the checkpoint is gone, but the table has been written to"
     return None

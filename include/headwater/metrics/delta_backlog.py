@@ -22,7 +22,7 @@ def delta_backlog(table: Path, offset: Mapping[str, Any] | None, options: Mappin
     if offset is None:
         return _before_first_run(table, head, options)
     if offset.get("reservoirId") not in (None, head.table_id):
-        return Backlog.because(f"the table at {table} was made anew since it was last read", moved=True)
+        return Backlog.because(f"the table at {table} was recreated since it was last read", moved=True)
     version, index = int(offset["reservoirVersion"]), int(offset.get("index", -1))
     if version > head.version:
         return Backlog(0, 0, 0, 0, 0.0, moved=False)
@@ -47,7 +47,7 @@ def _before_first_run(table: Path, head: TableHead, options: Mapping[str, str]) 
     if options.get("startingTimestamp"):
         return Backlog.because("the first run starts at a point in time", moved=True)
     if start == "latest":
-        # What is committed after the stream has started; nothing is sure before.
+        # What is committed after the stream has started; before that nothing is certain.
         return Backlog(0, 0, 0, 0, 0.0, moved=None)
     if start is not None and start.isdigit():
         return _of_commits(table, head, int(start), options)
@@ -69,13 +69,13 @@ def _of_commits(
     first: Sequence[AddedFile] = (),
 ) -> Backlog:
     commits = [read_commit(table, version) for version in range(start, head.version + 1)]
-    known = [commit for commit in commits if commit is not None]
-    if len(known) < len(commits):
+    readable = [commit for commit in commits if commit is not None]
+    if len(readable) < len(commits):
         return Backlog.because("commits that were not read yet are gone from the table's log", moved=True)
     changes = _flag(options, "readChangeFeed")
-    news = [commit for commit in known if _is_news(commit, options, changes=changes)]
+    news = [commit for commit in readable if _is_news(commit, options, changes=changes)]
     files = [file for commit in news for file in _unread(commit, start, skip)]
-    # A version of which every file was read is no news.
+    # A version of which every file was read is not unread.
     counted = [c for c in news if _unread(c, start, skip) or (changes and c.removes_data)]
     files = [*first, *files]
     # The rest of a first snapshot is older than any commit after it.

@@ -31,7 +31,7 @@ def file_backlog(
     seen: list[SeenFile] = []
     if offset is not None and checkpoint is not None:
         seen = files_seen(checkpoint, source_index, up_to=int(offset["logOffset"]))
-    known = {file.path: file.timestamp for file in seen}
+    seen_times = {file.path: file.timestamp for file in seen}
     again = options.get("allowOverwrites") == "true"
     oldest_ms = 0
     if seen and "maxFileAge" not in options:
@@ -39,8 +39,8 @@ def file_backlog(
     new = [
         f
         for f in present
-        if (f.path not in known and f.modified_ns // 1_000_000 >= oldest_ms)
-        or (again and f.path in known and f.modified_ns // 1_000_000 > known[f.path])
+        if (f.path not in seen_times and f.modified_ns // 1_000_000 >= oldest_ms)
+        or (again and f.path in seen_times and f.modified_ns // 1_000_000 > seen_times[f.path])
     ]
     age = max(0.0, time.time() - min(f.modified_ns for f in new) / 1e9) if new else 0.0
     # How many rows a file holds is not known before it is read; no file holds none.

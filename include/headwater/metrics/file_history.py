@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.file_source_log import MARK
+from headwater.checkpoints.file_source_log import SUPERSEDED_MARK
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import committed_at, committed_batches, files_seen, read_offsets
 from headwater.errors import CheckpointUnreadable
@@ -51,7 +51,7 @@ def ingested_files(state_folder: Path, dataset: str, flow: str) -> list[Ingested
     recorded = _from_events(state_folder, flow, int(folder.name)) | _from_checkpoint(folder)
     skipped = _skipped(checkpoint)
     count = max((len(offsets) for offsets, _ in recorded.values()), default=0)
-    found: list[IngestedFile] = []
+    files: list[IngestedFile] = []
     for source in range(max(count, _sources(folder))):
         ends = sorted(
             (offsets[source], batch, when)
@@ -62,11 +62,11 @@ def ingested_files(state_folder: Path, dataset: str, flow: str) -> list[Ingested
         for file in files_seen(folder, source):
             place = bisect_left(ends, file.batch_id, key=lambda end: end[0])  # type: ignore[arg-type,return-value]
             end = ends[place] if place < len(ends) else None
-            path, mark, _ = file.path.partition(MARK)
+            path, mark, _ = file.path.partition(SUPERSEDED_MARK)
             state = "superseded" if mark else "skipped" if path in skipped else "ingested"
             if last is None or file.batch_id > last:
                 state = "in flight"
-            found.append(
+            files.append(
                 IngestedFile(
                     flow,
                     source,
@@ -77,7 +77,7 @@ def ingested_files(state_folder: Path, dataset: str, flow: str) -> list[Ingested
                     end[2] if end else None,
                 )
             )
-    return found
+    return files
 
 
 _Ends = dict[int, tuple[list[int | None], datetime]]
@@ -85,7 +85,7 @@ _Ends = dict[int, tuple[list[int | None], datetime]]
 
 def _from_checkpoint(folder: Path) -> _Ends:
     """Of the batches that Spark still keeps (the last hundred)."""
-    found: _Ends = {}
+    ends: _Ends = {}
     for batch in committed_batches(folder):
         committed = committed_at(folder, batch)
         if committed is None:
@@ -96,33 +96,33 @@ def _from_checkpoint(folder: Path) -> _Ends:
             if (folder / "offsets" / str(batch)).exists():
                 raise
             continue
-        found[batch] = (_log_offsets(offsets.sources), datetime.fromtimestamp(committed, UTC))
-    return found
+        ends[batch] = (_log_offsets(offsets.sources), datetime.fromtimestamp(committed, UTC))
+    return ends
 
 
 def _from_events(state_folder: Path, flow: str, epoch: int) -> _Ends:
-    found: _Ends = {}
+    batch_ends: _Ends = {}
     for event in events(state_folder, flow=flow, event_type="flow_progress", level="METRICS"):
         origin = event["origin"]
         ends = event["details"].get("flow_progress", {}).get("end_offsets")
         if ends and origin["batch_id"] is not None and (origin["epoch"] or 0) == epoch:
             when = event["timestamp"]
             moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-            found[int(origin["batch_id"])] = (_log_offsets(ends), moment)
-    return found
+            batch_ends[int(origin["batch_id"])] = (_log_offsets(ends), moment)
+    return batch_ends
 
 
 def _log_offsets(texts: Iterable[str | None]) -> list[int | None]:
     """The file sources' offsets; None for sources of another kind."""
-    found: list[int | None] = []
+    offsets: list[int | None] = []
     for text in texts:
         try:
             value = json.loads(text) if text else None
         except json.JSONDecodeError:
             value = None
         is_file_offset = isinstance(value, Mapping) and "logOffset" in value
-        found.append(int(value["logOffset"]) if is_file_offset else None)  # type: ignore[index]
-    return found
+        offsets.append(int(value["logOffset"]) if is_file_offset else None)  # type: ignore[index]
+    return offsets
 
 
 def _skipped(checkpoint: FlowCheckpoint) -> set[str]:

@@ -52,7 +52,7 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     lowered = {key.lower(): value for key, value in options.items()}
     after = instant_ns(lowered.get("modifiedafter"))
     before = instant_ns(lowered.get("modifiedbefore"))
-    found: dict[str, ListedFile] = {}
+    files: dict[str, ListedFile] = {}
     for file in _listed(path, lowered):
         state = _state(file)
         if state is None:
@@ -61,8 +61,8 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
             before is not None and state.st_mtime_ns >= before
         ):
             continue
-        found[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
-    return [found[key] for key in sorted(found)]
+        files[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
+    return [files[key] for key in sorted(files)]
 
 
 def _listed(path: str, lowered: Mapping[str, str]) -> Iterator[os.DirEntry[str]]:
@@ -166,4 +166,6 @@ def _alternatives(pattern: str) -> list[str]:
     if match is None:
         return [pattern]
     head, tail = pattern[: match.start()], pattern[match.end() :]
-    return [found for choice in match[1].split(",") for found in _alternatives(head + choice + tail)]
+    return [
+        alternative for choice in match[1].split(",") for alternative in _alternatives(head + choice + tail)
+    ]

@@ -46,7 +46,7 @@ def _measure(
         if at > high:
             shown = f"{place[0]}-{place[1]}"
             return Backlog.because(
-                f"{shown} ends at {high}, before the checkpoint's {at}: made anew?", moved=True
+                f"{shown} ends at {high}, before the checkpoint's {at}: recreated?", moved=True
             )
         if at < high:
             positions[place] = max(at, low)
@@ -55,7 +55,7 @@ def _measure(
     if positions:
         times = topics.first_times(positions)
         seconds = max(0.0, time.time() - min(times.values())) if times else None
-    # A first run that begins at the end reads what arrives after it has started: nothing is sure before.
+    # A first run that begins at the end reads what arrives after it has started: before that nothing is certain.
     moved = None if starts == "latest" else bool(positions)
     return Backlog(records=records, seconds=seconds, moved=moved)
 

@@ -1,4 +1,4 @@
-"""What a stream from Kinesis has not read yet: how old it is; how much it is Kinesis does not tell."""
+"""The lag of a stream from Kinesis: only its age, since Kinesis does not report how many records are unread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.kinesis.connection import Connection
 from headwater.kinesis.shards import KinesisStream, Position, Shard
 from headwater.metrics.backlog import Backlog, total
 
-# Requests for one shard: where none of them shows a record, or the end, it can't be told.
+# Requests for one shard: where none of them shows a record, or the end, the lag is not known.
 _TRIES = 20
 
 
@@ -40,11 +40,11 @@ def _stream_backlog(stream: KinesisStream, entry: Mapping[str, Any] | None) -> B
     if entry is None:
         return Backlog.because(f"{stream.name} has not begun", moved=True)
     if stream.created_ms() != entry["created"]:
-        return Backlog.because(f"{stream.name} was deleted and made anew", moved=True)
-    shards, known = stream.shards(), entry["shards"]
-    if any(shard not in known for shard in shards):
+        return Backlog.because(f"{stream.name} was deleted and recreated", moved=True)
+    shards, positions = stream.shards(), entry["shards"]
+    if any(shard not in positions for shard in shards):
         return Backlog.because(f"{stream.name} was resharded", moved=True)
-    return total(_shard_backlog(stream, shards[key], at) for key, at in known.items() if key in shards)
+    return total(_shard_backlog(stream, shards[key], at) for key, at in positions.items() if key in shards)
 
 
 def _shard_backlog(stream: KinesisStream, shard: Shard, position: Position) -> Backlog:

@@ -50,19 +50,19 @@ class FlowLag:
             {"source": part.name, "kind": str(part.source.kind), **part.backlog.as_dict()}
             for part in self.sources
         ]
-        whole = self.backlog.as_dict()
+        total_backlog = self.backlog.as_dict()
         return {
             "flow": self.flow,
             "dataset": self.dataset,
             "streaming": self.streaming,
-            **whole,
+            **total_backlog,
             "sources": parts,
         }
 
 
 @dataclass(frozen=True)
 class LagBreach:
-    """A flow that is over a limit, or of which it can't be told (``value`` is then None)."""
+    """A flow that is over a limit, or whose lag is not known (``value`` is then None)."""
 
     flow: str
     dataset: str
@@ -87,7 +87,7 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
     parts = tuple(
         SourceLag(source, source_backlog(flow, source, checkpoint, project.warehouse, connect=connect))
         for source in flow.sources
-        # A stream sees a table that it joins as it is at each batch: only what streams can be behind.
+        # A stream sees a joined table as it is at each batch, so only streaming sources have a lag.
         if source.streaming or not flow.streaming
     )
     return FlowLag(flow.name, flow.target, flow.streaming, total(part.backlog for part in parts), parts)
@@ -133,7 +133,7 @@ def over_limit(
 ) -> list[LagBreach]:
     """The flows over a given limit. One whose lag can't be known counts as over: silence would hide trouble."""
     limits = {"records": records, "seconds": seconds, "bytes": bytes, "files": files, "versions": versions}
-    found = []
+    breaches = []
     for lag in lags:
         for measure, limit in limits.items():
             value = getattr(lag.backlog, measure)
@@ -141,5 +141,5 @@ def over_limit(
                 continue
             if value is None or value > limit:
                 reason = lag.backlog.unknown or ""
-                found.append(LagBreach(lag.flow, lag.dataset, measure, value, limit, reason))
-    return found
+                breaches.append(LagBreach(lag.flow, lag.dataset, measure, value, limit, reason))
+    return breaches

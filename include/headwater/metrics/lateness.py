@@ -49,7 +49,7 @@ def delay_text(seconds: float) -> str:
 
 
 def kind_of_delay(text: str) -> str:
-    """What a delay is for, by the published guidelines: ``short`` (to 5 minutes), ``medium`` (to an hour), ``long``."""
+    """The class of a delay, by the published guidelines: ``short`` (to 5 minutes), ``medium`` (to an hour), ``long``."""
     number, unit = text.split()
     seconds = int(number) * {"minute": _MINUTE, "hour": _HOUR, "days": _DAY}.get(unit.rstrip("s"), _DAY)
     return "short" if seconds <= 5 * _MINUTE else "medium" if seconds <= _HOUR else "long"
@@ -77,10 +77,10 @@ def table_lateness(table: Path, event_time: str, arrival: str) -> Lateness:
     times = f"SELECT CAST({seconds} AS DOUBLE) AS s FROM t"  # noqa: S608
     query = f"SELECT count(s), count(CASE WHEN s < 0 THEN 1 END), max(s), {shares} FROM ({times})"  # noqa: S608
     answer = pa.table(QueryBuilder().register("t", source).execute(query).read_all())
-    rows, ahead, longest, *found = (column[0].as_py() for column in answer.columns)
+    rows, ahead, longest, *delays = (column[0].as_py() for column in answer.columns)
     if not rows:
         raise UsageError(f"No row of {table.name!r} has both {event_time} and {arrival}.")
-    return Lateness(rows, ahead, max(0.0, longest), dict(zip(_SHARES, found, strict=True)))
+    return Lateness(rows, ahead, max(0.0, longest), dict(zip(_SHARES, delays, strict=True)))
 
 
 def late_rows(state_folder: Path) -> dict[str, int]:
@@ -88,13 +88,13 @@ def late_rows(state_folder: Path) -> dict[str, int]:
 
     As Spark counts them: of an aggregation after its first, partial step, so not more than rows were late.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for record in events(state_folder, event_type="flow_progress", level="METRICS", containing='"late_rows"'):
         rows = record["details"].get("flow_progress", {}).get("metrics", {}).get("late_rows") or 0
         if rows:
             flow = record["origin"]["flow_name"]
-            found[flow] = found.get(flow, 0) + int(rows)
-    return found
+            counts[flow] = counts.get(flow, 0) + int(rows)
+    return counts
 
 
 def _check_column(source: Any, name: str) -> None:

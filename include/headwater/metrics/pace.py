@@ -37,8 +37,8 @@ def flow_paces(state_folder: Path) -> list[FlowPace]:
         origin, millis = record["origin"], batch_millis(metrics)
         if millis is not None and origin["flow_name"]:
             seconds[origin["flow_name"], origin["dataset_name"] or ""][record["id"]] = millis / 1000
-    found = []
+    paces = []
     for (flow, dataset), by_record in sorted(seconds.items()):
         newest = list(by_record.values())[-_NEWEST:]
-        found.append(FlowPace(flow, dataset, len(newest), statistics.median(newest)))
-    return found
+        paces.append(FlowPace(flow, dataset, len(newest), statistics.median(newest)))
+    return paces

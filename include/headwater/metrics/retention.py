@@ -1,4 +1,4 @@
-"""How near each stream is to what its source tables forget."""
+"""How much of its source tables' retention each stream has used up."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ class RetentionUse:
 
 def retention_use(project: PipelineProject, manifest: Manifest) -> list[RetentionUse]:
     """Every stream from a table, in the manifest's order; sources that are not there yet are left out."""
-    found = []
+    uses = []
     for flow in manifest.flows:
         checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
         for source in flow.sources:
             table = source_table(source, project.warehouse) if source.streaming else None
             name = source.name or source.location or str(source.path)
             try:
-                kept = _kept(table) if table is not None else None
+                retention = _retention_seconds(table) if table is not None else None
             except SourceUnreachable as error:
-                found.append(RetentionUse(flow.name, flow.target, name, None, None, error.what))
+                uses.append(RetentionUse(flow.name, flow.target, name, None, None, error.what))
                 continue
-            if kept is None:
+            if retention is None:
                 continue
             backlog = source_backlog(flow, source, checkpoint, project.warehouse)
             waiting = None if backlog.unknown else backlog.seconds or 0.0
-            found.append(RetentionUse(flow.name, flow.target, name, waiting, kept, backlog.unknown))
-    return found
+            uses.append(RetentionUse(flow.name, flow.target, name, waiting, retention, backlog.unknown))
+    return uses
 
 
-def _kept(table: Path) -> float | None:
+def _retention_seconds(table: Path) -> float | None:
     """For how many seconds the table keeps commits and the files that they removed; None where there is no table.
 
     Raises:

@@ -13,7 +13,7 @@ _RECORDS = 2000
 
 @dataclass(frozen=True)
 class RuleRate:
-    """A rule in the newest update that held rows to it."""
+    """An expectation in the newest update that checked rows against it."""
 
     dataset: str
     rule: str
@@ -33,8 +33,8 @@ class RuleRate:
 
 
 def rule_rates(state_folder: Path) -> list[RuleRate]:
-    """The rate of each rule of each dataset, over all batches of the newest update in which it saw rows."""
-    found: dict[tuple[str, str], RuleRate] = {}
+    """The failure rate of each expectation of each dataset, over all batches of the newest update in which it saw rows."""
+    rates: dict[tuple[str, str], RuleRate] = {}
     seen: set[str] = set()
     # Oldest first: a record of a newer update takes the place of those before.
     for record in events(state_folder, event_type="flow_progress", limit=_RECORDS):
@@ -47,8 +47,8 @@ def rule_rates(state_folder: Path) -> list[RuleRate]:
             if not passed + failed:
                 continue
             key = (str(rule.get("dataset") or origin["dataset_name"] or ""), str(rule.get("name")))
-            before = found.get(key)
+            before = rates.get(key)
             if before is not None and before.update_id == origin["update_id"]:
                 passed, failed = passed + before.passed, failed + before.failed
-            found[key] = RuleRate(*key, origin["update_id"], passed, failed)
-    return list(found.values())
+            rates[key] = RuleRate(*key, origin["update_id"], passed, failed)
+    return list(rates.values())

@@ -42,8 +42,8 @@ def source_backlog(
     except (CheckpointUnreadable, SourceUnreachable) as error:
         return Backlog.because(f"{error.what} ({error.where})")
     except Exception as error:
-        # What a file, a client or a log may throw is not for us to list: whoever asks then starts Spark, which is always right.
-        return Backlog.because(f"the position can't be made out: {quoted(error)}")
+        # Files, clients and logs may raise anything: the caller then starts Spark, which is always correct.
+        return Backlog.because(f"the position is not known: {quoted(error)}")
 
 
 def _streaming(
@@ -62,7 +62,7 @@ def _streaming(
         return kinesis_backlog(source.options, offset)
     if source.kind is SourceKind.FILES and source.path:
         return file_backlog(source.path, source.options, folder, index, offset)
-    return Backlog.because(f"nothing can be asked of a source of format {source.format or source.kind}")
+    return Backlog.because(f"there is no measure for a source of format {source.format or source.kind}")
 
 
 def _batch(source: SourceEntry, state: FlowState | None, warehouse: Path) -> Backlog:
@@ -79,8 +79,8 @@ def _batch(source: SourceEntry, state: FlowState | None, warehouse: Path) -> Bac
         return Backlog(moved=True)
     version = fingerprint_version(before, head.table_id) if before else None
     if version is None and before:
-        return Backlog.because(f"the table at {table} was made anew since it was last read", moved=True)
-    found = unread_since(table, -1 if version is None else version)
+        return Backlog.because(f"the table at {table} was recreated since it was last read", moved=True)
+    unread = unread_since(table, -1 if version is None else version)
     return Backlog(
-        found.records, found.bytes, found.files, found.versions, found.seconds, True, found.unknown
+        unread.records, unread.bytes, unread.files, unread.versions, unread.seconds, True, unread.unknown
     )

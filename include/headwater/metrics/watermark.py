@@ -36,15 +36,15 @@ def pipeline_watermarks(project: PipelineProject, manifest: Manifest) -> list[Wa
         CheckpointUnreadable: if a checkpoint is damaged.
 
     """
-    found = []
+    watermarks = []
     for flow in manifest.flows:
         if not flow.streaming or flow.once:
             continue
         checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
         reached = watermark_ms(checkpoint.live_folder())
         if reached is None:
-            found.append(WatermarkLag(flow.name, flow.target))
+            watermarks.append(WatermarkLag(flow.name, flow.target))
             continue
         seconds = reached / 1000
-        found.append(WatermarkLag(flow.name, flow.target, seconds, max(0.0, time.time() - seconds)))
-    return found
+        watermarks.append(WatermarkLag(flow.name, flow.target, seconds, max(0.0, time.time() - seconds)))
+    return watermarks

@@ -1,4 +1,4 @@
-"""What a rename or a move of a table would do: which folders go where, and what is refused before anything is changed."""
+"""The plan of a rename or a move of a table: which folders go where, and what is refused before anything is changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROOTS = ("checkpoints", "snapshots")
 
 @dataclass(frozen=True)
 class MovePlan:
-    """A move with what there is to say of it. ``resumed``: an earlier run began it; ``readers``: streams that go on."""
+    """A move and its description. ``resumed``: an earlier run began it; ``readers``: streams that go on."""
 
     move: TableMove
     readers: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class MovePlan:
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked for: a table of ``source`` shall be ``new`` in ``target``; ``command``: how to ask the same again."""
+    """The request: a table of ``source`` is to become ``new`` in ``target``; ``command``: how to repeat it."""
 
     source: PipelineProject
     target: PipelineProject
@@ -81,11 +81,11 @@ class Wish:
 
 
 def plan_move(wish: Wish) -> MovePlan:
-    """What the wish comes to; changes nothing.
+    """The plan for the request; changes nothing.
 
     Raises:
         UnknownDataset: no update of the pipeline has filled such a table.
-        InvalidName, UsageError: the new name is none, or the old one.
+        InvalidName, UsageError: the new name is invalid, or is the old one.
         NameTaken: something of the new name is there.
         TableNested: it would lie inside another table, or another one lies inside it.
         RefusedForSafety: the table can't go there in one step.
@@ -144,7 +144,7 @@ def _check_kind(entry: DatasetEntry) -> None:
 
 def _move(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> TableMove:
     source, target = wish.source, wish.target
-    known = last_batches(source.state_folder)
+    recorded = last_batches(source.state_folder)
     flows: dict[str, str] = {}
     names: dict[str, tuple[str, str]] = {}
     last: dict[str, tuple[int, int, Any]] = {}
@@ -157,8 +157,8 @@ def _move(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> Table
             names[after] = identity.names
         state = checkpoint.surviving_state()
         epoch = state.epoch if state is not None else 0
-        if (before, epoch) in known:
-            batch = known[before, epoch]
+        if (before, epoch) in recorded:
+            batch = recorded[before, epoch]
             last[after] = (epoch, batch, _ends(checkpoint, epoch, batch))
     return TableMove(
         str(uuid.uuid4()),
@@ -182,8 +182,8 @@ def _ends(checkpoint: FlowCheckpoint, epoch: int, batch: int) -> list[str | None
 def flow_folders(state_folder: Path, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
     """The flows of a table that have a folder, also those that the sources no longer define."""
     folder = state_folder / root / dataset
-    found = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [FlowCheckpoint(path) for path in found]
+    folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [FlowCheckpoint(path) for path in folders]
 
 
 def renamed_flow(flow: str, dataset: str, new: str) -> str:
@@ -231,7 +231,7 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) ->
         raise NameTaken(
             f"{new!r} is taken: something of that name is there already.",
             where=taken,
-            remedy=f"Choose another name; or, if an update has begun to fill it anew, remove that first: "
+            remedy=f"Choose another name; or, if an update has begun to fill it again, remove that first: "
             f"headwater drop PIPELINE_DIR {new} --yes",
         )
     for before, after in folders:
@@ -255,10 +255,10 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) ->
 
 
 def _readers(manifest: Manifest, dataset: str) -> tuple[str, ...]:
-    found: Mapping[str, None] = {
+    readers: Mapping[str, None] = {
         flow.target: None
         for flow in manifest.flows
         for source in flow.sources
         if source.name == dataset and source.streaming and flow.target != dataset
     }
-    return tuple(found)
+    return tuple(readers)

@@ -1,6 +1,6 @@
-"""The manifests of the last updates, as they are after a table was renamed or moved: verbs that read them go on.
+"""The manifests of the last updates after a table was renamed or moved, so that verbs that read them keep working.
 
-They fit no sources any more, which say so themselves: the next update resolves the graph anew.
+They no longer match the sources: the next update resolves the graph again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headwater.definitions.dataset import quarantine_folder
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
 from headwater.moves.move_plan import Wish, renamed_flow
 
-# Of no sources: they may declare the old name still.
+# An empty hash, which matches no sources: these may still declare the old name.
 _NO_SOURCES = "moved"
 
 
@@ -37,9 +37,9 @@ def rewrite_manifests(move: TableMove, wish: Wish) -> None:
     target_file = Path(move.target.state_folder) / FILE_NAME
     target = read_manifest(target_file) or _empty(source, wish)
     if all(item.name != table.name for item in target.datasets):
-        known = {item.name for item in target.datasets} | {table.name}
+        names = {item.name for item in target.datasets} | {table.name}
         taken = [
-            flow.model_copy(update={"inputs": tuple(n for n in flow.inputs if n in known)}) for flow in flows
+            flow.model_copy(update={"inputs": tuple(n for n in flow.inputs if n in names)}) for flow in flows
         ]
         _write(target_file, target, (*target.datasets, table), (*target.flows, *taken))
     datasets = tuple(item for item in source.datasets if item is not entry)

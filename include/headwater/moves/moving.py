@@ -1,4 +1,4 @@
-"""Carrying out a rename or a move of a table: every step is one rename or one file, and can be done again.
+"""Carrying out a rename or a move of a table: every step is one rename or one file, and can be repeated.
 
 The order is: copies of the checkpoints; the journal, from which on nobody else writes; the names that commits go on to
 carry; the folders; the mark at the old name; what is recorded. A crash between any two is ended by the same command.
@@ -27,7 +27,7 @@ Step = Callable[[], None]
 
 
 def move_table(wish: Wish) -> MovePlan:
-    """Carry a wish out, or end what an earlier run of it began.
+    """Carry a request out, or finish what an earlier run of it began.
 
     Raises:
         UpdateInProgress: where an update of one of the pipelines runs; nothing was changed.
@@ -82,9 +82,9 @@ def _keep_names(move: TableMove) -> None:
     state = Path(move.target.state_folder)
     own = {f"{move.target.dataset}/{flow}" for flow in move.flows.values()}
     others = {key: names for key, names in former_names(state).items() if key not in own}
-    kept = {f"{move.target.dataset}/{flow}": FlowIdentity(*names) for flow, names in move.names.items()}
-    if kept or others or names_file(state).exists():
-        write_atomically(names_file(state), as_text({**others, **kept}))
+    identities = {f"{move.target.dataset}/{flow}": FlowIdentity(*names) for flow, names in move.names.items()}
+    if identities or others or names_file(state).exists():
+        write_atomically(names_file(state), as_text({**others, **identities}))
     mark_file(state, move.target.dataset).unlink(missing_ok=True)
 
 
@@ -106,9 +106,9 @@ def _forget(move: TableMove) -> None:
     old = {f"{move.source.dataset}/{flow}" for flow in move.flows}
     if move.within:
         old -= {f"{move.target.dataset}/{flow}" for flow in move.flows.values()}
-    known = former_names(state)
-    if old & set(known):
-        write_atomically(names_file(state), as_text({k: v for k, v in known.items() if k not in old}))
+    names = former_names(state)
+    if old & set(names):
+        write_atomically(names_file(state), as_text({k: v for k, v in names.items() if k not in old}))
     for root in ("checkpoints", "snapshots"):
         folder = state / root / move.source.dataset
         if folder.is_dir() and not any(folder.iterdir()):
@@ -116,11 +116,11 @@ def _forget(move: TableMove) -> None:
 
 
 def _record(move: TableMove, project: PipelineProject) -> None:
-    """Tell it, and where each flow's batches stand: records under the old name are no longer the flow's."""
-    known = last_batches(project.state_folder)
+    """Record the move, and the last batch of each flow: records under the old name are no longer the flow's."""
+    recorded = last_batches(project.state_folder)
     with _events(move, project) as events:
         for flow, (epoch, batch, ends) in move.last_batches.items():
-            events.set_known_batches(flow, epoch, known.get((flow, epoch)))
+            events.set_known_batches(flow, epoch, recorded.get((flow, epoch)))
             events.emit(
                 "flow_progress",
                 f"Batch {batch} of {flow} is the last that was recorded of {move.source.dataset}, as the table was called.",

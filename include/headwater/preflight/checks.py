@@ -1,4 +1,4 @@
-"""Before a flow starts: what Spark would stay silent about or misname, found without a JVM.
+"""Before a flow starts: problems that Spark would pass over or misreport, found without a JVM.
 
 Decision 0090.
 """
@@ -44,7 +44,7 @@ __all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examin
 
 Check = Callable[[FlowStart], Iterator[Damage]]
 
-# In this order: what makes all else meaningless first. Later checks join here.
+# In this order: first what makes all other checks meaningless. New checks are added here.
 CHECKS: tuple[Check, ...] = (
     table_log_has_a_hole,
     table_was_dropped,
@@ -87,10 +87,10 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
     """Run every check and give all findings; changes nothing.
 
-    A check that can't be carried out is a finding of its own, which blocks: what it would have seen is not known.
+    A check that fails with an error is a finding of its own, which blocks: what it would have found is not known.
     """
     denied = list(_findings(checkpoint_is_denied, start))
-    # To the other checks, what can't be read is lost or damaged.
+    # The other checks would take an unreadable file for a lost or damaged one.
     return denied or [damage for check in checks for damage in _findings(check, start)]
 
 
@@ -116,14 +116,14 @@ def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tupl
     """Make sure that a flow may start.
 
     Returns:
-        What was found and made good, with what was done: only such damage as can be made good without losing or
+        The damage that was repaired, with what was done: only such as can be repaired without losing or
         doubling a row.
 
     Raises:
         RefusedForSafety: for the first finding that can't.
     """
-    found = examine(start, checks)
-    blocking = next((damage for damage in found if damage.blocks and not damage.mends_itself), None)
+    damages = examine(start, checks)
+    blocking = next((damage for damage in damages if damage.blocks and not damage.mends_itself), None)
     if blocking is not None:
         raise blocking.error
-    return [(damage, damage.mend()) for damage in found if damage.mend is not None and damage.unasked]
+    return [(damage, damage.mend()) for damage in damages if damage.mend is not None and damage.unasked]

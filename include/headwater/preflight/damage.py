@@ -1,4 +1,4 @@
-"""What a check found: the error it stands for, what shows it, and what may be done about it, safest first."""
+"""The finding of a check: its error, the evidence, and possible repairs, safest first."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Damage:
     """One finding.
 
     ``evidence``: what was seen, one fact a line. ``repairs``: what may help, the safest first.
-    ``mend``: does what makes it good and says what it did; given where that is possible without losing or doubling
-    a row. ``unasked``: whether the next start does so by itself. ``blocks``: whether the flow must not start.
+    ``mend``: repairs it in place and says what it did; given where that is possible without losing or doubling
+    a row. ``unasked``: whether the next start does so automatically. ``blocks``: whether the flow must not start.
     """
 
     error: HeadwaterError
@@ -43,5 +43,5 @@ class Damage:
 
     @property
     def mends_itself(self) -> bool:
-        """Whether the next start makes it good."""
+        """Whether the next start repairs it automatically."""
         return self.mend is not None and self.unasked

@@ -1,4 +1,4 @@
-"""Streams from Delta tables: whether the table still has what was not read yet, and as the stream can take it.
+"""Streams from Delta tables: whether the table still has what is unread, in a form that the stream can read.
 
 Decision 0098.
 """
@@ -36,7 +36,7 @@ from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.source_checks import last_offsets, offset_of
 
-# Beyond so many files a look at each would hold up the start; the oldest are gone first.
+# Checking more files than this would hold up the start; the oldest are the first to go.
 _MOST_FILES = 1000
 _MOST_COMMITS = 200
 _MOST_BYTES = 4_000_000
@@ -45,9 +45,9 @@ _ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 @dataclass(frozen=True)
 class _Unread:
-    """What a stream has before it: the table's log, and the position in it.
+    """What a stream has yet to read: the table's log, and the position in it.
 
-    ``again``: the version from which Spark plans the last batch once more at each start; None where it does not.
+    ``again``: the version from which Spark plans the last batch again at each start; None where it does not.
     """
 
     source: StreamSource
@@ -101,7 +101,7 @@ class _Unread:
 
 
 def table_is_gone(start: FlowStart) -> Iterator[Damage]:
-    """Spark says that the schema is not set; it means that there is no table."""
+    """Spark would report that the schema is not set, where in fact there is no table."""
     for source in start.sources or ():
         if source.table is None or not start.committed or table_exists(source.table):
             continue
@@ -118,7 +118,7 @@ def table_is_gone(start: FlowStart) -> Iterator[Damage]:
 
 
 def delta_sources(start: FlowStart) -> Iterator[Damage]:
-    """All that can be seen in the logs of the Delta tables that a stream reads."""
+    """All findings in the logs of the Delta tables that a stream reads."""
     offsets = last_offsets(start)
     for index, source in enumerate(start.sources or ()):
         if source.table is None or offsets is None or not table_exists(source.table):
@@ -139,7 +139,7 @@ def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> i
         before = None
     if isinstance(before, dict) and "reservoirVersion" in before:
         return int(before["reservoirVersion"])
-    # Of a first batch Delta takes the version before its end for the beginning.
+    # For a first batch, Delta takes the version before its end as its beginning.
     return max(0, int(offset["reservoirVersion"]) - 1)
 
 
@@ -148,16 +148,16 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
     if broken:
         yield from broken
         return
-    known, now = unread.offset.get("reservoirId"), table_id(unread.table)
-    if known is not None and now is not None and known != now:
+    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
+    if recorded is not None and now is not None and recorded != now:
         yield Damage(
             SourceReplaced(
-                f"The table {_name(unread)!r} was made anew since {start.flow!r} last read it.",
+                f"The table {_name(unread)!r} was recreated since {start.flow!r} last read it.",
                 where=unread.table,
                 remedy=f"Read the new table from its beginning, and keep the rows: {start.command('new-epoch')} --from-start; "
-                f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+                f"or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
-            (f"table id before: {known}", f"table id now: {now}"),
+            (f"table id before: {recorded}", f"table id now: {now}"),
             _ANEW,
         )
         return
@@ -200,7 +200,7 @@ def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         SourceLogCut(
             f"{start.flow!r} has not read {lost} of the table {_name(unread)!r}, and they have left its log.",
             where=unread.table / "_delta_log",
-            remedy=f"Fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}; or go on without them: "
+            remedy=f"Refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}; or go on without them: "
             f"{start.command('new-epoch')} --from-version {first}. failOnDataLoss does not help here.",
         ),
         (f"position: version {unread.version}", f"oldest version in the log: {first}"),
@@ -247,7 +247,7 @@ def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
             SourceFilesGone(
                 f"Files of the table {_name(unread)!r} with rows that {start.flow!r} has not read are gone: vacuumed, or deleted.",
                 where=unread.table,
-                remedy=f"Restore the files; or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+                remedy=f"Restore the files; or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
             tuple(gone[:10]),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
@@ -268,7 +268,7 @@ def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict
             f"and {start.flow!r} only takes new ones.",
             where=unread.table,
             remedy='Read the table\'s changes (.option("readChangeFeed", "true")), leave such commits out '
-            f'(.option("skipChangeCommits", "true")), or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}',
+            f'(.option("skipChangeCommits", "true")), or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}',
         ),
         (f"position: version {unread.version}", f"version {version}: {info.get('operation', 'unknown')}"),
         (Repair.FULL_REFRESH,),
@@ -276,7 +276,7 @@ def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict
 
 
 def _feed_at(unread: _Unread, version: int) -> bool:
-    """Whether changes were recorded at a version: as the log's newest setting says, as far as it reaches."""
+    """Whether changes were recorded at a version: by the newest setting in the log, as far back as it reaches."""
     for number in reversed([v for v in unread.commits if v <= version][-_MOST_COMMITS:]):
         setting = _feed_setting(unread.actions(number))
         if setting is not None:
@@ -298,7 +298,7 @@ def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
         ChangeFeedMissing(
             f"{start.flow!r} reads the changes of the table {_name(unread)!r}, and version {version} recorded none.",
             where=unread.table,
-            remedy="Set the table's property delta.enableChangeDataFeed to true, and fill the reader anew: "
+            remedy="Set the table's property delta.enableChangeDataFeed to true, and refill the reader: "
             f"headwater run PIPELINE_DIR --full-refresh {start.dataset}",
         ),
         (
@@ -323,7 +323,7 @@ def _no_beginning(start: FlowStart, unread: _Unread, version: int) -> Damage:
             f"Spark {how}, and Delta refuses.",
             where=unread.table,
             remedy=f"{first}A new epoch loses and doubles nothing: {start.command('new-epoch')} --from-version {begins}; "
-            f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+            f"or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
         ),
         (
             f"position: version {unread.version}",

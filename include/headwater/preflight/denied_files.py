@@ -1,4 +1,4 @@
-"""Whether the files of an epoch may be read at all; without that, every other check would take them for damaged."""
+"""Whether the files of an epoch may be read at all; otherwise every other check would take them for damaged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS = ("metadata", "offsets", "commits", "sources", "state")
 
 
 def checkpoint_is_denied(start: FlowStart) -> Iterator[Damage]:
-    """Whether this user may read the live epoch; without that, every other check would take it for damaged."""
+    """Whether this user may read the live epoch; otherwise every other check would take it for damaged."""
     places = [start.checkpoint.folder, start.folder, *(start.folder / name for name in _PARTS)]
     for log in ("offsets", "commits"):
         folder = start.folder / log
@@ -23,6 +23,6 @@ def checkpoint_is_denied(start: FlowStart) -> Iterator[Damage]:
                 (path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name)
             )
             places += newest[-2:]
-    found = next((place for place in places if first_denied(place) is not None), None)
-    if found is not None:
-        yield Damage(not_readable(found, f"where {start.flow!r} stands"), (whose(found),))
+    denied = next((place for place in places if first_denied(place) is not None), None)
+    if denied is not None:
+        yield Damage(not_readable(denied, f"where {start.flow!r} stands"), (whose(denied),))

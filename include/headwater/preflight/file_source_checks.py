@@ -18,7 +18,7 @@ _SIGNS = frozenset("{}[]*?\\")
 
 
 def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
-    """A planned batch comes again with the files that it named; Spark fails in its middle where one is gone."""
+    """A planned batch is repeated with the files that it names; Spark fails halfway where one is gone."""
     batch = max(start.planned, default=None)
     if batch is None or batch in start.committed or start.sources is None:
         return
@@ -31,7 +31,7 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
             begin, end = last_entry(start, batch - 1, index), last_entry(start, batch, index)
             named = [seen for seen in files_seen(start.folder, index, up_to=end) if seen.batch_id > begin]
         except CheckpointUnreadable:
-            return  # the checks of the logs tell it
+            return  # the checks of the logs report it
         local = [seen.path for seen in named if seen.path.startswith("/")]
         gone = [path for path in local if not Path(path).exists()]
         if gone:
@@ -49,7 +49,7 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
 
 
 def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
-    """A path that looks like a pattern stands for the whole batch in Spark 4.2: its other files come in twice."""
+    """Spark 4.2 expands a path that looks like a pattern over the whole batch: its other files are read twice."""
     for index, source in enumerate(start.sources or ()):
         if source.files is None or _one_a_batch(source):
             continue
@@ -58,12 +58,12 @@ def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
             done = last_entry(start, max(start.committed, default=-1), index) if odd else -1
             read = {seen.path for seen in files_seen(start.folder, index, up_to=done)} if odd else set()
         except (CheckpointUnreadable, SourceUnreachable, OSError):
-            continue  # told by others: the checks of the logs, and Spark
+            continue  # reported elsewhere: by the checks of the logs, and by Spark
         new = sorted(set(odd) - read)
         if new:
             yield Damage(
                 SourceFileNames(
-                    f"The names of {len(new)} new files of {source.name!r} have one of the signs {{ }} [ ] * ? \\. To Spark such "
+                    f"The names of {len(new)} new files of {source.name!r} have one of the characters {{ }} [ ] * ? \\. To Spark such "
                     "a name is a pattern, and it would read the other files of the batch twice.",
                     where=new[0],
                     remedy='Rename them; or read file by file: .option("maxFilesPerTrigger", 1).',
@@ -73,8 +73,8 @@ def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
 
 
 def _one_a_batch(source: StreamSource) -> bool:
-    given = {key.lower().removeprefix("cloudfiles."): value for key, value in source.options.items()}
-    return given.get("maxfilespertrigger") == "1"
+    options = {key.lower().removeprefix("cloudfiles."): value for key, value in source.options.items()}
+    return options.get("maxfilespertrigger") == "1"
 
 
 def last_entry(start: FlowStart, batch: int, index: int) -> int:

@@ -1,4 +1,4 @@
-"""What the checks before a flow's start look at. Whoever starts, or only asks, fills it in."""
+"""The input of the checks before a flow's start, for a start itself and for a diagnosis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Positions = tuple[str | None, ...]
 
 
 class Topics(Protocol):
-    """What the checks ask a Kafka broker; answers are empty where it can't be asked."""
+    """The checks' queries to a Kafka broker; answers are empty where it does not answer."""
 
     def ids(self, names: Sequence[str]) -> dict[str, str]:
         """The id that the broker gave each topic when it was made."""
@@ -63,13 +63,13 @@ def _never() -> int | None:
 class FlowStart:
     """What a check looks at.
 
-    ``sink_id``: what the rows go to, as it is now: the Delta id of the table, None where there is none; of a sink
+    ``sink_id``: the flow's target as it is now: the Delta id of the table, None where there is none; of a sink
     without a table, its name. ``table``: the table's folder, where there is one.
-    ``state``: as it lies on disk; a new one where there is none.
+    ``state``: as stored; a new one where there is none.
     ``sources``: the streaming ones, None where they are not known.
     ``plan``: the operators that keep state now, None where that is not known.
-    ``position``: the end offsets of a batch of the live epoch, from what was kept outside the checkpoint.
-    ``last_recorded``: the last batch of the live epoch that is known outside the checkpoint.
+    ``position``: the end offsets of a batch of the live epoch, as recorded outside the checkpoint.
+    ``last_recorded``: the last batch of the live epoch that is recorded outside the checkpoint.
     ``deep``: compare checksums of all files that the next start needs, however large.
     """
 
@@ -94,7 +94,7 @@ class FlowStart:
 
     @property
     def place(self) -> str:
-        """What the rows go to, for messages."""
+        """The flow's target, for messages."""
         return (
             f"what the sink {self.dataset!r} writes to" if self.is_sink else f"the table of {self.dataset!r}"
         )
@@ -122,20 +122,20 @@ class FlowStart:
 
     @cached_property
     def written(self) -> int | None:
-        """The last batch of the live epoch that the table has; None where it has none, or can't be asked."""
+        """The last batch of the live epoch that the table has; None where it has none, or does not say."""
         if self.table is None or self.sink_id is None or not table_exists(self.table):
             return None
         names = {self.state.query_id, _query_id(self.folder), self.application} - {None}
-        found = [
+        batches = [
             version
             for name in names
             if name is not None and (version := transaction_version(self.table, name)) is not None
         ]
-        return max(found, default=None)
+        return max(batches, default=None)
 
     @property
     def repeatable(self) -> bool:
-        """Whether a batch that comes again under its number changes nothing."""
+        """Whether repeating a batch under its number changes nothing."""
         return self.table is not None
 
     def command(self, action: str) -> str:

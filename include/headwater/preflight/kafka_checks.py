@@ -15,13 +15,13 @@ _ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 
 def messages_are_gone(start: FlowStart) -> Iterator[Damage]:
-    """Offsets that are no longer there, or not there yet: the topic was cut by its retention, or made anew."""
+    """Offsets that are no longer there, or not there yet: the topic was cut by its retention, or recreated."""
     for source, topics, position in _positions(start):
         yield from _of_topics(start, source, topics, position)
 
 
 def topic_is_gone(start: FlowStart) -> Iterator[Damage]:
-    """Spark would look for it until its retries are used up, and then speak of partitions."""
+    """Spark would retry until it gives up, and then report missing partitions."""
     for source, topics, position in _positions(start):
         if _takes_loss(source):
             continue
@@ -76,7 +76,7 @@ def _of_topics(
     if ahead:
         yield Damage(
             SourceReplaced(
-                f"{start.flow!r} stands behind the end of what it reads ({ahead[0]}): the topic was made anew, or cut.",
+                f"{start.flow!r} stands behind the end of what it reads ({ahead[0]}): the topic was recreated, or cut.",
                 where=source.name,
                 remedy=f"Read the new topic from its beginning, and keep the rows: {start.command('new-epoch')} --from-start",
             ),
@@ -89,7 +89,7 @@ def _of_topics(
             SourceAgedOut(
                 f"Up to {count} messages that {start.flow!r} has not read have left the topic ({lost[0][0]}).",
                 where=source.name,
-                remedy=f"Go on without them: {start.command('new-epoch')} --from-start. They can't be had from the topic again.",
+                remedy=f"Go on without them: {start.command('new-epoch')} --from-start. They can't be read from the topic again.",
             ),
             tuple(text for text, _ in lost[:10]),
             _ANEW,

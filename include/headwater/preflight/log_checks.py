@@ -40,15 +40,17 @@ def metadata_was_lost(start: FlowStart) -> Iterator[Damage]:
     except CheckpointUnreadable:
         pass
     file = start.folder / "metadata"
-    known = start.state.query_id
+    recorded = start.state.query_id
     written = {
         commit.transaction[0]
         for commit in (flow_commits(start.table, *start.identity.names) if start.table else ())
         if commit.epoch == start.state.epoch and commit.transaction is not None
     } - {start.application}
-    candidates = written or ({known} if known else set())
+    candidates = written or ({recorded} if recorded else set())
     agreed = (
-        next(iter(candidates)) if len(candidates) == 1 and (known is None or known in candidates) else None
+        next(iter(candidates))
+        if len(candidates) == 1 and (recorded is None or recorded in candidates)
+        else None
     )
 
     def mend() -> str:
@@ -64,41 +66,44 @@ def metadata_was_lost(start: FlowStart) -> Iterator[Damage]:
             if agreed
             else f"Restore a snapshot: {start.command('restore')}; or rebuild the position: {start.command('rebuild')}",
         ),
-        (f"recorded with the flow: {known or 'none'}", f"in the table's log: {', '.join(written) or 'none'}"),
+        (
+            f"recorded with the flow: {recorded or 'none'}",
+            f"in the table's log: {', '.join(written) or 'none'}",
+        ),
         (Repair.MEND,) if agreed else _REPAIRS,
         mend if agreed else None,
     )
 
 
 def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
-    """Spark refuses to start over an empty or cut mark; the batch that it stood for can come again."""
+    """Spark refuses to start with an empty or truncated mark; the batch that it marked can be repeated."""
     batch = max(start.committed, default=None)
     if batch is None or (fault := fault_of(start.folder / "commits" / str(batch))) is None:
         return
     file = start.folder / "commits" / str(batch)
     later = batch < max(start.planned, default=-1)
-    known = not later and _is_recorded(start, batch)
+    recorded = not later and _is_recorded(start, batch)
 
     def mend() -> str:
-        if later or known:
+        if later or recorded:
             rewrite_commit(start.folder, batch, batch + int(later))
             whence = f"what batch {batch + 1} began with" if later else "the event log, which has the batch"
-            return f"the damaged mark of batch {batch} was written anew from {whence}"
+            return f"the damaged mark of batch {batch} was rewritten from {whence}"
         put_aside(file)
         again = "the table has it already" if start.repeatable else "its rows reach the sink a second time"
         return f"the damaged mark of batch {batch} was put aside; the batch comes again, and {again}"
 
-    safe = later or known or (start.repeatable and batch in start.planned)
-    comes = "" if later or known else ": the batch comes again and changes nothing"
+    safe = later or recorded or (start.repeatable and batch in start.planned)
+    comes = "" if later or recorded else ": the batch comes again and changes nothing"
     yield Damage(
         CommitsDamaged(
-            f"The mark that batch {batch} of {start.flow!r} is done is damaged: {fault.told}.",
+            f"The mark that batch {batch} of {start.flow!r} is done is damaged: {fault.description}.",
             where=file,
-            remedy=f"The next start makes it good{comes}."
+            remedy=f"The next start repairs it{comes}."
             if safe
             else f"Let the batch come again: {start.command('mend')}. Its rows reach the sink a second time.",
         ),
-        (fault.told, f"last planned batch: {max(start.planned, default=None)}"),
+        (fault.description, f"last planned batch: {max(start.planned, default=None)}"),
         (Repair.MEND, Repair.RESTORE),
         mend,
         unasked=safe,
@@ -106,7 +111,7 @@ def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
 
 
 def last_mark_was_lost(start: FlowStart) -> Iterator[Damage]:
-    """A batch whose mark is gone comes again. A table knows it; what is no table would be sent its rows a second time."""
+    """A batch whose mark is gone is repeated. A table skips it; another target would get its rows a second time."""
     batch = max(start.planned, default=None)
     if batch is None or batch in start.committed or not _is_recorded(start, batch):
         return
@@ -119,7 +124,7 @@ def last_mark_was_lost(start: FlowStart) -> Iterator[Damage]:
         CommitsDamaged(
             f"The mark that batch {batch} of {start.flow!r} is done is gone: its rows would reach the sink a second time.",
             where=start.folder / "commits" / str(batch),
-            remedy="The next start makes it good.",
+            remedy="The next start repairs it.",
         ),
         (f"last planned batch: {batch}", f"last batch in the event log: {start.last_recorded()}"),
         (Repair.MEND, Repair.RESTORE),
@@ -130,7 +135,7 @@ def last_mark_was_lost(start: FlowStart) -> Iterator[Damage]:
 def _is_recorded(start: FlowStart, batch: int) -> bool:
     """Whether a batch that went to no table is known to be done: it is recorded after its mark was written.
 
-    Not of a flow that keeps state: the watermark that its mark held is in no record.
+    Not for a stateful flow: the watermark in its mark is not recorded elsewhere.
     """
     if start.repeatable or start.state.state_settings or batch not in start.planned:
         return False
@@ -151,11 +156,11 @@ def offsets_are_damaged(start: FlowStart) -> Iterator[Damage]:
         elif batch == start.planned[-1]:
             yield from _last_entry(start, batch, fault)
         else:
-            yield from _entry_before(start, batch, f"is damaged ({fault.told})", OffsetsDamaged)
+            yield from _entry_before(start, batch, f"is damaged ({fault.description})", OffsetsDamaged)
 
 
 def offsets_are_missing(start: FlowStart) -> Iterator[Damage]:
-    """Entries that Spark needs, or that keep it from running a batch again which is done."""
+    """Entries that Spark needs, or that keep it from repeating a finished batch."""
     planned, committed = start.planned, start.committed
     if committed and committed[-1] > (planned[-1] if planned else -1):
         yield from _end_is_missing(start)
@@ -164,9 +169,9 @@ def offsets_are_missing(start: FlowStart) -> Iterator[Damage]:
 
 
 def first_batch_left_remains(start: FlowStart) -> Iterator[Damage]:
-    """A driver died while it wrote the first entry: Spark takes the half-written file for another query's checkpoint."""
+    """A driver died while writing the first entry: Spark takes the half-written file for another query's checkpoint."""
     left = remains(start.folder)
-    # Checksums alone are another check's, which removes them.
+    # Checksums alone are left to another check, which removes them.
     if all(file.suffix == ".crc" and file.name[1:-4].isdigit() for file in left):
         return
 
@@ -180,7 +185,7 @@ def first_batch_left_remains(start: FlowStart) -> Iterator[Damage]:
             f"The driver of {start.flow!r} died while it planned the first batch; Spark would not begin where its half-written "
             "files are.",
             where=left[0],
-            remedy="The next start makes it good: nothing was read yet.",
+            remedy="The next start repairs it: nothing was read yet.",
         ),
         tuple(str(file) for file in left[:10]),
         (Repair.MEND,),
@@ -189,7 +194,7 @@ def first_batch_left_remains(start: FlowStart) -> Iterator[Damage]:
 
 
 def checksums_are_left(start: FlowStart) -> Iterator[Damage]:
-    """Spark can't write an entry where the checksum of one that is gone lies in its way."""
+    """Spark can't write an entry where the checksum of a lost one is left."""
     folders = [start.folder / name for name in ("offsets", "commits")]
     left = [
         file
@@ -209,7 +214,7 @@ def checksums_are_left(start: FlowStart) -> Iterator[Damage]:
         CommitsDamaged(
             f"In the logs of {start.flow!r} lie checksums of entries that are gone; Spark could not write those again.",
             where=left[0],
-            remedy="The next start makes it good.",
+            remedy="The next start repairs it.",
         ),
         tuple(str(file) for file in left[:10]),
         (Repair.MEND,),
@@ -242,19 +247,19 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
             put_back(start.folder, batch, position, start.state.state_settings)
             return f"the position of batch {batch} was written back from what was recorded of it"
         put_aside(file)
-        if start.planned == [batch]:  # Spark begins anew only where no state is
+        if start.planned == [batch]:  # Spark starts over only where there is no state
             put_aside(start.folder / "state")
         return f"the damaged plan of batch {batch} was put aside; nothing of it had been written"
 
     safe = position is not None if done or in_table else start.repeatable
     yield Damage(
         OffsetsDamaged(
-            f"The position of batch {batch} of {start.flow!r} is damaged: {fault.told}.",
+            f"The position of batch {batch} of {start.flow!r} is damaged: {fault.description}.",
             where=file,
-            remedy="The next start makes it good." if safe else _otherwise(start),
+            remedy="The next start repairs it." if safe else _otherwise(start),
         ),
         (
-            fault.told,
+            fault.description,
             f"batch {batch} is {'' if done else 'not '}marked as done, and {'in' if in_table else 'not in'} the table",
             f"its position is {'' if position else 'not '}known from elsewhere",
         ),
@@ -266,23 +271,25 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
 def _entry_before(
     start: FlowStart, batch: int, what: str, condition: type[CheckpointUnreadable]
 ) -> Iterator[Damage]:
-    """The entry before the last: where the last batch begins."""
+    """The entry before the last: the beginning of the last batch."""
     following = batch + 1
     done = following in start.committed and fault_of(start.folder / "offsets" / str(following)) is None
     position = start.position(batch)
 
     def mend() -> str:
         put_back(start.folder, batch, position, start.state.state_settings)
-        told = "from what was recorded of it" if position else f"as that of batch {following}, which is done"
-        return f"the position of batch {batch} was written back, {told}"
+        origin = (
+            "from what was recorded of it" if position else f"as that of batch {following}, which is done"
+        )
+        return f"the position of batch {batch} was written back, {origin}"
 
-    # What is done is not read again: then it does not matter where it began.
+    # A finished batch is not read again, so its beginning does not matter.
     safe = position is not None or done
     yield Damage(
         condition(
             f"The position of batch {batch} of {start.flow!r} {what}; Spark needs the two newest.",
             where=start.folder / "offsets" / str(batch),
-            remedy="The next start makes it good." if safe else _otherwise(start),
+            remedy="The next start repairs it." if safe else _otherwise(start),
         ),
         (
             f"batch {following} is {'' if done else 'not '}done",
@@ -298,11 +305,11 @@ def _end_is_missing(start: FlowStart) -> Iterator[Damage]:
     lost = range(last + 1, start.committed[-1] + 1)
     positions = {batch: start.position(batch) for batch in lost}
     needed = [batch for batch in lost if batch >= lost[-1] - 1]
-    known = all(positions[batch] is not None for batch in needed)
+    all_recorded = all(positions[batch] is not None for batch in needed)
     unwritten = start.repeatable and (start.written is None or start.written <= last) and last >= 0
 
     def mend() -> str:
-        if known:
+        if all_recorded:
             for batch in needed:
                 put_back(start.folder, batch, positions[batch], start.state.state_settings)
             return f"the position of batch {lost[-1]} was written back from what was recorded of it"
@@ -310,18 +317,18 @@ def _end_is_missing(start: FlowStart) -> Iterator[Damage]:
             put_aside(start.folder / "commits" / str(batch))
         return f"the marks of batches without a position were put aside; nothing of them is in the table: {list(lost)}"
 
-    safe = known or unwritten
+    safe = all_recorded or unwritten
     shown = f"batch {lost[0]}" if len(lost) == 1 else f"batches {lost[0]} to {lost[-1]}"
     yield Damage(
         OffsetsLost(
             f"The position of {shown} of {start.flow!r} is gone, and marked as done: Spark would run an earlier batch "
             "again, and then fail.",
             where=start.folder / "offsets",
-            remedy="The next start makes it good." if safe else _otherwise(start),
+            remedy="The next start repairs it." if safe else _otherwise(start),
         ),
         (
             f"last position: {last if last >= 0 else 'none'}, last mark: {start.committed[-1]}, in the table: {start.written}",
-            f"known from elsewhere: {known}",
+            f"known from elsewhere: {all_recorded}",
         ),
         (Repair.MEND,) if safe else _REPAIRS,
         mend if safe else None,

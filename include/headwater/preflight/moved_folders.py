@@ -1,7 +1,7 @@
-"""Streams from a folder that was moved, or that is now named in another way: Spark knows files by their path alone.
+"""Streams from a folder that was moved, or that is now named in another way: Spark identifies files by path alone.
 
 Another spelling of the same path (relative, ``file:``, ``..``, a slash at the end) is the same to Spark. A folder that lies
-elsewhere, or is reached through a link, is not: files that were read come again, and a batch that was planned before ends in
+elsewhere, or is reached through a link, is not: files that were read are read again, and a batch that was planned before ends in
 ``Wrong basePath`` from inside Spark.
 """
 
@@ -35,7 +35,7 @@ def folder_was_moved(start: FlowStart) -> Iterator[Damage]:
         try:
             seen = files_seen(start.folder, index)
         except CheckpointUnreadable:
-            continue  # the checks of the logs tell it
+            continue  # the checks of the logs report it
         base = _base(source.path)
         outside = [file for file in seen if file.path.startswith("/") and not _is_below(file.path, base)]
         if not outside:
@@ -48,8 +48,8 @@ def folder_was_moved(start: FlowStart) -> Iterator[Damage]:
 
 def _as_before(start: FlowStart, index: int, path: str) -> bool:
     """Whether the path is an absolute one, and the one of the last run: the list of files need not be read then."""
-    known = start.state.sources[index].get("path") if index < len(start.state.sources) else None
-    return known == path and Path(path).is_absolute()
+    recorded = start.state.sources[index].get("path") if index < len(start.state.sources) else None
+    return recorded == path and Path(path).is_absolute()
 
 
 def _base(path: str) -> str:
@@ -71,7 +71,7 @@ def _is_below(path: str, base: str) -> bool:
 
 
 def _planned(start: FlowStart, index: int, outside: Iterable[SeenFile]) -> list[str]:
-    """The files of a batch that is planned and not done: it comes again with just these paths."""
+    """The files of a batch that is planned and not done: it is repeated with exactly these paths."""
     batch = max(start.planned, default=None)
     if batch is None or batch in start.committed:
         return []
@@ -86,15 +86,15 @@ def _read_again(
     source: StreamSource, base: str, seen: Iterable[SeenFile], outside: Iterable[SeenFile]
 ) -> list[str]:
     """Files that are there now under new paths and were read under old ones: by link, or moved or copied with their time."""
-    known = {file.path for file in seen}
+    seen_paths = {file.path for file in seen}
     by_name: dict[str, list[SeenFile]] = {}
     for file in outside:
         by_name.setdefault(Path(file.path).name, []).append(file)
     try:
         there = list(source.files()) if source.files is not None else []
     except (SourceUnreachable, OSError):
-        return []  # Spark says what it misses
-    return [path for path in there if path not in known and _was_read(path, base, by_name)]
+        return []  # Spark reports what is missing
+    return [path for path in there if path not in seen_paths and _was_read(path, base, by_name)]
 
 
 def _was_read(path: str, base: str, by_name: Mapping[str, list[SeenFile]]) -> bool:
@@ -136,11 +136,11 @@ def _damage(
     )
     return Damage(
         SourceMoved(
-            f"{start.flow!r} reads {source.path}, and {how}: Spark knows files by their path alone.",
+            f"{start.flow!r} reads {source.path}, and {how}: Spark identifies files by path alone.",
             where=base,
             remedy=f"Let the source read {before} again (where the folder was moved, a link of that name will do); or take "
             f"all files that are older than a point in time as read, under their new paths: {start.command('new-epoch')} "
-            f"--from-time TIME; or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+            f"--from-time TIME; or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
         ),
         tuple((planned or again)[:_SHOWN]),
         (Repair.NEW_EPOCH, Repair.FULL_REFRESH),

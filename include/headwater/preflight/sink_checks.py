@@ -1,4 +1,4 @@
-"""Position against table: what Spark stays silent about, and would lose or double rows over."""
+"""Position against table: mismatches that Spark does not notice, and that would lose or double rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headwater.preflight.flow_start import FlowStart
 
 
 def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
-    """Nothing can open such a table; what is known of it else would mislead."""
+    """Nothing can open such a table, so other findings about it would mislead."""
     if start.table is None or not table_exists(start.table):
         return
     holes = missing_versions(start.table)
@@ -46,26 +46,26 @@ def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
 
 
 def batches_are_forgotten(start: FlowStart) -> Iterator[Damage]:
-    """Delta knows a repeated batch by its id; a table that forgets ids would take it for a new one."""
+    """Delta recognises a repeated batch by its id; a table that forgets ids would take it for a new one."""
     if start.table is None or start.sink_id is None or not table_exists(start.table):
         return
-    kept = transaction_retention(start.table)
-    if kept is not None:
+    retention = transaction_retention(start.table)
+    if retention is not None:
         yield Damage(
             TransactionsExpire(
-                f"{_capital(start.place)} has the property {TRANSACTION_RETENTION} = {kept!r}: it forgets which batches of "
+                f"{_capital(start.place)} has the property {TRANSACTION_RETENTION} = {retention!r}: it forgets which batches of "
                 f"{start.flow!r} it has, and one that comes again after a crash would be written twice.",
                 where=start.table,
                 remedy=f"Take the property off: ALTER TABLE delta.`{start.table}` UNSET TBLPROPERTIES ('{TRANSACTION_RETENTION}'). "
                 "Remove it from table_properties, too, if it stands there.",
             ),
-            (f"ids are kept for: {kept}",),
+            (f"ids are kept for: {retention}",),
         )
 
 
 def table_was_dropped(start: FlowStart) -> Iterator[Damage]:
     """The checkpoint says that rows were written, and the table is not there: they would never come back."""
-    # A driver that was killed in its first update may have committed batches and not told to which table.
+    # A driver that was killed in its first update may have committed batches before it recorded the table.
     there = start.table is not None and table_exists(start.table)
     if start.sink_id is None and not there and start.checkpoint.has_written():
         last = max(start.committed, default=None)
@@ -87,7 +87,7 @@ def table_was_recreated(start: FlowStart) -> Iterator[Damage]:
     if before is not None and now is not None and before != now:
         yield Damage(
             TableReplaced(
-                f"{_capital(start.place)} is not the one that {start.flow!r} last wrote to (it was created anew, or is "
+                f"{_capital(start.place)} is not the one that {start.flow!r} last wrote to (it was recreated, or is "
                 "another one): rows that were read before would be missing for good.",
                 where=start.table or now,
                 remedy=remedy(start),
@@ -99,32 +99,37 @@ def table_was_recreated(start: FlowStart) -> Iterator[Damage]:
 
 def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
     """The table is an older copy of itself: what was written since is gone, and would not be read again."""
-    known = start.state.sink_version
-    if start.table is None or start.sink_id is None or known is None or start.state.sink_id != start.sink_id:
+    recorded = start.state.sink_version
+    if (
+        start.table is None
+        or start.sink_id is None
+        or recorded is None
+        or start.state.sink_id != start.sink_id
+    ):
         return
     now = head_version(start.table)
-    if now < known:
+    if now < recorded:
         yield Damage(
             TableRolledBack(
-                f"{_capital(start.place)} ends at version {now}, and {start.flow!r} had left it at {known}: an older copy "
+                f"{_capital(start.place)} ends at version {now}, and {start.flow!r} had left it at {recorded}: an older copy "
                 "was put in its place. Rows that were written since would be missing for good.",
                 where=start.table,
                 remedy=f"Put back the newer copy, or {_lower(remedy(start))}",
             ),
-            (f"version after the last run: {known}", f"version now: {now}"),
+            (f"version after the last run: {recorded}", f"version now: {now}"),
             (Repair.REWIND, Repair.FULL_REFRESH),
         )
 
 
 def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
     """The flow has written to this table, and its checkpoint is empty: everything would be appended again."""
-    kept = (start.folder / "metadata").exists() or bool(start.planned)
-    if kept and start.checkpoint.state_file.exists() and not _logs_are_lost(start):
+    has_content = (start.folder / "metadata").exists() or bool(start.planned)
+    if has_content and start.checkpoint.state_file.exists() and not _logs_are_lost(start):
         return
-    # Where the flow's state is gone as well, the table's log still tells who wrote to it.
+    # Where the flow's state is gone as well, the table's log still names its writers.
     written = epochs_written(start.table, *start.identity.names) if start.table is not None else []
-    first_not_kept = start.state.epoch + int(kept)
-    lost = not kept or _logs_are_lost(start)
+    first_not_kept = start.state.epoch + int(has_content)
+    lost = not has_content or _logs_are_lost(start)
     if (start.state.sink_id is not None and lost) or any(epoch >= first_not_kept for epoch in written):
         yield Damage(
             CheckpointLost(
@@ -142,7 +147,7 @@ def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
 
 
 def _logs_are_lost(start: FlowStart) -> bool:
-    """Whether both logs are empty, and batches are known that went to where nothing tells which it has."""
+    """Whether both logs are empty, though batches are recorded, and the target does not say which it has."""
     if (
         start.table is not None
         or start.planned
@@ -174,19 +179,19 @@ def checkpoint_was_rewound(start: FlowStart) -> Iterator[Damage]:
 
 
 def query_id_was_changed(start: FlowStart) -> Iterator[Damage]:
-    """The Delta sink knows batches by the query's id: with another one, a batch in flight would be written twice."""
+    """The Delta sink recognises batches by the query's id: with another one, a batch in flight would be written twice."""
     file = start.folder / "metadata"
-    known = start.state.query_id
+    recorded = start.state.query_id
     try:
         now = query_id(start.folder)
     except CheckpointUnreadable:
         return
-    if known is None or now is None or known == now:
+    if recorded is None or now is None or recorded == now:
         return
 
     def mend() -> str:
-        write_metadata(start, known)
-        return f"the query id {known} was put back"
+        write_metadata(start, recorded)
+        return f"the query id {recorded} was put back"
 
     yield Damage(
         QueryIdChanged(
@@ -195,7 +200,7 @@ def query_id_was_changed(start: FlowStart) -> Iterator[Damage]:
             where=file,
             remedy=f"If the checkpoint is this flow's, put the id back: {start.command('mend')}",
         ),
-        (f"recorded: {known}", f"in the checkpoint: {now}"),
+        (f"recorded: {recorded}", f"in the checkpoint: {now}"),
         (Repair.MEND, Repair.RESTORE, Repair.FULL_REFRESH),
         mend,
         unasked=False,
@@ -209,13 +214,13 @@ def write_metadata(start: FlowStart, identity: str) -> None:
 
 
 def remedy(start: FlowStart) -> str:
-    """What makes position and rows agree again in any case."""
+    """The remedy that makes position and rows agree in any case."""
     if start.is_sink:
         return (
             f"Send everything again: headwater run PIPELINE_DIR --reset-checkpoint {start.flow}. To go on from here with another place, "
             "put back the old one first, or give the flow another name."
         )
-    return f"Fill the table anew from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
+    return f"Refill the table from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
 
 
 def _capital(text: str) -> str:

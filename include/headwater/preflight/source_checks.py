@@ -17,21 +17,21 @@ from headwater.preflight.flow_start import FlowStart, StreamSource
 def source_identity(source: StreamSource, seen: Any = None) -> dict[str, Any]:
     """What stays the same as long as a source does; kept in the flow's state (``sources``).
 
-    ``seen``: what was kept before; it stands where the source can't be asked now.
+    ``seen``: the identity recorded before; it is kept where the source does not answer now.
     """
-    known: dict[str, Any] = {"kind": str(source.kind), "name": source.name}
+    identity: dict[str, Any] = {"kind": str(source.kind), "name": source.name}
     if source.table is not None:
-        return {**known, "id": table_id(source.table)}
+        return {**identity, "id": table_id(source.table)}
     if source.kind is SourceKind.KAFKA:
         before = dict(seen.get("topics") or {}) if isinstance(seen, dict) else {}
         names = _topics(source)
         now = source.topics.ids(names) if source.topics is not None and names else {}
-        return {**known, "topics": {**before, **now}}
-    return {**known, "path": source.path} if source.path else known
+        return {**identity, "topics": {**before, **now}}
+    return {**identity, "path": source.path} if source.path else identity
 
 
 def last_offsets(start: FlowStart) -> BatchOffsets | None:
-    """The last committed offsets, None where there are none or they can't be read (another check tells)."""
+    """The last committed offsets, None where there are none or they can't be read (another check reports it)."""
     try:
         return committed_offsets(start.folder)
     except CheckpointUnreadable:
@@ -39,7 +39,7 @@ def last_offsets(start: FlowStart) -> BatchOffsets | None:
 
 
 def offset_of(start: FlowStart, offsets: BatchOffsets, index: int) -> Any:
-    """Where a source stands; None where it has not begun, or it can't be told which line of the offset log is its.
+    """Where a source stands; None where it has not begun, or it is not known which line of the offset log belongs to it.
 
     A query that reads one source twice has two lines for it. Those of Delta tables are then found by the table's id.
     """
@@ -47,11 +47,15 @@ def offset_of(start: FlowStart, offsets: BatchOffsets, index: int) -> Any:
     try:
         if len(offsets.sources) == len(sources):
             return offsets.source(index)
-        known = table_id(table) if (table := sources[index].table) is not None else None
-        found = [offsets.source(line) for line in range(len(offsets.sources))]
+        source_id = table_id(table) if (table := sources[index].table) is not None else None
+        positions = [offsets.source(line) for line in range(len(offsets.sources))]
     except CheckpointUnreadable:
-        return None  # another check tells
-    same = [o for o in found if known is not None and isinstance(o, dict) and o.get("reservoirId") == known]
+        return None  # another check reports it
+    same = [
+        o
+        for o in positions
+        if source_id is not None and isinstance(o, dict) and o.get("reservoirId") == source_id
+    ]
     return min(same, key=lambda offset: int(offset["reservoirVersion"]), default=None)
 
 
@@ -76,7 +80,7 @@ def sources_were_changed(start: FlowStart) -> Iterator[Damage]:
                 f"{start.flow!r} reads {how}.",
                 where=offsets.file,
                 remedy="Put the sources back in their order; or give each new source a flow of its own (dp.append_flow); "
-                f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+                f"or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
             (f"before: {', '.join(before) or 'not recorded'}", f"now: {', '.join(now)}"),
             (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
@@ -84,7 +88,7 @@ def sources_were_changed(start: FlowStart) -> Iterator[Damage]:
 
 
 def topic_was_recreated(start: FlowStart) -> Iterator[Damage]:
-    """Spark goes by offsets alone: a topic made anew that has grown past the old one's end is not noticed."""
+    """Spark checks offsets alone: it does not notice a recreated topic that has grown past the old one's end."""
     for source, entry in zip(start.sources or (), start.state.sources, strict=False):
         if (
             source.kind is not SourceKind.KAFKA
@@ -92,22 +96,22 @@ def topic_was_recreated(start: FlowStart) -> Iterator[Damage]:
             or entry.get("kind") != str(source.kind)
         ):
             continue
-        known: dict[str, str] = entry.get("topics") or {}
-        now = source.topics.ids(sorted(known)) if known else {}
-        for topic in sorted(name for name in known if name in now and now[name] != known[name]):
+        recorded: dict[str, str] = entry.get("topics") or {}
+        now = source.topics.ids(sorted(recorded)) if recorded else {}
+        for topic in sorted(name for name in recorded if name in now and now[name] != recorded[name]):
             yield Damage(
                 SourceReplaced(
-                    f"The topic {topic!r} was made anew since {start.flow!r} last read it: its offsets mean other messages now.",
+                    f"The topic {topic!r} was recreated since {start.flow!r} last read it: its offsets mean other messages now.",
                     where=f"topic {topic}",
                     remedy=f"Read the new topic from its beginning, and keep the rows: {start.command('new-epoch')} --from-start",
                 ),
-                (f"topic id before: {known[topic]}", f"topic id now: {now[topic]}"),
+                (f"topic id before: {recorded[topic]}", f"topic id now: {now[topic]}"),
                 (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
             )
 
 
 def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
-    """A file source's position is its list of files: without it all of them are read again, in silence."""
+    """A file source's position is its list of files: without it all of them are silently read again."""
     offsets = last_offsets(start)
     for index, text in enumerate(offsets.sources if offsets else ()):
         try:
@@ -132,13 +136,13 @@ def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
 
 
 def missing_entries(start: FlowStart, index: int, last: int) -> list[int]:
-    """The entries of a file source's log that its position stands on and that are not there."""
+    """The missing entries of a file source's log up to its position."""
     newest_compact, entries = file_log_entries(start.folder, index)
     return [number for number in range(newest_compact + 1, last + 1) if number not in entries]
 
 
 def source_identity_name(source: StreamSource) -> dict[str, Any]:
-    """The part of a source's identity that its owner gave it."""
+    """The part of a source's identity that its owner assigned: Delta's table id, or Kafka's topic ids."""
     return {"kind": str(source.kind), "name": source.name, "path": source.path}
 
 

@@ -1,4 +1,4 @@
-"""The state of a stateful query: every partition must have what the next batch builds on."""
+"""The state of a stateful query: every partition must have the version that the next batch builds on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
 
 @dataclass
 class StateStore:
-    """The files of one store of one partition, by version: whole ones (snapshots), and changes upon them."""
+    """The files of one store of one partition, by version: complete ones (snapshots), and changes on top of them."""
 
     folder: Path
     whole: dict[int, str] = field(default_factory=dict)
@@ -69,9 +69,11 @@ def state_stores(folder: Path) -> list[StateStore]:
 def _stores_below(partition: Path) -> list[StateStore]:
     # A join of streams keeps several stores a partition, each in a folder of its name.
     with os.scandir(partition) as entries:
-        found = [(entry.name, entry.is_dir()) for entry in entries]
-    own = _store(partition, [name for name, is_folder in found if not is_folder])
-    below = [partition / name for name, is_folder in found if is_folder and name not in ("SSTs", "_metadata")]
+        children = [(entry.name, entry.is_dir()) for entry in entries]
+    own = _store(partition, [name for name, is_folder in children if not is_folder])
+    below = [
+        partition / name for name, is_folder in children if is_folder and name not in ("SSTs", "_metadata")
+    ]
     stores = [own, *(_store(folder, os.listdir(folder)) for folder in sorted(below))]  # noqa: PTH208
     return [store for store in stores if store.whole or store.changes]
 
@@ -99,7 +101,7 @@ def newest_whole_batch(start: FlowStart) -> int | None:
 
 
 def state_was_lost(start: FlowStart) -> Iterator[Damage]:
-    """Spark fails in the middle of a batch over a state that is not whole, and says which file it missed, not what to do."""
+    """Spark fails in the middle of a batch where state is incomplete, and names the missing file but no remedy."""
     done = max((batch for batch in start.committed if batch in start.planned), default=None)
     if done is None or done < start.state.first_batch or not start.state.state_settings:
         return
@@ -136,14 +138,14 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
 
 
 def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
-    """State that was laid down by other keys: Spark fails, or reads it as if nothing had changed."""
+    """State that was written with other keys: Spark fails, or reads it as if nothing had changed."""
     if start.plan is None or not start.state.plan or start.plan == start.state.plan or not start.committed:
         return
     yield Damage(
         PlanChanged(
-            f"The query of {start.flow!r} keeps its state by other operators or keys than before.",
+            f"The query of {start.flow!r} keeps its state with other operators or keys than before.",
             where=start.folder,
-            remedy=f"Put the query back, or fill the table anew: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
+            remedy=f"Put the query back, or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
             if not start.is_sink
             else remedy(start),
         ),
@@ -154,13 +156,13 @@ def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
 
 def store_names(folder: Path, stores: list[StateStore] | None = None) -> tuple[str, ...]:
     """Where a checkpoint's state lies, below its ``state`` folder (``0/1``: the first operator's second partition)."""
-    found = state_stores(folder) if stores is None else stores
+    all_stores = state_stores(folder) if stores is None else stores
     below = len(f"{folder}/state/")
-    return tuple(sorted(str(store.folder)[below:] for store in found))
+    return tuple(sorted(str(store.folder)[below:] for store in all_stores))
 
 
 def _absent(start: FlowStart, stores: list[StateStore]) -> list[str]:
-    """Stores of the last run that are not there. Spark's own count of partitions does not hold without keys."""
+    """Stores of the last run that are not there. Spark's own number of partitions is wrong for queries without keys."""
     there = set(store_names(start.folder, stores))
     return [
         f"{start.folder / 'state' / name} is not there"

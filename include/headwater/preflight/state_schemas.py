@@ -1,4 +1,4 @@
-"""Where a state's schemas lie: Spark writes whole paths into the state's metadata, and fails where the folder was moved."""
+"""Paths of a state's schemas: Spark writes absolute paths into the state's metadata, and fails where the folder was moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCHEMA = re.compile(r'"([^"]*?)(/state/\d+/_stateSchema/[^"]+)"')
 
 
 def schemas_lie_elsewhere(start: FlowStart) -> Iterator[Damage]:
-    """The checkpoint was renamed, copied or restored: its schemas came along, and it names them by their old folder."""
+    """The checkpoint was renamed, copied or restored, and its metadata still names the schemas by their old folder."""
     moved = [file for file in _metadata(start.folder) if _corrected(file, start.folder) is not None]
     if not moved:
         return
@@ -27,13 +27,13 @@ def schemas_lie_elsewhere(start: FlowStart) -> Iterator[Damage]:
             text = _corrected(file, start.folder)
             if text is not None:
                 write_entry(file, text)
-        return "the paths of the state's schemas were written anew: they had named the folder that the checkpoint was in before"
+        return "the paths of the state's schemas were corrected: they named the folder that the checkpoint was in before"
 
     yield Damage(
         StateLost(
             f"The state of {start.flow!r} names its schemas by another folder than its own: the checkpoint was moved or copied.",
             where=moved[0],
-            remedy="The next start makes it good: the schemas are there.",
+            remedy="The next start repairs it: the schemas are there.",
         ),
         tuple(str(file) for file in moved[:10]),
         (Repair.MEND,),
@@ -46,14 +46,14 @@ def _metadata(folder: Path) -> list[Path]:
 
 
 def _corrected(file: Path, folder: Path) -> str | None:
-    """The text with each schema named where it lies in this checkpoint; None where it is so, or where one is not there."""
+    """The text with each schema named where it lies in this checkpoint; None where they are correct already, or where one is missing."""
     text = file.read_text(encoding="utf-8")
-    found = list(_SCHEMA.finditer(text))
-    if all(_same(match[1], folder) for match in found):
+    schemas = list(_SCHEMA.finditer(text))
+    if all(_same(match[1], folder) for match in schemas):
         return None
-    if not all((folder / match[2].lstrip("/")).exists() for match in found):
+    if not all((folder / match[2].lstrip("/")).exists() for match in schemas):
         return None  # Spark says so
-    # As Hadoop spells a path: nothing in it is escaped but what JSON wants.
+    # As Hadoop spells a path: only JSON's own escapes.
     own = json.dumps(f"file:{folder}", ensure_ascii=False)[1:-1]
     return _SCHEMA.sub(lambda match: f'"{own}{match[2]}"', text)
 

@@ -1,1 +1,1 @@
-"""Quarantine tables, as they are read and marked without Spark."""
+"""Quarantine tables: reading and marking rows without Spark."""

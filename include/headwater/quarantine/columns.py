@@ -25,7 +25,7 @@ STATUS_AT = "_status_at"
 STATUS_REASON = "_status_reason"
 REPLAY_ID = "_replay_id"
 
-# The name under which files stand that can't be read: no row was judged, so no rule of the user's has it.
+# The rule name of unreadable files: no row was judged, so it is none of the user's rules.
 UNREADABLE_FILE = "unreadable_file"
 
 MANAGED = (

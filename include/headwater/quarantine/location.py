@@ -1,4 +1,4 @@
-"""Where a table's quarantine lies."""
+"""The location of a table's quarantine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwater.quarantine.table import is_quarantine
 
 
 def quarantine_location(manifest: Manifest, warehouse: Path, table: str) -> Path | None:
-    """The folder of a table's quarantine, also where no rule quarantines any more and its rows are left; else None."""
+    """The folder of a table's quarantine, even where no rule quarantines any more but rows are left; else None."""
     path = manifest.quarantine_path(warehouse, table)
     if path is None and manifest.dataset(table).location is not None:
         left = Path(quarantine_folder(str(manifest.table_path(warehouse, table))))

@@ -1,4 +1,4 @@
-"""Questions to a quarantine table, and marks on its rows, by delta-rs: no JVM. Semantics: docs/expectations.md.
+"""Queries over a quarantine table, and marks on its rows, by delta-rs: no JVM. Semantics: docs/expectations.md.
 
 Decision 0065.
 """
@@ -53,7 +53,7 @@ class RuleSummary:
 
 
 def is_quarantine(table: Path) -> bool:
-    """Whether a quarantine is there, and not a table of somebody's own that only has such a name."""
+    """Whether this is a quarantine, and not a user's table that happens to have such a name."""
     if not table_exists(table):
         return False
     from deltalake import DeltaTable
@@ -63,25 +63,25 @@ def is_quarantine(table: Path) -> bool:
 
 def summaries(table: Path) -> list[RuleSummary]:
     """Counts by reason, flow and status; empty where there is no table yet."""
-    found = _query(
+    groups = _query(
         table,
         f"select {c.REASON} as reason, {c.FLOW} as flow, {c.STATUS} as status, count(*) as rows, "  # noqa: S608 - our names
         f"min({c.QUARANTINED_AT}) as first, max({c.QUARANTINED_AT}) as last from q group by 1, 2, 3 order by 4 desc, 1",
     )
-    return [RuleSummary(**row) for row in found]
+    return [RuleSummary(**row) for row in groups]
 
 
 def held_rows(table: Path) -> int:
     """How many rows wait for a replay or a discard."""
-    found = _query(table, f"select count(*) as n from q where {c.STATUS} = {literal(RowStatus.HELD)}")  # noqa: S608
-    return int(found[0]["n"]) if found else 0
+    counts = _query(table, f"select count(*) as n from q where {c.STATUS} = {literal(RowStatus.HELD)}")  # noqa: S608
+    return int(counts[0]["n"]) if counts else 0
 
 
 def known_names(table: Path) -> tuple[list[str], list[str]]:
     """The flows and the rules that have rows there."""
-    found = _query(table, f"select distinct {c.FLOW} as flow, {c.RULES} as rules from q")  # noqa: S608 - our names
-    flows = dict.fromkeys(row["flow"] for row in found)
-    return list(flows), list(dict.fromkeys(rule for row in found for rule in row["rules"] or ()))
+    records = _query(table, f"select distinct {c.FLOW} as flow, {c.RULES} as rules from q")  # noqa: S608 - our names
+    flows = dict.fromkeys(row["flow"] for row in records)
+    return list(flows), list(dict.fromkeys(rule for row in records for rule in row["rules"] or ()))
 
 
 def rows(table: Path, chosen: RowFilter, limit: int | None = None) -> list[dict[str, Any]]:
@@ -100,16 +100,16 @@ def discard(table: Path, chosen: RowFilter, reason: str) -> int:
     """
     from deltalake import DeltaTable
 
-    held = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
-    found = _query(table, f"select {c.ID} as id from q where {held.where}")  # noqa: S608 - literals are quoted
-    if not found:
+    waiting = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
+    records = _query(table, f"select {c.ID} as id from q where {waiting.where}")  # noqa: S608 - literals are quoted
+    if not records:
         raise UnknownQuarantinedRow(
             "No held row matches.",
             where=table,
             remedy="`headwater quarantine list` and `show` say what is there.",
         )
     # delta-rs writes the condition into its log, and can't spell functions there.
-    which = ", ".join(literal(row["id"]) for row in found)
+    which = ", ".join(literal(row["id"]) for row in records)
     updates = {
         c.STATUS: literal(RowStatus.DISCARDED),
         c.STATUS_AT: f"to_timestamp({literal(datetime.now(UTC).isoformat())})",
@@ -132,5 +132,5 @@ def _query(table: Path, sql: str) -> list[dict[str, Any]]:
     from deltalake import DeltaTable, QueryBuilder
 
     answer = QueryBuilder().register("q", DeltaTable(str(table))).execute(sql).read_all()
-    found: list[dict[str, Any]] = pa.table(answer).to_pylist()
-    return found
+    records: list[dict[str, Any]] = pa.table(answer).to_pylist()
+    return records

@@ -1,1 +1,1 @@
-"""What the stack runs on: a Java, the pinned jars, free ports."""
+"""What the stack needs to run: Java, the pinned jars, free ports."""

@@ -1,4 +1,4 @@
-"""Errors of what has to be there before Spark starts."""
+"""Errors about prerequisites of Spark."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ class JarsUnavailable(UsageError):
 
 
 class PortTaken(UsageError):
-    """A server was told to use a port that something else listens on."""
+    """The configured port of a server is in use."""
 
     condition = "PORT_TAKEN"

@@ -38,7 +38,7 @@ def retrieve(coordinates: Iterable[Coordinate], into: Path, ivy_cache: Path) -> 
     Args:
         coordinates: what to fetch.
         into: the folder to fill.
-        ivy_cache: Ivy's own folder; what is there is not downloaded again.
+        ivy_cache: Ivy's own cache.
 
     Raises:
         JarsUnavailable: if Ivy did not find or could not reach something.
@@ -83,8 +83,8 @@ def _unavailable(what: str, settings: str | None) -> JarsUnavailable:
 
 
 def _what_went_wrong(output: str) -> str:
-    telling = [line.strip() for line in output.splitlines() if "not found" in line or "FAILED" in line]
-    return "; ".join(telling[:3]) or output.strip()[-300:]
+    complaints = [line.strip() for line in output.splitlines() if "not found" in line or "FAILED" in line]
+    return "; ".join(complaints[:3]) or output.strip()[-300:]
 
 
 def _ivy_jar() -> Path:
@@ -101,10 +101,10 @@ def _ivy_xml(coordinates: Iterable[Coordinate]) -> str:
         '<ivy-module version="2.0"><info organisation="headwater" module="jars"/>',
         '<configurations><conf name="default"/></configurations><dependencies>',
     ]
-    for wanted in coordinates:
-        scope = "default->master,runtime" if wanted.transitive else "default->master"
+    for coordinate in coordinates:
+        scope = "default->master,runtime" if coordinate.transitive else "default->master"
         lines.append(
-            f"<dependency org={quoteattr(wanted.organisation)} name={quoteattr(wanted.name)}"
-            f' rev={quoteattr(wanted.revision)} conf="{scope}" transitive="{str(wanted.transitive).lower()}"/>'
+            f"<dependency org={quoteattr(coordinate.organisation)} name={quoteattr(coordinate.name)}"
+            f' rev={quoteattr(coordinate.revision)} conf="{scope}" transitive="{str(coordinate.transitive).lower()}"/>'
         )
     return "\n".join([*lines, "</dependencies></ivy-module>\n"])

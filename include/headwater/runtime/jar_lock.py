@@ -47,7 +47,7 @@ def pinned_jars(group: str, lock_file: Path = LOCK_FILE) -> tuple[PinnedJar, ...
 
 
 def write_lock(groups: dict[str, list[PinnedJar]], lock_file: Path = LOCK_FILE) -> None:
-    """Write the lock file anew."""
+    """Write the lock file."""
     plain = {group: [asdict(jar) for jar in jars] for group, jars in groups.items()}
     lock_file.write_text(json.dumps(plain, indent=1) + "\n")
 
@@ -71,10 +71,10 @@ def verify(folder: Path, jars: tuple[PinnedJar, ...]) -> None:
     """
     for jar in jars:
         file = folder / jar.file_name
-        found = sha256(file) if file.is_file() else "no such file"
-        if found != jar.sha256:
+        checksum = sha256(file) if file.is_file() else "no such file"
+        if checksum != jar.sha256:
             raise JarChecksumMismatch(
-                f"{jar.file_name} is not the pinned jar: SHA-256 is {found}, expected {jar.sha256}",
+                f"{jar.file_name} is not the pinned jar: SHA-256 is {checksum}, expected {jar.sha256}",
                 where=f"{jar.organisation}:{jar.name}:{jar.revision}",
                 remedy="find out what the repository or mirror in use serves; nothing of it was kept",
             )

@@ -2,7 +2,7 @@
 
 Their checksums are compared whenever a file is not the one that was compared last: its inode or time of change (ctime, which no
 program can set) is another. That finds what went wrong with a cache, on purpose or not; who may write the cache may write the
-stamps as well, and is trusted like who may write the virtual environment.
+stamps as well, and is trusted like the owner of the virtual environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STAMPS = "verified.json"
 
 def are_verified(folder: Path, jars: tuple[PinnedJar, ...]) -> bool:
     """Whether a folder has all jars with their checksums; what was compared is noted, where the folder can be written."""
-    known = _known(folder)
+    recorded = _recorded_stamps(folder)
     now: dict[str, list[Any]] = {}
     for jar in jars:
         file = folder / jar.file_name
@@ -30,19 +30,19 @@ def are_verified(folder: Path, jars: tuple[PinnedJar, ...]) -> bool:
             ]  # fmt: skip
             if state.st_size != jar.size:
                 return False
-            if known.get(jar.file_name) != now[jar.file_name] and sha256(file) != jar.sha256:
+            if recorded.get(jar.file_name) != now[jar.file_name] and sha256(file) != jar.sha256:
                 return False
         except FileNotFoundError:
             return False
-    if known != now:
+    if recorded != now:
         with suppress(OSError):  # a cache in an image may be read-only
             (folder / STAMPS).write_text(json.dumps(now, indent=1) + "\n")
     return True
 
 
-def _known(folder: Path) -> dict[str, Any]:
+def _recorded_stamps(folder: Path) -> dict[str, Any]:
     try:
-        known = json.loads((folder / STAMPS).read_text())
+        stamps = json.loads((folder / STAMPS).read_text())
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return stamps if isinstance(stamps, dict) else {}

@@ -1,6 +1,6 @@
 """The jars that Spark and the broker run with: fetched once, checked, then taken from the cache.
 
-``python -m headwater.runtime.jars`` fetches them; with ``--lock`` it resolves the coordinates below anew
+``python -m headwater.runtime.jars`` fetches them; with ``--lock`` it resolves the coordinates below again
 and writes the lock file.
 """
 
@@ -65,7 +65,7 @@ def ensure_jars(group: str) -> list[Path]:
         with _only_one_process(folder):
             if not are_verified(folder, jars):
                 _fetch(jars, folder)
-                are_verified(folder, jars)  # noted, so that the next start compares nothing
+                are_verified(folder, jars)  # recorded, so that the next start compares nothing
     return [folder / jar.file_name for jar in jars]
 
 
@@ -86,9 +86,9 @@ def _fetch(jars: tuple[PinnedJar, ...], folder: Path) -> None:
         complete = Path(temporary) / "complete"
         complete.mkdir()
         for jar in jars:
-            found = fetched / jar.organisation / jar.name / jar.revision / jar.file_name
-            if found.is_file():
-                found.rename(complete / jar.file_name)
+            source = fetched / jar.organisation / jar.name / jar.revision / jar.file_name
+            if source.is_file():
+                source.rename(complete / jar.file_name)
         try:
             verify(complete, jars)
         finally:
@@ -113,7 +113,7 @@ def _resolve(group: str) -> list[PinnedJar]:
 def main() -> None:
     """Fetch all groups, or renew the lock file."""
     options = argparse.ArgumentParser(prog="python -m headwater.runtime.jars", description=__doc__)
-    options.add_argument("--lock", action="store_true", help="resolve anew and write the lock file")
+    options.add_argument("--lock", action="store_true", help="resolve again and write the lock file")
     if options.parse_args().lock:
         write_lock({group: _resolve(group) for group in GROUPS})
     for group in GROUPS:

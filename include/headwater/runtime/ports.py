@@ -29,7 +29,7 @@ def is_free(port: int) -> bool:
 
 
 def require_free(port: int, what: str, setting: str = "") -> int:
-    """Make sure that a server can have the port it was told to use.
+    """Make sure that a server can have its configured port.
 
     Args:
         port: the port number.

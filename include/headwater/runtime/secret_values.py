@@ -1,4 +1,4 @@
-"""What counts as a secret: names that hold one, and the values that this process knows."""
+"""What counts as a secret: names of settings that hold one, and values that this process knows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES_OF_SECRETS = (
     r"|(?<![a-z])sas(?![a-z])|(?<![a-z])sig(?![a-z]))"
 )
 _NAMED = re.compile(NAMES_OF_SECRETS, re.IGNORECASE)
-# A variable of these names says where something lies.
+# Variables with these names hold locations, not secrets.
 _PLACES = re.compile(r"_(?:FILE|PATH|DIR|URL_FILE)$|^(?:OLD)?PWD$")
 REDACTED = "[redacted]"
 _DECLARED = "HEADWATER_SECRET_"

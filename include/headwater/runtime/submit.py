@@ -20,7 +20,7 @@ _OF_TEXTS = "spark.redaction.string.regex"
 # cheap, and enough at nearly every place.
 _VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
-# The first JIT compiler alone: small jobs spend their time starting. Its code cache would fill after some forty
+# Only the first JIT compiler: small jobs spend their time starting. Its code cache would fill after some forty
 # queries at its default size, and then compiling stops.
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Xshare:auto"
 
@@ -78,13 +78,13 @@ def command_line_conf(conf: Mapping[str, str]) -> dict[str, str]:
     The others are left to the driver: it reads ``pipeline.yml`` itself, and sets them before its Spark context starts.
     What the JVM needs before that stays (``spark.driver.extraJavaOptions``): it ends up on Java's command line in any case.
     """
-    known = known_secrets()
-    return {name: value for name, value in conf.items() if not _is_secret(name, value, known)}
+    secrets = known_secrets()
+    return {name: value for name, value in conf.items() if not _is_secret(name, value, secrets)}
 
 
-def _is_secret(name: str, value: str, known: tuple[str, ...]) -> bool:
+def _is_secret(name: str, value: str, secrets: tuple[str, ...]) -> bool:
     if name in (_REDACTION, _OF_TEXTS) or name.endswith(".extraJavaOptions"):
         return False
     if names_a_secret(name) or _IN_ADDRESS.search(value):
         return True
-    return any(secret in value for secret in known)
+    return any(secret in value for secret in secrets)

@@ -20,7 +20,7 @@ _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.
 
 
 def trust_options(store: Path) -> list[str]:
-    """Return arguments for Java that make it trust what the machine trusts; none if that can't be told.
+    """Return arguments for Java that make it trust what the machine trusts; none if that is not known.
 
     Args:
         store: the file to write the certificates to, in a form that Java reads.
@@ -49,11 +49,11 @@ def _certificates(bundle: Path) -> list[Certificate]:
     from cryptography.x509 import load_pem_x509_certificate
 
     end = b"-----END CERTIFICATE-----"
-    found = []
+    certificates = []
     # Old authorities may break rules that are checked today: a warning is not for users, and the others still count.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for text in bundle.read_bytes().split(end)[:-1]:
             with contextlib.suppress(ValueError):
-                found.append(load_pem_x509_certificate(text[text.index(b"-----BEGIN") :] + end))
-    return found
+                certificates.append(load_pem_x509_certificate(text[text.index(b"-----BEGIN") :] + end))
+    return certificates

@@ -15,9 +15,9 @@ from typing import Any
 Row = Mapping[str, Any]
 Predicate = Callable[[Row], bool | None]
 Sequence = Callable[[Row], Any]
-# What a row of a snapshot is told with.
+# The sequence of a snapshot's rows.
 _AT, _GONE = "__at", "__gone"
-# The value of a column that an event says nothing of.
+# The value of a column that an event does not set.
 _UNSAID: Any = object()
 
 
@@ -39,10 +39,10 @@ def expected_scd1(
         events: every change event ever sent, as rows of the source; the order does not matter.
         keys: the key columns.
         sequence_by: the column that orders events of a key, or a function of the row.
-        apply_as_deletes: tells a delete by its row; so does ``apply_as_truncates`` for a truncate.
+        apply_as_deletes: whether a row is a delete; ``apply_as_truncates``: whether it is a truncate.
         column_list: the columns of the target; else all but ``except_column_list``.
         ignore_null_updates: whether (or for which columns) a null leaves the value as it was.
-        columns_to_update: the column with the names of those that an event says something of (None: all).
+        columns_to_update: the column with the names of those that an event sets (None: all).
     """
     winner = _winner_by_column if ignore_null_updates or columns_to_update else _winner
     by_key, cleared = _sorted(
@@ -152,7 +152,7 @@ def _sorted(
 ) -> tuple[dict[Any, list[tuple[Any, Row | None]]], Any]:
     """For each key its events, oldest first, one per sequence (a delete is None); and the last truncate."""
     sequence: Sequence = (lambda row: row[sequence_by]) if isinstance(sequence_by, str) else sequence_by
-    found: dict[Any, dict[Any, list[Row | None]]] = defaultdict(lambda: defaultdict(list))
+    by_key: dict[Any, dict[Any, list[Row | None]]] = defaultdict(lambda: defaultdict(list))
     cleared = None
     for row in events:
         at = sequence(row)
@@ -160,8 +160,8 @@ def _sorted(
             cleared = at if cleared is None else max(cleared, at)
             continue
         deleted = is_delete is not None and is_delete(row)
-        found[tuple(row[key] for key in keys)][at].append(None if deleted else _said(row, selecting, keys))
-    ordered = sorted(found.items(), key=lambda item: _comparable(item[0]))
+        by_key[tuple(row[key] for key in keys)][at].append(None if deleted else _said(row, selecting, keys))
+    ordered = sorted(by_key.items(), key=lambda item: _comparable(item[0]))
     return {
         key: [(at, winner(same)) for at, same in sorted(events.items())] for key, events in ordered
     }, cleared
@@ -174,12 +174,14 @@ def _names(row: Row, selecting: str) -> list[str] | None:
 
 
 def _said(row: Row, selecting: str | None, keys: Collection[str]) -> Row:
-    """An event without what it says nothing of."""
+    """An event without the columns that it does not set."""
     if selecting is None:
         return row
     chosen = _names(row, selecting)
-    told = {name: value for name, value in row.items() if name != selecting}
-    return {n: v if chosen is None or n in keys or n.lower() in chosen else _UNSAID for n, v in told.items()}
+    values = {name: value for name, value in row.items() if name != selecting}
+    return {
+        n: v if chosen is None or n in keys or n.lower() in chosen else _UNSAID for n, v in values.items()
+    }
 
 
 def _winner(same: list[Row | None]) -> Row | None:
@@ -194,8 +196,8 @@ def _winner_that_names(selecting: str, keys: Collection[str]) -> Callable[[list[
             row and {**{n: row[n] for n in row if n != selecting}, selecting: _names(row, selecting)}
             for row in same
         ]
-        found = _winner(rows)
-        return None if found is None else _said(found, selecting, keys)
+        winning = _winner(rows)
+        return None if winning is None else _said(winning, selecting, keys)
 
     return winner
 

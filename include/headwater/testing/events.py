@@ -1,6 +1,6 @@
-"""Synthetic events, seeded, that tell what they are: late, duplicate, out of order, malformed.
+"""Synthetic events, seeded, that carry their own labels: late, duplicate, out of order, malformed.
 
-What a stream should make of them can so be counted before it runs. The events come in batches, and are late with
+So what a stream should make of them can be computed before it runs. The events come in batches, and are late with
 regard to a watermark that moves as Spark's does: after each batch, to the latest time seen in it less the delay.
 """
 
@@ -193,9 +193,9 @@ class EventGenerator:
         if self._random.random() < self._out_of_order:
             # Never so old that a watermark could have passed it.
             oldest = watermark + _TICK if watermark is not None else begins
-            moment = _whole(max(arrival - self._random.random() * self._delay, oldest))
+            moment = _to_the_millisecond(max(arrival - self._random.random() * self._delay, oldest))
         else:
-            moment = _whole(arrival)
+            moment = _to_the_millisecond(arrival)
         identity, record = self._record(moment)
         text = json.dumps(record)
         if malformed:
@@ -206,7 +206,7 @@ class EventGenerator:
         )  # fmt: skip
 
     def _late(self, arrival: datetime, watermark: datetime) -> SyntheticEvent:
-        moment = _whole(watermark - timedelta(seconds=1) - self._random.random() * self._delay)
+        moment = _to_the_millisecond(watermark - timedelta(seconds=1) - self._random.random() * self._delay)
         identity, record = self._record(moment)
         return SyntheticEvent(record, json.dumps(record), identity, moment, arrival, late=True)
 
@@ -214,12 +214,12 @@ class EventGenerator:
         self, made: Sequence[SyntheticEvent], earlier: Sequence[SyntheticEvent], watermark: datetime | None
     ) -> SyntheticEvent | None:
         """An event to repeat: readable, and young enough that a query with the watermark still knows it."""
-        known = [
+        repeatable = [
             event for event in (*earlier, *made)
             if not (event.malformed or event.late or event.duplicate)
             and (watermark is None or event.event_time > watermark)
         ]  # fmt: skip
-        return self._random.choice(known) if known else None
+        return self._random.choice(repeatable) if repeatable else None
 
     def _record(self, moment: datetime) -> tuple[str, dict[str, Any]]:
         self._numbers += 1
@@ -234,6 +234,6 @@ def _again(event: SyntheticEvent, arrival: datetime, latest: datetime) -> Synthe
     )  # fmt: skip
 
 
-def _whole(moment: datetime) -> datetime:
+def _to_the_millisecond(moment: datetime) -> datetime:
     """The time to the millisecond, which is what the text says."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)

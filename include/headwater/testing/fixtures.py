@@ -32,7 +32,7 @@ def run_pipeline(spark: Any) -> Callable[..., Any]:  # noqa: ARG001 - it has to 
 
 @pytest.fixture
 def event_generator() -> Callable[..., testing.EventGenerator]:
-    """:class:`headwater.testing.EventGenerator`; seed 0 unless told otherwise."""
+    """:class:`headwater.testing.EventGenerator`; seed 0 by default."""
 
     def make(shape: str = "clicks", *, seed: int = 0, **options: Any) -> testing.EventGenerator:
         return testing.EventGenerator(shape, seed=seed, **options)

@@ -19,14 +19,14 @@ def assert_same_rows(
     ignore: Collection[str] = (),
     names: tuple[str, str] = ("result", "expectation"),
 ) -> None:
-    """Raise AssertionError, with the rows that differ, unless both have the same rows, each as often.
+    """Raise AssertionError, with the rows that differ, unless both have the same rows, equally often.
 
     A column that a row leaves out is NULL. Numbers are equal as Python has it (1 == 1.0 == Decimal("1.00")), floats to
     twelve digits; a time without a zone is in UTC.
 
     Args:
         ignore: columns that are not compared.
-        names: what the two are called in the message.
+        names: the names of the two in the message.
 
     """
     ones = [_without(row, ignore) for row in actual]
@@ -47,14 +47,14 @@ def difference(
 ) -> list[dict[str, Any]]:
     """The rows that ``others`` does not have, or does not have as often."""
     left = Counter(map(_key, others))
-    found = []
+    missing = []
     for row in rows:
         key = _key(row)
         if left[key] > 0:
             left[key] -= 1
         else:
-            found.append(dict(row))
-    return found
+            missing.append(dict(row))
+    return missing
 
 
 def _without(row: Mapping[str, Any], ignore: Collection[str]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Updates before they are Spark's: whether there is anything to do, and the record of those that find nothing."""
+"""Updates before Spark starts: whether there is anything to do, and the record of updates without work."""

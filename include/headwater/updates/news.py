@@ -26,7 +26,7 @@ from headwater.metrics.lag import flow_lag
 class NewsVerdict:
     """``moved`` is False only where it is certain that nothing would change; ``reasons`` say why it is not.
 
-    ``unexpected``: the search ended with an error that nobody foresaw, which a log should show.
+    ``unexpected``: the check failed with an unforeseen error, which belongs into a log.
     """
 
     moved: bool
@@ -38,7 +38,7 @@ class NewsVerdict:
 def has_news(project: PipelineProject, *, connect: Connect | None = None) -> NewsVerdict:
     """Whether an update could change anything; the first reason that is found ends the search.
 
-    A search that ends with an error that nobody foresaw is a reason too: the update itself meets what is wrong, or does not.
+    An unforeseen error is a reason to run, too: if something is wrong, the update itself will report it.
 
     Raises:
         InvalidPipeline: where the definition, or the manifest in storage, can't be read by this version.
@@ -74,7 +74,7 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         yield "the pipeline's definition has changed"
     stored = {entry.name for entry in manifest.outputs}
     for pending in pending_replacements(project.state_folder):
-        if pending.dataset in stored:  # of a table that is gone nobody ends it
+        if pending.dataset in stored:  # a table that is gone needs no cleanup
             yield f"a backfill of {pending.dataset} was not finished"
     views = {entry.name for entry in manifest.datasets if entry.kind is DatasetKind.TEMPORARY_VIEW}
     flows = [flow for flow in manifest.flows if flow.target not in views]
@@ -82,7 +82,7 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
     for dataset in sorted(tables - {flow.target for flow in flows}):
         if table_head(manifest.table_path(project.warehouse, dataset)) is None:
             yield f"the table of {dataset} is not there"
-    # What costs least is asked first: states and heads of every flow, then sources.
+    # The cheapest checks come first: states and heads of every flow, then sources.
     for flow in flows:
         yield from _state_reasons(project, manifest, flow, stored)
     for flow in flows:
@@ -110,7 +110,7 @@ def _state_reasons(
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"
     if manifest.dataset(flow.target).location is None:
-        return  # a sink that can't be asked
+        return  # a sink without an id
     head = table_head(manifest.table_path(project.warehouse, flow.target))
     if head is None or head.table_id != state.sink_id:
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"

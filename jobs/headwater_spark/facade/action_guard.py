@@ -53,11 +53,11 @@ def _no_such_method(writer: DataStreamWriter, *_: Any, **__: Any) -> Any:
 
 
 def _install(owner: type, name: str, *, writes: bool) -> None:
-    found: Any = inspect.getattr_static(owner, name)
-    is_property = isinstance(found, property | functools.cached_property)
+    original: Any = inspect.getattr_static(owner, name)
+    is_property = isinstance(original, property | functools.cached_property)
     # A cached property keeps its value with the frame, whoever calls it.
-    method = found.__get__ if is_property else found
-    if hasattr(found.fget if isinstance(found, property) else found, "headwater_guard"):
+    method = original.__get__ if is_property else original
+    if hasattr(original.fget if isinstance(original, property) else original, "headwater_guard"):
         return
     guarded = _guarded(method, name, remedy_of(name, owner), writes=writes)
     setattr(owner, name, property(guarded) if is_property else guarded)
@@ -132,14 +132,14 @@ def _declared_form(table: str) -> str:
 
 def _guarded_trigger(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def guarded(writer: DataStreamWriter, **given: Any) -> Any:
-        if given.get("continuous") is not None and (_LOADING.get() or _EVALUATING.get() is not None):
+    def guarded(writer: DataStreamWriter, **options: Any) -> Any:
+        if options.get("continuous") is not None and (_LOADING.get() or _EVALUATING.get() is not None):
             raise UnsupportedArgument(
-                f"trigger(continuous={given['continuous']!r}): Spark's continuous mode can't write Delta tables, "
+                f"trigger(continuous={options['continuous']!r}): Spark's continuous mode can't write Delta tables, "
                 "aggregate or join.",
                 remedy="Set `trigger: {processing_time: 1 second, run_for: 30 minutes}` in pipeline.yml.",
             )
-        return method(writer, **given)
+        return method(writer, **options)
 
     guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded

@@ -1,4 +1,4 @@
-"""``details:flow_progress.metrics``: a path into JSON text, as the closed platform's SQL has it.
+"""``details:flow_progress.metrics``: a path into JSON text, as in the closed platform's SQL.
 
 Open Spark parses the colon, and resolves it for VARIANT alone. The event log's ``details`` is text there as here, so
 each path becomes ``get_json_object``, which means the same. Spark's own parser says where the paths stand.
@@ -15,7 +15,7 @@ from typing import Any
 
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes
 
-# What the parser takes for a step of its own after the path: `details:a[*].name`.
+# What the parser treats as a separate step after the path: `details:a[*].name`.
 _REST = re.compile(r"\[\s*(?:\*|\d+)\s*\](?:\s*\.\s*\w+|\s*\[\s*(?:\*|\d+)\s*\])*")
 
 
@@ -29,7 +29,7 @@ class Replacement:
 
 
 def colon_paths(plan: Any, text: str) -> Iterator[Replacement]:
-    """What to put in place of the colon paths of a parsed query."""
+    """Replacements for the colon paths of a parsed query."""
     named = {_span(item) for node in plan_nodes(plan) for item in _unnamed_paths(node)}
     seen: set[tuple[int, int]] = set()
     for node in plan_nodes(plan):
@@ -41,7 +41,7 @@ def colon_paths(plan: Any, text: str) -> Iterator[Replacement]:
 
 
 def replaced(text: str, replacements: list[Replacement]) -> str:
-    """The text with its replacements; of two that overlap the one that reaches farther is made."""
+    """The text with its replacements; of two that overlap, the longer one is made."""
     done = len(text)
     for item in sorted(replacements, key=lambda item: (-item.stop, item.start)):
         if item.stop < done:

@@ -1,4 +1,4 @@
-"""Reads that are answered with rows of a test in place of the source that they name."""
+"""Reads that return a test's rows in place of the source that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """What a reader was told. ``options`` have lower-case keys; ``schema`` is a StructType, DDL text or None.
+    """A reader's settings. ``options`` have lower-case keys; ``schema`` is a StructType, DDL text or None.
 
     ``bounded``: it is a stream of the source that is read as a batch.
     """
@@ -42,7 +42,7 @@ class Moved:
 
 
 class EvaluatedPipeline(Protocol):
-    """What is learned of a pipeline's datasets by calling their functions. ``reads_of``: what each flow reads."""
+    """The results of calling the functions of a pipeline's datasets. ``reads_of``: what each flow reads."""
 
     @property
     def reads_of(self) -> Mapping[str, list[str]]: ...  # noqa: D102
@@ -51,7 +51,7 @@ class EvaluatedPipeline(Protocol):
         """The columns that a dataset has."""
 
     def forget(self) -> None:
-        """Learn everything again when it is asked for next."""
+        """Drop all results; the next call evaluates again."""
 
 
 class GivenSources(Protocol):
@@ -69,20 +69,20 @@ class GivenSources(Protocol):
         """What to read in place of a source: a frame, or another place for the same reader. Raises SourceNotGiven."""
 
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
-        """Take out of the pipeline what is given, and what is not asked for."""
+        """Remove from the pipeline what is given, and what is not requested."""
 
 
 _GIVEN: ContextVar[GivenSources | None] = ContextVar("headwater_given_sources", default=None)
 
 
 def given_sources() -> GivenSources | None:
-    """What is given to pipelines that are resolved now; None outside a test."""
+    """The test's rows for pipelines that are being resolved; None outside a test."""
     return _GIVEN.get()
 
 
 @contextmanager
 def giving(sources: GivenSources) -> Iterator[None]:
-    """Answer the reads of pipelines that are resolved inside the block with given rows."""
+    """Let pipelines that are resolved inside the block read given rows."""
     token = _GIVEN.set(sources)
     try:
         yield
@@ -91,7 +91,7 @@ def giving(sources: GivenSources) -> Iterator[None]:
 
 
 class GivenReads:
-    """A reader that asks for given rows first. It stands before Spark's reader in the order of bases."""
+    """A reader that looks for given rows first. It comes before Spark's reader in the order of base classes."""
 
     session: PipelineSession
     options_given: dict[str, str]
@@ -105,7 +105,7 @@ class GivenReads:
         return super().schema(schema)  # type: ignore[misc]
 
     def given_load(self, path: Any, schema: Any) -> tuple[Any, DataFrame | None]:
-        """What ``load`` is to do, its format and options known: read another path, or take this frame."""
+        """What ``load`` is to do once format and options are known: read another path, or return this frame."""
         if self.session.given is None:
             return path, None
         return self._substituted(self.source_format or "parquet", path, schema, {})
@@ -149,15 +149,15 @@ class GivenReads:
         return getattr(super(), name)(*paths, *more, **options)  # type: ignore[no-any-return]
 
     def _refuse_rescue(self) -> None:
-        """Refuse an option that would be passed over; readers that know formats do."""
+        """Refuse an option that would be ignored; overridden by readers that know formats."""
 
     def _substituted(
         self, source: str, path: Any, schema: Any, options: Mapping[str, Any]
     ) -> tuple[Any, DataFrame | None]:
-        given = self.session.given
-        assert given is not None
-        told = {key.lower(): str(value) for key, value in options.items() if value is not None}
-        everything = {**self.options_given, **told}
+        given_sources = self.session.given
+        assert given_sources is not None
+        lowered_options = {key.lower(): str(value) for key, value in options.items() if value is not None}
+        everything = {**self.options_given, **lowered_options}
         where = path[0] if isinstance(path, list) and len(path) == 1 else path
         request = SourceRequest(
             source.lower(),
@@ -167,8 +167,8 @@ class GivenReads:
             schema if schema is not None else self._schema,
             bool(getattr(self, "bounded", False)),
         )
-        found = given.source(request, self.session)
-        if isinstance(found, Moved):
-            self.options(**found.options)  # type: ignore[attr-defined]
-            return found.path, None
-        return path, found
+        substitute = given_sources.source(request, self.session)
+        if isinstance(substitute, Moved):
+            self.options(**substitute.options)  # type: ignore[attr-defined]
+            return substitute.path, None
+        return path, substitute

@@ -11,7 +11,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
-# They run a query, at once or in the hands of who gets the result: over stand-ins the answer would be wrong.
+# They run a query, at once or when the result is used: over stand-ins the answer would be wrong.
 QUERIES: dict[type, tuple[str, ...]] = {
     DataFrame: (
         "approxQuantile", "checkpoint", "collect", "corr", "count", "cov", "crosstab", "first", "foreach", "foreachPartition",
@@ -30,7 +30,7 @@ WRITES: dict[type, tuple[str, ...]] = {
     ),
     SparkSession: ("interruptAll", "interruptOperation", "interruptTag", "stop"),
 }  # fmt: skip
-# Their names end a stream's definition: they start it. `table` is Databricks' name of `toTable`; open Spark has none.
+# They end a stream's definition and start it. `table` is Databricks' name of `toTable`; open Spark has no such method.
 STARTS = ("start", "toTable", "table")
 # What they do depends on how they are called: a kept stream, a continuous trigger, a pivot without its values.
 LOOKED_AT = {"DataFrame": ("cache", "persist"), "DataStreamWriter": ("trigger",), "GroupedData": ("pivot",)}

@@ -21,7 +21,7 @@ _NOT_HERE = {
 
 
 class NameResolution(Protocol):
-    """What the facade asks: the frame behind a name, and SQL text with the names in it replaced."""
+    """What the facade needs: the frame behind a name, and SQL text with the names in it replaced."""
 
     def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
         """The rows of ``name`` as they stand."""
@@ -106,7 +106,7 @@ class PipelineSession(SparkSession):
 
 
 class _KnowsFormats:
-    """Refuses formats that open Spark lacks, by name, where Spark would speak of a missing class."""
+    """Refuses formats that open Spark lacks, by name, where Spark would report a missing class."""
 
     session: PipelineSession
     options_given: dict[str, str]
@@ -119,7 +119,7 @@ class _KnowsFormats:
             {key.lower(): str(value) for key, value in options.items() if value is not None}
         )
         for key, value in options.items():
-            for old in [known for known in self.options_spelled if known.lower() == key.lower()]:
+            for old in [spelling for spelling in self.options_spelled if spelling.lower() == key.lower()]:
                 del self.options_spelled[old]
             if value is not None:
                 self.options_spelled[key] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -141,7 +141,7 @@ class _KnowsFormats:
         )
 
     def _refuse_rescue(self) -> None:
-        """Open Spark passes over ``rescuedDataColumn``, and rows would lose what it is to keep."""
+        """Open Spark ignores ``rescuedDataColumn``, and rows would lose the data that it is meant to keep."""
         if rescued_columns.OPTION in self.options_given and not self._can_rescue:
             raise UnsupportedSource(
                 f"rescuedDataColumn can't be honoured on {'a stream' if self.streaming else 'a batch read'} of format "
@@ -213,9 +213,9 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        path, given = self.given_load(path, schema)
-        if given is not None:
-            return given
+        path, given_frame = self.given_load(path, schema)
+        if given_frame is not None:
+            return given_frame
         if self.source_format == event_hubs.FORMAT:
             reader = DataFrameReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
@@ -334,7 +334,7 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
 
 
 class BoundedStreamReader(PipelineBatchReader):
-    """``spark.readStream`` where everything that there is to read is read as one batch."""
+    """``spark.readStream`` where everything that is there is read as one batch."""
 
     bounded = True
 

@@ -12,7 +12,7 @@ from headwater.event_log.conditions import NotAQuery
 from headwater_spark.plans.plan_walk import class_name, plan_nodes
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
-# What Spark executes at once, what it still has to make a command of (INSERT), and scripts, which may hold both.
+# What Spark executes at once, what it turns into a command later (INSERT), and scripts, which may hold both.
 _NO_QUERIES = (f"{_LOGICAL}.Command", f"{_LOGICAL}.ParsedStatement", f"{_LOGICAL}.CompoundPlanStatement")
 _VIEW = "org.apache.spark.sql.execution.command.CreateViewCommand"
 

@@ -1,4 +1,4 @@
-"""Parts of the facade that say plainly what Spark would refuse with an error of its inner workings."""
+"""Parts of the facade that refuse with a clear message what Spark would refuse with an internal error."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PipelineQueries(StreamingQueryManager):
     """``spark.streams`` of a source."""
 
     def addListener(self, listener: Any) -> None:  # noqa: N802 - Spark's spelling
-        """As Spark's; a listener that does not extend Spark's own is refused: it would never be called."""
+        """As Spark's; a listener that does not extend Spark's own class is refused: it would never be called."""
         if not isinstance(listener, StreamingQueryListener):
             raise UnsupportedArgument(
                 f"addListener({type(listener).__name__}): the class does not extend Spark's StreamingQueryListener.",

@@ -5,7 +5,6 @@ Spark's parser finds the calls. Each becomes the read that the facade has for it
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from headwater.errors import InvalidSourceOption
+from headwater.suggestions import did_you_mean, nearest
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, is_subquery, items
 from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _FUNCTION = "UnresolvedTableValuedFunction"
 _FUNCTIONS = ("read_files", "cloud_files", "read_kafka", "read_kinesis")
-# What steers a stream of files, and would be passed over in a batch read.
+# Options of streams of files, which a batch read would ignore.
 _STREAM_ONLY = {name.lower() for name in CLOUD_FILES_NAMES} - {"format", "infercolumntypes", "schemahints"}
 _KAFKA = (
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
@@ -33,7 +34,7 @@ _KAFKA = (
 
 @dataclass(frozen=True)
 class SourceCall:
-    """A call in a SQL text: where it stands with its alias (first and last character), and what it was given.
+    """A call in a SQL text: its position with its alias (first and last character), and its arguments.
 
     ``alias`` and ``columns``: the names that the text gives to the rows and their columns, empty where it gives none.
     """
@@ -49,8 +50,8 @@ class SourceCall:
     def replaced_by(self, view: str, *, streams: bool) -> str:
         """The text that reads a view in its place."""
         word = "STREAM " if self.streaming and streams else ""
-        names = ", ".join(f"`{name}`" for name in self.columns)
-        return f"{word}{view} AS `{self.alias or self.function}`" + (f"({names})" if names else "")
+        names = ", ".join(map(quoted, self.columns))
+        return f"{word}{view} AS {quoted(self.alias or self.function)}" + (f"({names})" if names else "")
 
 
 def source_calls(plan: Any, alias: str = "", columns: tuple[str, ...] = ()) -> Iterator[SourceCall]:
@@ -84,33 +85,33 @@ def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
     Raises:
         InvalidSourceOption: an argument that is no literal, is missing, or can't be honoured.
     """
-    given, positional = _arguments(call)
+    named, positional = _arguments(call)
     if call.function == "read_kafka":
-        return _kafka(call, given, session)
+        return _kafka(call, named, session)
     if call.function == "read_kinesis":
-        return session.readStream.format("kinesis").options(**given).load()
+        return session.readStream.format("kinesis").options(**named).load()
     if call.function == "cloud_files":
-        given = {**given, "format": str(positional[1]) if len(positional) > 1 else ""}
-    path = str(positional[0]) if positional else given.pop("path", "")
+        named = {**named, "format": str(positional[1]) if len(positional) > 1 else ""}
+    path = str(positional[0]) if positional else named.pop("path", "")
     if not path:
         raise InvalidSourceOption(f"{call.function} needs the folder to read.", remedy=_example(call))
     streaming = call.streaming or call.function == "cloud_files"
-    return _files(call, path, given, session) if streaming else _files_at_once(call, path, given, session)
+    return _files(call, path, named, session) if streaming else _files_at_once(call, path, named, session)
 
 
-def _files(call: SourceCall, path: str, given: Mapping[str, str], session: PipelineSession) -> DataFrame:
+def _files(call: SourceCall, path: str, arguments: Mapping[str, str], session: PipelineSession) -> DataFrame:
     own = {name.lower(): name for name in CLOUD_FILES_NAMES}
-    for key in given:
-        near = difflib.get_close_matches(key.lower(), own, n=1, cutoff=0.85)
+    for key in arguments:
+        near = nearest(key.lower(), own, cutoff=0.85)
         if near and key.lower() not in own:
-            # Spark's readers pass over what they do not know.
+            # Spark's readers ignore unknown options.
             raise InvalidSourceOption(
-                f"{call.function} has no argument {key!r}.", remedy=f"Did you mean {own[near[0]]!r}?"
+                f"{call.function} has no argument {key!r}.", remedy=f"Did you mean {own[near]!r}?"
             )
-    schema = next((value for key, value in given.items() if key.lower() == "schema"), None)
+    schema = next((value for key, value in arguments.items() if key.lower() == "schema"), None)
     options = {
         f"cloudFiles.{key}" if key.lower() in own else key: value
-        for key, value in given.items()
+        for key, value in arguments.items()
         if key.lower() != "schema"
     }
     if not any(key.lower() == "cloudfiles.format" for key in options):
@@ -122,21 +123,21 @@ def _files(call: SourceCall, path: str, given: Mapping[str, str], session: Pipel
 
 
 def _files_at_once(
-    call: SourceCall, path: str, given: Mapping[str, str], session: PipelineSession
+    call: SourceCall, path: str, arguments: Mapping[str, str], session: PipelineSession
 ) -> DataFrame:
-    named = {key.lower(): value for key, value in given.items()}
+    named = {key.lower(): value for key, value in arguments.items()}
     source_format = named.pop("format", "")
     if not source_format:
         raise InvalidSourceOption(f"{call.function} needs the format of the files.", remedy=_example(call))
     for key in named:
         if key in _STREAM_ONLY or key.startswith("cloudfiles.") or key == "schemahints":
             raise InvalidSourceOption(
-                f"read_files without STREAM reads all files anew each time: {key} can't be honoured there.",
+                f"read_files without STREAM reads all files again each time: {key} can't be honoured there.",
                 remedy=f"Write STREAM read_files(...), which takes each file once, or leave {key} out.",
             )
     schema = named.pop("schema", None)
     infer = named.pop("infercolumntypes", "true").lower() == "true"
-    options = {key: value for key, value in given.items() if key.lower() in named}
+    options = {key: value for key, value in arguments.items() if key.lower() in named}
     if source_format.lower() == "csv":
         named_header = {"header": "true"} if "header" not in named else {}
         options = {**named_header, "inferSchema": str(infer).lower(), **options}
@@ -146,21 +147,21 @@ def _files_at_once(
     return (reader if schema is None else reader.schema(schema)).load(path)
 
 
-def _kafka(call: SourceCall, given: Mapping[str, str], session: PipelineSession) -> DataFrame:
+def _kafka(call: SourceCall, arguments: Mapping[str, str], session: PipelineSession) -> DataFrame:
     names = {name.lower(): name for name in _KAFKA}
     options = {}
-    for key, value in given.items():
+    for key, value in arguments.items():
         if key.lower() == "bootstrapservers":
             options["kafka.bootstrap.servers"] = value
         elif key.lower() in names or key.lower().startswith("kafka."):
             options[names.get(key.lower(), key)] = value
         else:
-            near = difflib.get_close_matches(key, (*_KAFKA, "bootstrapServers"), n=1, cutoff=0.6)
             raise InvalidSourceOption(
                 f"read_kafka has no argument {key!r} here.",
-                remedy=f"Did you mean {near[0]!r}?"
-                if near
-                else "Settings of Kafka's client are written as `kafka.security.protocol` => 'SASL_SSL'.",
+                remedy=did_you_mean(
+                    nearest(key, (*_KAFKA, "bootstrapServers")),
+                    "Settings of Kafka's client are written as `kafka.security.protocol` => 'SASL_SSL'.",
+                ),
             )
     reader: Any = session.readStream if call.streaming else session.read
     frame: DataFrame = reader.format("kafka").options(**options).load()
@@ -193,7 +194,7 @@ def _arguments(call: SourceCall) -> tuple[dict[str, str], list[str]]:
 def _literal(call: SourceCall, expression: Any) -> str:
     if class_name(expression).rpartition(".")[2] != "Literal" or expression.value() is None:
         raise InvalidSourceOption(
-            f"{call.function}: {expression.sql()} is no literal.",
+            f"{call.function}: {expression.sql()} is not a literal.",
             remedy="Write the value itself; ${key} in the text stands for a value of `configuration` in pipeline.yml.",
         )
     value = expression.value()

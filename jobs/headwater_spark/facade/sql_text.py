@@ -6,7 +6,6 @@ over the dataset's frame, and so are the calls that read a source. Nothing is re
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +15,7 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame
 
 from headwater.errors import ActionInDefinition, MissingValue
+from headwater.suggestions import nearest
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
@@ -50,26 +50,26 @@ class SqlText:
         except ParseException:
             return text  # Spark's own call raises it again, with its context
         self._refuse_commands(plan, text)
-        found = [reference for reference in table_references(plan) if is_known(list(reference.parts))]
+        references = [reference for reference in table_references(plan) if is_known(list(reference.parts))]
         calls = list(source_calls(plan))
-        views = {reference.start: self._view_of(self._table(reference)) for reference in found}
+        views = {reference.start: self._view_of(self._table(reference)) for reference in references}
         views |= {call.start: self._view_of(frame_of(call, self._session)) for call in calls}
         given = self._session.given
         if given is not None and given.bounded:
             # The view is a batch: the word STREAM would ask for another.
-            return _replaced(text, [*found, *calls], views, with_aliases=True, streams=False)
-        named = _replaced(text, [*found, *calls], views, with_aliases=True)
+            return _replaced(text, [*references, *calls], views, with_aliases=True, streams=False)
+        named = _replaced(text, [*references, *calls], views, with_aliases=True)
         try:
             self._parse(named)
         except ParseException:  # a place where no alias may stand, as before TABLESAMPLE
-            return _replaced(text, [*found, *calls], views, with_aliases=False)
+            return _replaced(text, [*references, *calls], views, with_aliases=False)
         return named
 
     def _value(self, key: str) -> str:
         """The value of ``${key}``: of the configuration, else of the session (Spark's own substitution)."""
-        found = self._configuration.get(key)
-        if found is not None:
-            return found
+        configured = self._configuration.get(key)
+        if configured is not None:
+            return configured
         try:
             return str(self._session.conf.get(key))
         except PySparkException:
@@ -106,10 +106,10 @@ class SqlText:
                 refuse_platform_setting(key, f"SET {key}")
 
 
-def missing_value(key: str, known: Collection[str]) -> MissingValue:
-    """The error of a ``${key}`` that nothing gives a value; ``known``: the keys that have one."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    hint = f"Did you mean ${{{near[0]}}}? Or give" if near else "Give"
+def missing_value(key: str, keys: Collection[str]) -> MissingValue:
+    """The error for a ``${key}`` without a value; ``keys``: the keys that have one."""
+    near = nearest(key, keys)
+    hint = f"Did you mean ${{{near}}}? Or give" if near else "Give"
     return MissingValue(
         f"The SQL text names ${{{key}}}, and {key} has no value.",
         remedy=f"{hint} it one: `{key}: ...` under `configuration` in pipeline.yml, or --param {key}=...",

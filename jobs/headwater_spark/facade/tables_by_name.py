@@ -1,4 +1,4 @@
-"""``DeltaTable.forName`` in functions of sinks: it asks the catalog, which does not know the pipeline's tables."""
+"""``DeltaTable.forName`` in functions of sinks: it uses the catalog, which does not know the pipeline's tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from delta.tables import DeltaTable
 
-# Gives the folder of a table's name, None where it knows none.
+# Gives the folder of a table by name, None where there is none.
 FindTable = Callable[[str], Path | None]
 _FIND: ContextVar[FindTable | None] = ContextVar("headwater_find_table", default=None)
 

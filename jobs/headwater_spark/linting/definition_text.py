@@ -1,4 +1,4 @@
-"""The text of a definition: which lines it has, where in it a method is called, and the comments that silence."""
+"""The text of a definition: its lines, the method calls in it, and the comments that silence findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IgnoreComment:
 
 @dataclass
 class SourceFile:
-    """A source by its label: its syntax tree, as far as it can be read, and its comments that silence."""
+    """A source by its label: its syntax tree, if it can be parsed, and its comments that silence findings."""
 
     label: str
     tree: ast.Module = field(init=False)
@@ -81,7 +81,7 @@ def _first_line(node: ast.FunctionDef) -> int:
 
 
 def _comments(label: str, text: str) -> list[IgnoreComment]:
-    found = []
+    comments = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
@@ -91,7 +91,7 @@ def _comments(label: str, text: str) -> list[IgnoreComment]:
                     if match[1] is None
                     else tuple(c.strip().upper() for c in match[1].split(",") if c.strip())
                 )
-                found.append(IgnoreComment(SourceLocation(label, token.start[0]), codes or None))
+                comments.append(IgnoreComment(SourceLocation(label, token.start[0]), codes or None))
     except (tokenize.TokenError, IndentationError, SyntaxError):
-        return found
-    return found
+        return comments
+    return comments

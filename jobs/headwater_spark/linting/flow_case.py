@@ -59,17 +59,17 @@ class FlowCase:
     def stream_leaves(self) -> list[StreamLeaf]:
         """The streams that the flow reads."""
         plan = self.frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public face in Python
-        found = []
+        leaves = []
         for node in plan_leaves(plan):
             kind = class_name(node).rpartition(".")[2]
             if kind == "StreamingRelation":
                 source = node.dataSource()
                 options = dict(pair_of(pair) for pair in items(source.options().toSeq()))
-                found.append(_leaf(str(source.className()), options))
+                leaves.append(_leaf(str(source.className()), options))
             elif kind == "StreamingRelationV2":
                 options = {str(key): str(value) for key, value in dict(node.extraOptions()).items()}
-                found.append(_leaf(str(node.sourceName()), options))
-        return found
+                leaves.append(_leaf(str(node.sourceName()), options))
+        return leaves
 
     @property
     def views(self) -> list[Dataset]:

@@ -28,17 +28,19 @@ def unsteady_keys(case: FlowCase) -> Iterator[Finding]:
 
 def _unsteady_columns(nodes: list[Any]) -> dict[int, str]:
     """Columns that depend on chance or the clock, by the plan's id of them, with the function that they come from."""
-    found: dict[int, str] = {}
+    unsteady: dict[int, str] = {}
     for node in reversed(nodes):  # what is below comes first
         if not class_name(node).endswith(".Project"):
             continue
         for expression in items(node.projectList()):
             if not class_name(expression).endswith(".Alias"):
                 continue
-            function = next((f for part in expression_nodes(expression) if (f := _source(part, found))), None)
+            function = next(
+                (f for part in expression_nodes(expression) if (f := _source(part, unsteady))), None
+            )
             if function is not None:
-                found[int(expression.exprId().id())] = function
-    return found
+                unsteady[int(expression.exprId().id())] = function
+    return unsteady
 
 
 def _source(part: Any, unsteady: dict[int, str]) -> str | None:

@@ -51,7 +51,7 @@ _ORDER = list(Severity)
 
 @dataclass(frozen=True)
 class LintReport:
-    """What was found, worst first, and what was found and is silenced."""
+    """The findings, worst first, and the number of silenced ones."""
 
     findings: tuple[Finding, ...]
     silenced: tuple[Finding, ...]
@@ -59,24 +59,24 @@ class LintReport:
     def fails(self, *, strict: bool) -> bool:
         """Whether there is an error among the findings, or with ``strict`` a warning."""
         bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-        return any(found.severity in bad for found in self.findings)
+        return any(finding.severity in bad for finding in self.findings)
 
 
 def lint(pipeline: ResolvedPipeline) -> LintReport:
     """Look at a resolved pipeline; runs nothing and writes nothing."""
     files = {label: SourceFile(label) for label in _labels(pipeline)}
-    found = list(_findings(pipeline, files))
+    findings = list(_findings(pipeline, files))
     ignored = set(pipeline.project.spec.lint.ignore)
     comments = [comment for file in files.values() for comment in file.comments]
     used: set[IgnoreComment] = set()
-    kept: list[Finding] = []
+    reported: list[Finding] = []
     silenced: list[Finding] = []
-    for one in found:
+    for one in findings:
         by = [comment for comment in comments if _silences(comment, one, files)]
         used.update(by)
-        (silenced if by or one.code in ignored else kept).append(one)
-    kept += [one for one in _about_comments(comments, used) if one.code not in ignored]
-    return LintReport(tuple(sorted(kept, key=_rank)), tuple(sorted(silenced, key=_rank)))
+        (silenced if by or one.code in ignored else reported).append(one)
+    reported += [one for one in _about_comments(comments, used) if one.code not in ignored]
+    return LintReport(tuple(sorted(reported, key=_rank)), tuple(sorted(silenced, key=_rank)))
 
 
 def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> Iterator[Finding]:
@@ -87,24 +87,24 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
             continue
         case = FlowCase(pipeline, pipeline.dataset(flow.target), flow, files)
         by_flow[flow.name] = list(dict.fromkeys(one for rule in _RULES for one in rule(case)))
-    for name, found in by_flow.items():
-        # A view is part of its readers' queries: what is said of the view need not be said of each of them.
+    for name, findings in by_flow.items():
+        # A view is part of its readers' queries: findings on the view are not repeated for each of them.
         views = _views_below(pipeline, name)
         said = {(one.code, one.message) for view in views for one in by_flow.get(view, ())}
-        yield from (one for one in found if (one.code, one.message) not in said)
+        yield from (one for one in findings if (one.code, one.message) not in said)
 
 
 def _views_below(pipeline: ResolvedPipeline, flow: str) -> set[str]:
     stored = {entry.name for entry in pipeline.manifest.tables}
     reads = pipeline.evaluation.reads_of
-    found: set[str] = set()
+    views: set[str] = set()
     left = list(reads.get(flow, ()))
     while left:
         name = left.pop()
-        if name not in stored and name not in found:
-            found.add(name)
+        if name not in stored and name not in views:
+            views.add(name)
             left += reads.get(name, ())
-    return found
+    return views
 
 
 def _labels(pipeline: ResolvedPipeline) -> list[str]:

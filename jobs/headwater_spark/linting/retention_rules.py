@@ -1,4 +1,4 @@
-"""Tables that forget before a stream comes by: HW301 and HW302."""
+"""Tables whose retention is shorter than the time between updates: HW301 and HW302."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def short_retention(case: FlowCase) -> Iterator[Finding]:
             continue
         name = source.name or (source.location or "").rpartition("/")[2]
         for code, key, default, consequence in _RULES:
-            kept = duration(properties.get(key, default))
-            if kept is not None and kept < gap:
+            retention = duration(properties.get(key, default))
+            if retention is not None and retention < gap:
                 yield case.find(
                     code,
                     f"It reads {name!r} as a stream, whose {key} is {properties.get(key, default + ', the default')}, and the "

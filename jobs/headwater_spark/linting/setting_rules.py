@@ -1,4 +1,4 @@
-"""What is accepted and has no effect, or less than one may think: HW601, HW602."""
+"""Settings without effect, or with less effect than expected: HW601, HW602."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def idle_settings_of_the_pipeline(pipeline: ResolvedPipeline) -> Iterator[Findin
 
 def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:
     """HW601, of what stands on a table or flow."""
-    given = {**case.dataset.table_properties, **case.flow.spark_conf}
-    for key, reason in _idle(given, case.pipeline.project.spec.trigger).items():
+    settings = {**case.dataset.table_properties, **case.flow.spark_conf}
+    for key, reason in _idle(settings, case.pipeline.project.spec.trigger).items():
         yield case.find("HW601", f"{key} has no effect here: {reason}.", "Take it out.")
 
 
@@ -41,8 +41,8 @@ def uncounted_rules(case: FlowCase) -> Iterator[Finding]:
             )
 
 
-def _idle(given: Mapping[str, str], trigger: Trigger) -> dict[str, str]:
-    found = idle_settings(given)
-    if TRIGGER_INTERVAL in given and isinstance(trigger, AvailableNow):
-        found[TRIGGER_INTERVAL] = "the pipeline's trigger is available_now; it counts with processing_time"
-    return found
+def _idle(settings: Mapping[str, str], trigger: Trigger) -> dict[str, str]:
+    idle = idle_settings(settings)
+    if TRIGGER_INTERVAL in settings and isinstance(trigger, AvailableNow):
+        idle[TRIGGER_INTERVAL] = "the pipeline's trigger is available_now; it counts with processing_time"
+    return idle

@@ -31,8 +31,8 @@ def forgotten_caches(case: FlowCase) -> Iterator[Finding]:
     for line in sorted(set(file.calls(where.line, ("cache", "persist")))):
         yield finding(
             "HW106",
-            "The function caches a DataFrame. It is called anew for every update, and what it caches is never released.",
-            "Leave it out. What several tables shall share belongs in a materialized view that they read.",
+            "The function caches a DataFrame. It is called again for every update, and what it caches is never released.",
+            "Leave it out. What several tables share belongs in a materialized view that they read.",
             SourceLocation(where.file, line),
             case.dataset.name,
         )

@@ -81,7 +81,7 @@ def _bounded(case: FlowCase, join: Any, side: Any, other: Any) -> bool:
     if helper.isWatermarkInJoinKeys(join):
         return True
     attributes = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.AttributeSet")
-    # Any watermark will do, only whether there is a bound matters; this one is too large for anything but a long.
+    # Any watermark will do: what matters is whether there is a bound. This one is too large for anything but a long.
     watermark = getattr(jvm, "scala.Option").apply(10**13)
     return any(
         helper.getStateValueWatermark(
@@ -101,7 +101,7 @@ def stateful_functions(case: FlowCase) -> Iterator[Finding]:
             continue
         yield case.find(
             "HW104",
-            "The function keeps state by key, and has no timeout or timer with which to let go of any.",
+            "The function keeps state by key, and has no timeout or timer that would free any of it.",
             'Give it one: applyInPandasWithState(..., timeoutConf="EventTimeTimeout"), or '
             'transformWithState(..., timeMode="EventTime") with timers or a TTL.',
             ("applyInPandasWithState", "transformWithState", "transformWithStateInPandas"),

@@ -10,7 +10,7 @@ from headwater_spark.loader.source_text import SourceText
 
 
 def compile_source(unit: SourceText) -> CodeType:
-    """Compile a unit with the face's imports rewritten; raises SourceFileFailed with the line of a syntax error."""
+    """Compile a unit with rewritten imports; raises SourceFileFailed with the line of a syntax error."""
     # Tracebacks read lines from here, so they show the user's text also for a notebook's cell.
     linecache.cache[unit.label] = (len(unit.text), None, unit.text.splitlines(keepends=True), unit.label)
     try:

@@ -1,7 +1,7 @@
-"""One face under every name it goes by.
+"""One public module under all of its import names.
 
 ``from pyspark import pipelines as dp``, ``import dlt`` and ``from headwater import pipelines as dp`` all mean
-Headwater's face: the import statements of a source are rewritten before it is compiled. Line numbers stay, and
+Headwater's public module: the import statements of a source are rewritten before it is compiled. Line numbers stay, and
 nothing outside the source is changed. What only the closed platform has (``databricks.sdk.runtime``,
 ``pyspark.dbutils``) is bound to the names that the loader injects.
 
@@ -28,7 +28,7 @@ _PLATFORM = ("databricks.sdk.runtime", "pyspark.dbutils")
 
 
 def rewrite_imports(tree: ast.Module) -> ast.Module:
-    """Return ``tree`` with every import of the face under another name made an import of the face itself."""
+    """Return ``tree`` with every import of the public module under another name rewritten to its own."""
     rewriter = _Rewriter()
     tree = rewriter.visit(tree)
     return ast.fix_missing_locations(tree)
@@ -39,8 +39,8 @@ class _Rewriter(ast.NodeTransformer):
         self._attribute_of_pyspark = False
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
-        kept = [name for name in node.names if name.name not in _ALIASES]
-        statements: list[ast.stmt] = [ast.copy_location(ast.Import([name]), node) for name in kept]
+        others = [name for name in node.names if name.name not in _ALIASES]
+        statements: list[ast.stmt] = [ast.copy_location(ast.Import([name]), node) for name in others]
         for name in node.names:
             if name.name not in _ALIASES:
                 continue
@@ -91,6 +91,6 @@ def _face(node: ast.stmt, name: str) -> ast.stmt:
 def _from_platform(node: ast.ImportFrom, name: ast.alias) -> ast.stmt:
     if name.name == "*":  # the names are there already
         return ast.copy_location(ast.Pass(), node)
-    found = ast.Subscript(ast.Name(RUNTIME_NAMES, ast.Load()), ast.Constant(name.name), ast.Load())
+    value = ast.Subscript(ast.Name(RUNTIME_NAMES, ast.Load()), ast.Constant(name.name), ast.Load())
     target = ast.Name(name.asname or name.name, ast.Store())
-    return ast.copy_location(ast.Assign([target], found), node)
+    return ast.copy_location(ast.Assign([target], value), node)

@@ -27,7 +27,7 @@ from headwater_spark.messages.source_errors import describe, user_location
 
 @dataclass(frozen=True)
 class LoadedSources:
-    """The names by which tracebacks call the pipeline's sources."""
+    """The names of the pipeline's sources in tracebacks."""
 
     labels: frozenset[str]
 
@@ -77,7 +77,7 @@ def _run(
     module = ModuleType(f"headwater_sources.{dotted}")
     module.__file__ = str(path)
     vars(module).update(names)
-    # Registered, because dataclasses look their module up; by value, because workers can't import it.
+    # Registered, because dataclasses look up their module; by value, because workers can't import it.
     sys.modules[module.__name__] = module
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:

@@ -54,14 +54,14 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
         stem = fullname.rpartition(".")[2]
         for folder in folders:
             package, module = folder / stem / "__init__.py", folder / f"{stem}.py"
-            found = package if package.is_file() else module if module.is_file() else None
-            if found is None:
+            file = package if package.is_file() else module if module.is_file() else None
+            if file is None:
                 continue
             self.loaded.append(fullname)
-            locations = [str(found.parent)] if found == package else None
-            loader = _PipelineLoader(found, self._names)
+            locations = [str(file.parent)] if file == package else None
+            loader = _PipelineLoader(file, self._names)
             return importlib.util.spec_from_file_location(
-                fullname, found, loader=loader, submodule_search_locations=locations
+                fullname, file, loader=loader, submodule_search_locations=locations
             )
         return None
 
@@ -77,7 +77,7 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
 
 
 class _FolderFinder(importlib.abc.MetaPathFinder):
-    """Folders of modules without ``__init__.py``: asked last, so that a folder never hides an installed package."""
+    """Folders of modules without ``__init__.py``: searched last, so that a folder never hides an installed package."""
 
     def __init__(self, folders: Sequence[Path], modules: PipelineModuleFinder) -> None:
         self._folders = folders
@@ -93,8 +93,8 @@ class _FolderFinder(importlib.abc.MetaPathFinder):
         folders = [Path(entry) for entry in path] if path is not None else self._folders
         if path is not None and not any(_below(folder, self._folders) for folder in folders):
             return None
-        found = [folder / fullname.rpartition(".")[2] for folder in folders]
-        places = [str(folder) for folder in found if folder.is_dir() and any(folder.rglob("*.py"))]
+        candidates = [folder / fullname.rpartition(".")[2] for folder in folders]
+        places = [str(folder) for folder in candidates if folder.is_dir() and any(folder.rglob("*.py"))]
         if not places:
             return None
         self._modules.loaded.append(fullname)

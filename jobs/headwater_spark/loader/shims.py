@@ -1,4 +1,4 @@
-"""What a notebook finds ready on the closed platform: ``dbutils`` and ``display``."""
+"""What the closed platform predefines for notebooks: ``dbutils`` and ``display``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FileInfo:
 
 
 class _OnlyNamed:
-    """Says of what it lacks that it lacks it."""
+    """Raises a clear error for members that it lacks."""
 
     _call = ""
 
@@ -151,7 +151,7 @@ class DbUtils(_OnlyNamed):
 
 
 def runtime_names(spark: Any, configuration: Mapping[str, str]) -> dict[str, Any]:
-    """What a notebook of the closed platform finds in its globals."""
+    """The predefined globals of the closed platform's notebooks."""
     return {
         "spark": spark,
         "sc": spark.sparkContext if spark is not None else None,

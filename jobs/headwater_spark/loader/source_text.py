@@ -11,7 +11,7 @@ from headwater.errors import SourceFileFailed
 
 _MAGIC_LINE = re.compile(r"^#\s*MAGIC ?(.*)$")
 _KIND = re.compile(r"%{1,2}(\w+)")
-# Cells of these kinds hold no code of the pipeline; others would be skipped without a word.
+# Cells of these kinds hold no code of the pipeline; others must not be skipped silently.
 _HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda"}
 _OTHER_LANGUAGES = {"sql", "scala", "r", "sh", "fs", "bash", "script"}
 # A command of the notebook on a line of its own; a lone % is an operator that continues the line before.
@@ -20,7 +20,7 @@ _COMMAND_LINE = re.compile(r"(\s*)(?:%(?=[A-Za-z])|!)(\w*)")
 
 @dataclass(frozen=True)
 class SourceText:
-    """A piece of source that compiles as one unit. ``label`` is what errors call it."""
+    """A piece of source that compiles as one unit. ``label`` is its name in errors."""
 
     path: Path
     label: str
@@ -41,7 +41,7 @@ def read_sources(path: Path) -> list[SourceText]:
 
 
 def _without_magics(path: Path, text: str) -> str:
-    """The notebook's Python with the same line numbers: code of ``%python`` cells is brought out of its comments."""
+    """The notebook's Python with the same line numbers: code of ``%python`` cells is uncommented."""
     lines = []
     kind = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -80,8 +80,8 @@ def _notebook_cells(path: Path, text: str) -> list[SourceText]:
             if command[1] not in ("python", "time", "timeit"):
                 continue
         # A line of the notebook's own commands becomes nothing, and the lines after it keep their numbers.
-        kept = [_without_command(line, label) for line in lines]
-        units.append(SourceText(path, label, "\n".join(kept) + "\n"))
+        without_commands = [_without_command(line, label) for line in lines]
+        units.append(SourceText(path, label, "\n".join(without_commands) + "\n"))
     return units
 
 

@@ -1,1 +1,1 @@
-"""What Spark and users' code throw, in words that say where and what to do."""
+"""What Spark and users' code raise, in messages that say where and what to do."""

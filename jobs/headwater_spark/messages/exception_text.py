@@ -1,8 +1,8 @@
-"""What Spark's exceptions say, taken apart into what Spark wrote and what may be data.
+"""Spark's exceptions, split into what Spark itself wrote and what may be data.
 
-A message may quote a record, and a record may hold anything: names of exceptions, of conditions, our own marks. What Spark alone
+A message may quote a record, and a record may hold anything: names of exceptions, of conditions, our own marks. What only Spark
 decides is an exception's class, the condition in brackets at the very beginning of its message, and which class it names behind
-the fixed words with which a job tells why it was aborted. Decisions (is it transient, which remedy) rest on these alone.
+the fixed phrase with the reason why a job was aborted. Decisions (is it transient, which remedy) rely on these alone.
 
 Decision 0138.
 """
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# As Spark's scheduler words it; all before the class is its own.
+# The message of Spark's scheduler; everything before the class is Spark's own text.
 _ABORTED = re.compile(
     r"(?:\[[A-Z0-9_.]+\] )?Job aborted due to stage failure: [^\n]{0,200}? most recent failure: Lost task [\d.]+ in stage [\d.]+ "
     r"\(TID \d+\) \([^()\n]*\): (?P<kind>[\w.$]+)(?:: (?P<message>.*))?",
@@ -22,7 +22,7 @@ _ABORTED = re.compile(
 _CAUSE = re.compile(r"(?P<kind>[A-Za-z_]\w*)(?:: (?P<message>.*))?", re.DOTALL)
 _CONDITION = re.compile(r"\[(?P<condition>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] ?")
 _USER_RAISED = ("", "USER_RAISED_EXCEPTION", "UNKNOWN_FIELDS")
-# What Spark writes before the traceback of a worker: its own words only.
+# What Spark writes before the traceback of a worker: only its own text.
 _BEFORE_TRACEBACK = re.compile(
     r"(?:Failed when Python streaming data source perform \w+: |An exception was thrown from [\w -]{1,60}: )?\s*Traceback \(most recent call last\):\n(?=  File )"
 )
@@ -38,14 +38,14 @@ class Cause:
     @property
     def condition(self) -> str:
         """The condition that the message begins with, empty where it has none."""
-        found = _CONDITION.match(self.message)
-        return found["condition"] if found is not None else ""
+        match = _CONDITION.match(self.message)
+        return match["condition"] if match is not None else ""
 
     @property
     def rest(self) -> str:
         """The message behind its condition."""
-        found = _CONDITION.match(self.message)
-        return self.message[found.end() :] if found is not None else self.message
+        match = _CONDITION.match(self.message)
+        return self.message[match.end() :] if match is not None else self.message
 
 
 def causes_of(messages: Iterable[str]) -> tuple[Cause, ...]:
@@ -55,20 +55,20 @@ def causes_of(messages: Iterable[str]) -> tuple[Cause, ...]:
         messages: each as ``Class: message``, outermost first, as ``failures.cause_messages`` gives them.
 
     """
-    found: list[Cause] = []
+    causes: list[Cause] = []
     for text in messages:
         match = _CAUSE.fullmatch(text)
         if match is None:
             continue
         cause = Cause(match["kind"], match["message"] or "")
-        found.append(cause)
+        causes.append(cause)
         if (inner := _ABORTED.match(cause.message)) is not None:
-            found.append(Cause(re.split(r"[.$]", inner["kind"])[-1], inner["message"] or ""))
-    return tuple(found)
+            causes.append(Cause(re.split(r"[.$]", inner["kind"])[-1], inner["message"] or ""))
+    return tuple(causes)
 
 
 def marked(causes: Iterable[Cause], mark: str) -> str | None:
-    """What stands behind a mark of ours that ``raise_error`` was given, where a message begins with it; else None."""
+    """The text after one of our marks (from ``raise_error``), where a message begins with it; else None."""
     for cause in causes:
         if cause.condition in _USER_RAISED and cause.rest.startswith(mark):
             return cause.rest[len(mark) :]

@@ -70,7 +70,7 @@ def shows(causes: Iterable[Cause], signs: Sequence[Sign]) -> bool:
 
 _HINTS = (
     (re.compile(r"FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)(?!.*MALFORMED_RECORD_IN_PARSING)", re.DOTALL),
-     "The file can't be read to its end. Put a whole one in its place, or move it away; with a rule that quarantines "
+     "The file can't be read to its end. Replace it with an intact one, or move it away; with a rule that quarantines "
      "(dp.expect_or_quarantine) on the table such files are kept out, and the flow goes on."),
     (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
@@ -78,10 +78,10 @@ _HINTS = (
      'The source table was changed, not only appended to. Follow its changes with .option("readChangeFeed", "true"), read it as a '
      'whole in a @dp.materialized_view, or pass over the changes with .option("skipChangeCommits", "true").'),
     (re.compile(r"Some data may have been lost|KAFKA_DATA_LOSS"),
-     "The topic was recreated or its records have expired. Fill the table anew with --full-refresh, or take the loss with "
+     "The topic was recreated or its records have expired. Refill the table with --full-refresh, or take the loss with "
      '.option("failOnDataLoss", "false").'),
     (re.compile(r"DELTA_METADATA_MISMATCH|DELTA_FAILED_TO_MERGE_FIELDS"),
-     "The query's columns no longer fit the table. Cast them in the query, or fill the table anew with --full-refresh."),
+     "The query's columns no longer fit the table. Cast them in the query, or refill the table with --full-refresh."),
     (re.compile(r"CHANGE_TABLE_FEED_DISABLED|MISSING_CHANGE_DATA|[Cc]hange data (?:feed )?(?:was|is) not"),
      "The change feed knows only what was written while it was on. Turn it on (ALTER TABLE ... SET TBLPROPERTIES "
      "(delta.enableChangeDataFeed = true)), and read from the version of that commit on: "
@@ -90,10 +90,10 @@ _HINTS = (
      "The table has no commit that late. Give a time or version up to its last commit; a stream that starts at the next one "
      'is .option("startingVersion", "latest").'),
     (re.compile(r"DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE|DELTA_STREAMING_SCHEMA|DELTA_SCHEMA_CHANGED|BLOCK_COLUMN_MAPPING"),
-     "Columns of the source table were renamed, removed or retyped. Fill the table anew with --full-refresh, or keep its columns "
+     "Columns of the source table were renamed, removed or retyped. Refill the table with --full-refresh, or keep its columns "
      'and the rest as JSON, with .option("rescuedDataColumn", "_rescued_data") on the read.'),
     (re.compile(r"INVALID_EXTRACT_(?:BASE_FIELD_TYPE|FIELD)|Can't extract a value"),
-     "The column is no struct. cloudFiles gives nested JSON as text unless it is told otherwise: "
+     "The column is not a struct. cloudFiles gives nested JSON as text by default: "
      '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '
      "F.get_json_object or F.from_json."),
     (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
@@ -102,7 +102,7 @@ _HINTS = (
 )  # fmt: skip
 
 
-# What Spark and Delta say of damage that came after the look at it, or that the look does not see.
+# Messages of Spark and Delta about damage that came after the preflight checks, or that these do not detect.
 _CONDITIONS = (
     (re.compile(r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|NOT_MATCH_IN_STATE_METADATA"), "PLAN_CHANGED"),
     (re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY"), "STATE_LOST"),
@@ -120,8 +120,8 @@ _CONDITIONS = (
 )  # fmt: skip
 
 
-# Exceptions of logs, plans and offsets: none quotes a record. Of all others only class and condition are looked at, since
-# whoever writes records would choose the advice.
+# Exceptions about logs, plans and offsets: none quotes a record. Of all others only class and condition are used, since
+# otherwise records could determine the advice.
 _WITHOUT_RECORDS = re.compile(
     r"^(?:AnalysisException|ExtendedAnalysisException|ParseException|AssertionError|IllegalStateException|FileNotFoundException|Delta\w+)$"
 )
@@ -143,7 +143,7 @@ def hint_for(causes: Sequence[Cause]) -> str | None:
 
 
 def _outline(cause: Cause) -> str:
-    """What Spark itself decides of an exception's text."""
+    """The part of an exception's text that Spark itself wrote."""
     package = "java.io." if cause.kind == "FileNotFoundException" else ""
     said = cause.rest if _WITHOUT_RECORDS.match(cause.kind) else ""
     return f"{package}{cause.kind}: [{cause.condition}] {said}"

@@ -28,7 +28,7 @@ _NOT_THE_USERS = tuple(
 
 
 def line_being_run() -> SourceLocation | None:
-    """The innermost line on the stack that is neither ours nor Spark's: for what is noted before it is known to be wrong."""
+    """The innermost line on the stack that is neither ours nor Spark's, to be recorded in case it turns out to be wrong."""
     for frame in reversed(traceback.extract_stack()):
         if not frame.filename.startswith((*_NOT_THE_USERS, "<frozen")):
             return SourceLocation(frame.filename, frame.lineno or 0)
@@ -43,7 +43,7 @@ def describe(error: BaseException) -> str:
 def _described(error: BaseException) -> str:
     thrown = getattr(error, "java_exception", None)
     if thrown is not None:
-        # "An error occurred while calling o60.load" says nothing; what the JVM threw does.
+        # "An error occurred while calling o60.load" is no help; the JVM's exception is.
         return str(thrown.toString()).partition("\n")[0]
     text = str(error).strip().split("\n\nJVM stacktrace")[0]
     first = text.splitlines()[0] if text else ""

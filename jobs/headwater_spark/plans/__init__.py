@@ -1,1 +1,1 @@
-"""What Spark's plans and schemas say about a query."""
+"""Analysis of queries by Spark's plans and schemas."""

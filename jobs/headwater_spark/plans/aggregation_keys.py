@@ -1,4 +1,4 @@
-"""By which columns of its result a running aggregation can be merged into a table."""
+"""The columns of a running aggregation's result by which it can be merged into a table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _WINDOW_MARK = "spark.timeWindow"
 def aggregation_keys(frame: DataFrame) -> tuple[str, ...]:
     """The result's columns that hold the grouping keys; empty where the result can't be merged by them.
 
-    That is so where there are no keys, where one is missing from the result, and where something above the aggregation
-    takes rows away or depends on more than the row (a filter would leave rows in the table that no longer pass).
-    A time window is known by itself, its start or its end.
+    This is the case where there are no keys, where one is missing from the result, and where something above the aggregation
+    removes rows or depends on more than the row (a filter would leave rows in the table that no longer pass).
+    A time window is identified by itself, its start or its end.
     """
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     columns = items(plan.output())
@@ -34,32 +34,32 @@ def aggregation_keys(frame: DataFrame) -> tuple[str, ...]:
         carried = [_passed_on(ids, expressions) for ids in carried]
     names = {_id(column): str(column.name()) for column in columns}
     order = list(names)
-    found = [sorted(order.index(i) for i in ids if i in names) for ids in carried]
-    if not all(found):
+    key_positions = [sorted(order.index(i) for i in ids if i in names) for ids in carried]
+    if not all(key_positions):
         return ()
-    return tuple(dict.fromkeys(names[order[positions[0]]] for positions in found))
+    return tuple(dict.fromkeys(names[order[positions[0]]] for positions in key_positions))
 
 
 def _carriers(key: Any, outputs: list[Any]) -> set[int]:
     """The ids of the aggregation's output columns that are the key."""
-    found = set()
+    carriers = set()
     for output in outputs:
         inner = output.child() if _simple(output) == "Alias" else output
         if inner.semanticEquals(key) or (_is_bound_of_window(inner) and inner.child().semanticEquals(key)):
-            found.add(_id(output))
-    return found
+            carriers.add(_id(output))
+    return carriers
 
 
 def _passed_on(ids: set[int], expressions: list[Any]) -> set[int]:
-    """The ids under which a projection hands columns on."""
-    found = set()
+    """The ids under which a projection passes columns on."""
+    passed = set()
     for expression in expressions:
         inner = expression.child() if _simple(expression) == "Alias" else expression
         if _is_bound_of_window(inner):
             inner = inner.child()
         if _simple(inner) == "AttributeReference" and _id(inner) in ids:
-            found.add(_id(expression))
-    return found
+            passed.add(_id(expression))
+    return passed
 
 
 def _is_bound_of_window(expression: Any) -> bool:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that hold a plan of their own (``InSubquery`` holds a ``ListQuery``).
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
-# Expressions that Spark calls deterministic, and that tell the time of the run.
+# Expressions that Spark calls deterministic, and that depend on the time of the run.
 CURRENT_TIME = {
     "CurrentDate",
     "CurrentTimestamp",
@@ -39,11 +39,11 @@ def class_name(node: Any) -> str:
 
 def descends_from(node: Any, name: str) -> bool:
     """Whether a JVM object's class, or one that it extends, has this simple name."""
-    found = node.getClass()
-    while found is not None:
-        if str(found.getName()).rpartition(".")[2] == name:
+    java_class = node.getClass()
+    while java_class is not None:
+        if str(java_class.getName()).rpartition(".")[2] == name:
             return True
-        found = found.getSuperclass()
+        java_class = java_class.getSuperclass()
     return False
 
 
@@ -98,7 +98,7 @@ class TableReference:
 def table_references(
     plan: Any, hidden: frozenset[str] = frozenset(), *, aliased: bool = False
 ) -> Iterator[TableReference]:
-    """The tables that a parsed plan names; a name that a CTE has taken there (``hidden``) is none."""
+    """The tables that a parsed plan names; a name that a CTE hides there (``hidden``) is not one."""
     kind = class_name(plan)
     if kind == _UNRESOLVED:
         yield from _reference(plan, hidden, aliased)
@@ -109,7 +109,7 @@ def table_references(
             own = frozenset({name}) if plan.allowRecursion() else frozenset()
             yield from table_references(relation._2(), hidden | own)  # noqa: SLF001
             hidden |= {name}
-    # The parser wraps a stream's name once more.
+    # The parser adds another node around a stream's name.
     named = kind.endswith(".SubqueryAlias") or (aliased and kind.endswith(".NamedStreamingRelation"))
     for child in items(plan.children()):
         yield from table_references(child, hidden, aliased=named)

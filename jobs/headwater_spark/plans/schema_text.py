@@ -1,4 +1,4 @@
-"""A schema given as DDL text, with what a plain StructType has no room for: columns that Delta computes."""
+"""A schema given as DDL text, with what a plain StructType can't express: columns that Delta computes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse_schema(spark: SparkSession, text: str, where: SourceLocation | None) -
     """Read the columns of a CREATE TABLE statement: types, NOT NULL, COMMENT, GENERATED ALWAYS AS (expression).
 
     Raises:
-        UnsupportedArgument: where it does not parse, or asks for what open Delta can't do in a table that streams fill.
+        UnsupportedArgument: where it does not parse, or uses what open Delta can't do in a table that streams fill.
     """
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - the parser has no public face in Python
     try:
@@ -44,8 +44,8 @@ def parse_schema(spark: SparkSession, text: str, where: SourceLocation | None) -
 
 def _field(column: Any, where: SourceLocation | None) -> StructField:
     name = str(column.name())
-    for what, given in (("DEFAULT", column.defaultValue()), ("IDENTITY", column.identityColumnSpec())):
-        if given.isDefined():
+    for what, clause in (("DEFAULT", column.defaultValue()), ("IDENTITY", column.identityColumnSpec())):
+        if clause.isDefined():
             raise UnsupportedArgument(
                 f"schema: the column {name!r} has {what}, which a flow's rows would not take part in.",
                 where=where,

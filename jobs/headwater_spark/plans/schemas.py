@@ -1,4 +1,4 @@
-"""Schemas of datasets: what flows give, what the user gave, and what the two must agree on."""
+"""Schemas of datasets: those of flows, the user's own, and how the two must match."""
 
 from __future__ import annotations
 
@@ -56,41 +56,41 @@ def stored_schema(schema: StructType) -> StructType:
 
 
 def merged_schema(
-    dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType | None
+    dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], declared: StructType | None
 ) -> StructType:
     """The columns of a dataset: the given schema, or those of all its flows; raises QueryFailed where they disagree."""
-    fields = {f.name.lower(): f for f in stored_schema(given).fields} if given else {}
+    fields = {f.name.lower(): f for f in stored_schema(declared).fields} if declared else {}
     for flow, schema in flows:
         if dataset.stored:
             _check_names(flow, schema)
         for field in stored_schema(schema).fields:
-            known = fields.get(field.name.lower())
-            if known is None and given:
+            existing = fields.get(field.name.lower())
+            if existing is None and declared:
                 raise QueryFailed(
                     f"{flow.name!r} returns the column {field.name!r}, which the schema of {dataset.name!r} does not have.",
                     where=flow.location,
                     remedy="Add it to the schema, or leave it out of the query.",
                 )
-            if known is None:
+            if existing is None:
                 fields[field.name.lower()] = field
-            elif not _alike(known, field):
+            elif not _alike(existing, field):
                 raise QueryFailed(
-                    f"The column {field.name!r} of {dataset.name!r} is {known.dataType.simpleString()}, and "
+                    f"The column {field.name!r} of {dataset.name!r} is {existing.dataType.simpleString()}, and "
                     f"{flow.name!r} returns {field.dataType.simpleString()}.",
                     where=flow.location,
-                    remedy=f'Cast it in the query: F.col("{field.name}").cast("{known.dataType.simpleString()}").',
+                    remedy=f'Cast it in the query: F.col("{field.name}").cast("{existing.dataType.simpleString()}").',
                 )
-            elif not given and known.dataType != field.dataType:
-                fields[field.name.lower()] = _nullable(known)
-    if given:
-        _check_required(dataset, flows, given)
+            elif not declared and existing.dataType != field.dataType:
+                fields[field.name.lower()] = _nullable(existing)
+    if declared:
+        _check_required(dataset, flows, declared)
     _check_partitions(dataset, fields)
     return StructType(list(fields.values()))
 
 
-def _alike(known: StructField, field: StructField) -> bool:
-    """Whether two columns are of one type. What may be NULL inside it is for the rows to say, and for Delta to check."""
-    return _nullable(known).dataType == _nullable(field).dataType
+def _alike(existing: StructField, field: StructField) -> bool:
+    """Whether two columns are of one type. Whether parts may be NULL depends on the rows, and is checked by Delta."""
+    return _nullable(existing).dataType == _nullable(field).dataType
 
 
 def _nullable(field: StructField) -> StructField:
@@ -137,10 +137,10 @@ def _special_inside(kind: DataType) -> bool:
     return isinstance(kind, StructType) and needs_column_mapping(kind)
 
 
-def _check_required(dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], given: StructType) -> None:
+def _check_required(dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], declared: StructType) -> None:
     for flow, schema in flows:
         returned = {name.lower() for name in schema.names}
-        for field in given.fields:
+        for field in declared.fields:
             if not field.nullable and GENERATED not in field.metadata and field.name.lower() not in returned:
                 raise QueryFailed(
                     f"{flow.name!r} does not return the column {field.name!r}, which is NOT NULL in {dataset.name!r}.",

@@ -1,4 +1,4 @@
-"""The operators of a query that keep state, in words that stay the same from run to run."""
+"""The stateful operators of a query, as texts that are stable from run to run."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def _operator(node: Any) -> str | None:
 
 
 def _functions(node: Any) -> str:
-    found = [
+    functions = [
         _spelled(part.aggregateFunction())
         for expression in items(node.aggregateExpressions().toSeq())
         for part in expression_nodes(expression)
         if class_name(part).endswith(".AggregateExpression")
     ]
-    return f" {', '.join(found)}" if found else ""
+    return f" {', '.join(functions)}" if functions else ""
 
 
 def _typed(expression: Any) -> str:

@@ -1,4 +1,4 @@
-"""Queries that keep state between batches: what open Spark can't keep is refused, and how it is kept is decided once."""
+"""Stateful queries: state that open Spark can't store is refused, and the settings of the state store are fixed at the first start."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def is_stateful(frame: DataFrame) -> bool:
     return False
 
 
-def state_settings(recorded: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str]:
+def state_settings(recorded: Mapping[str, str], current: Mapping[str, str | None]) -> dict[str, str]:
     """The settings that a stateful flow keeps for the life of its checkpoint.
 
     Args:
-        recorded: those of its first start; they stand. Empty at the first start.
-        wanted: the session's settings now; None where a setting was left to Headwater.
+        recorded: those of its first start, which take precedence. Empty at the first start.
+        current: the session's settings now; None where a setting was left to Headwater.
     """
     if recorded:
         return dict(recorded)
-    return {PARTITIONS: wanted.get(PARTITIONS) or "200", PROVIDER: wanted.get(PROVIDER) or _ROCKSDB}
+    return {PARTITIONS: current.get(PARTITIONS) or "200", PROVIDER: current.get(PROVIDER) or _ROCKSDB}
 
 
-def overruled(kept: Mapping[str, str], asked: Mapping[str, str | None]) -> dict[str, str]:
-    """What is asked for and not done, because the state was laid down with something else."""
-    return {key: new for key, value in kept.items() if (new := asked.get(key)) and new != value}
+def overruled(recorded: Mapping[str, str], current: Mapping[str, str | None]) -> dict[str, str]:
+    """The settings that are not applied, because the state was created with other values."""
+    return {key: new for key, value in recorded.items() if (new := current.get(key)) and new != value}
 
 
 def check_state(frame: DataFrame, flow: Flow) -> None:

@@ -1,4 +1,4 @@
-"""What Spark can't do on a stream, told with the user's line and the form that works."""
+"""What Spark can't do on a stream, reported with the user's line and the form that works."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def call_location(function: Callable[..., Any], names: set[str], word: str = "")
     lines = list(_lines_of(tree, names, word))
     last = max((line for *_, line in code.co_lines() if line is not None), default=code.co_firstlineno)
     inside = [line for line in lines if code.co_firstlineno <= line <= last]
-    found = inside or lines
-    return SourceLocation(code.co_filename, found[0]) if len(set(found)) == 1 or inside else None
+    matches = inside or lines
+    return SourceLocation(code.co_filename, matches[0]) if len(set(matches)) == 1 or inside else None
 
 
 def _lines_of(tree: ast.AST, names: set[str], word: str) -> Iterator[int]:

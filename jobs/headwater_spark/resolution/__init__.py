@@ -1,1 +1,1 @@
-"""From recorded definitions to a resolved pipeline: functions are called, kinds, modes and columns decided."""
+"""From recorded definitions to a resolved pipeline: functions are called; kinds, modes and columns are decided."""

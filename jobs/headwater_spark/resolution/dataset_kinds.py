@@ -1,4 +1,4 @@
-"""What a dataset turns out to be, by what its functions return; and which flows fit it."""
+"""The kind of a dataset, by what its functions return; and which flows fit it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Evaluating dataset functions: over empty stand-ins to learn schemas and edges, then over the real tables.
 
-Asked for a dataset that is not known yet, the resolution evaluates it first (a stack of names finds circles) and
+When a dataset is read that is not known yet, the resolution evaluates it first (a stack of names detects cycles) and
 hands out a stand-in with its schema, so one pass resolves a graph in any order of declaration.
 
 Decision 0003.
@@ -90,7 +90,7 @@ class Evaluation:
         session.resolution = self
         registry.reader = self
 
-    # -- what the facade asks ------------------------------------------------------------------------------------
+    # -- for the facade --------------------------------------------------------------------------------------------
 
     def batch(self, name: str, reader: PipelineBatchReader) -> DataFrame:
         """The rows of ``name`` as they stand."""
@@ -174,10 +174,10 @@ class Evaluation:
         """The rows of a Delta stream in the columns that the flow first read from it, the rest as JSON in ``column``."""
         flow = ReadingFlow.of(self._flows, self.state_folder)
         state = flow.checkpoint.read_state()
-        known = state.source_schemas if state is not None else {}
+        recorded = state.source_schemas if state is not None else {}
         # Delta asks the session of the read, while the query runs: in force for this pipeline from here on.
         self.session.conf.set(ALLOWING, "true")
-        before = next((known[path] for path, *_ in streaming_leaves(frame) if path in known), None)
+        before = next((recorded[path] for path, *_ in streaming_leaves(frame) if path in recorded), None)
         return with_rescued_column(frame, before, column)
 
     def sql_text(self, text: str) -> str:
@@ -238,19 +238,19 @@ class Evaluation:
     def settings(self, flow: Flow, kept: Mapping[str, str] | None = None) -> Iterator[None]:
         """Have the Spark settings of a flow and of its views in force inside the block, and no other flow evaluated meanwhile.
 
-        ``kept``: settings that stand whatever the flow's own say; for a stream, which takes the settings that it finds
+        ``kept``: settings that override the flow's own; for a stream, which takes the settings that are in force
         when it starts, at least an empty dict.
         """
-        wanted = {**self.settings_of(flow), **(kept or {})}
-        if not wanted and kept is None:
+        in_force = {**self.settings_of(flow), **(kept or {})}
+        if not in_force and kept is None:
             yield
             return
         with self._lock:
             before: dict[str, str | None] = {}
-            for key in wanted:
+            for key in in_force:
                 before[key] = self.session.conf.get(key, None)
             try:
-                for key, value in wanted.items():
+                for key, value in in_force.items():
                     self.session.conf.set(key, value)
                 yield
             finally:
@@ -264,10 +264,10 @@ class Evaluation:
         return query_settings(flow, views, self.reads_of)
 
     def schema_of(self, dataset: Dataset) -> StructType:
-        """The columns of a dataset, evaluating its flows where that was not done yet."""
-        known = self._schemas.get(dataset.name)
-        if known is not None:
-            return known
+        """The columns of a dataset; evaluates its flows where that was not done yet."""
+        cached = self._schemas.get(dataset.name)
+        if cached is not None:
+            return cached
         with self._entered(dataset):
             frames = [(flow, analysed(self, flow, dataset)) for flow in self.flows_of(dataset)]
             self._kinds[dataset.name] = resolved_kind(dataset, frames)
@@ -282,9 +282,9 @@ class Evaluation:
                 if dataset.sink is not None:
                     check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
-            given = plain_schema(dataset.schema, dataset.location)
+            declared = plain_schema(dataset.schema, dataset.location)
             written = [(flow, self._written(flow, frame)) for flow, frame in frames]
-            self._schemas[dataset.name] = merged_schema(dataset, written, given)
+            self._schemas[dataset.name] = merged_schema(dataset, written, declared)
         return self._schemas[dataset.name]
 
     def output_mode_of(self, flow: Flow) -> OutputMode:
@@ -298,11 +298,11 @@ class Evaluation:
 
     def table_schema(self, dataset: Dataset) -> StructType:
         """The columns as the table is made with them: of a given schema with NOT NULL, comments and computed columns."""
-        given = plain_schema(dataset.schema, dataset.location)
-        return self.schema_of(dataset) if given is None else given
+        declared = plain_schema(dataset.schema, dataset.location)
+        return self.schema_of(dataset) if declared is None else declared
 
     def kind_of(self, dataset: Dataset) -> DatasetKind:
-        """What the dataset turned out to be; known after ``schema_of``."""
+        """The kind of the dataset; known after ``schema_of``."""
         return self._kinds.get(dataset.name, dataset.kind)
 
     def view_frame(self, dataset: Dataset) -> DataFrame:
@@ -330,7 +330,7 @@ class Evaluation:
 
     def forget(self) -> None:
         """Forget what was learned: the registry has changed."""
-        for known in (
+        for cache in (
             self._schemas,
             self._kinds,
             self.reads_of,
@@ -338,21 +338,21 @@ class Evaluation:
             self.output_modes,
             self.changes,
         ):
-            known.clear()
+            cache.clear()
 
     # -- names ---------------------------------------------------------------------------------------------------
     def _knows(self, parts: list[str]) -> bool:
         name = ".".join(parts)
-        given = self.session.given
-        if given is not None and given.has_table(name):
+        given_sources = self.session.given
+        if given_sources is not None and given_sources.has_table(name):
             return True
         names = self.names
         return any(
-            found(name) is not None for found in (names.dataset, names.kept_out_of, names.in_warehouse)
+            lookup(name) is not None for lookup in (names.dataset, names.kept_out_of, names.in_warehouse)
         )
 
     def _not_kept_yet(self, name: str) -> DataFrame | None:
-        """An empty quarantine where there is no table yet; who reads one comes after the table whose rows it keeps."""
+        """An empty quarantine where there is no table yet; its readers run after the table whose rows it keeps."""
         dataset = self.names.kept_out_of(name)
         if dataset is None or not self._reads or dataset.name in self._stack:
             return None
@@ -362,7 +362,7 @@ class Evaluation:
         empty = empty_quarantine(self.session, self.schema_of(dataset))
         if self.live:
             return empty
-        # Its table stands for it among the reader's sources: a view is recomputed when that moves.
+        # Its table represents it among the reader's sources: a view is recomputed when that changes.
         reader = DataFrameReader(self.session).schema(empty.schema)
         return reader.format("parquet").load(self._stub("batch", dataset))
 

@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 
 def analysed(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> DataFrame:
-    """A flow's frame; what it asks of AUTO CDC, if anything, is checked and noted.
+    """A flow's frame; its arguments of AUTO CDC, if any, are checked and recorded.
 
     Raises:
-        InvalidChangeFlow: the arguments do not fit the columns, or another flow of the target asks for something else.
+        InvalidChangeFlow: the arguments do not fit the columns, or differ from those of another flow of the target.
         Whatever evaluating the flow raises.
     """
-    asked = flow.changes
+    changes = flow.changes
     if flow.snapshots is not None:
-        frame, asked = first_snapshot(evaluation, flow, dataset)
+        frame, changes = first_snapshot(evaluation, flow, dataset)
     else:
         frame = evaluation.evaluate(flow)
-    if asked is None:
+    if changes is None:
         return frame
-    if asked.hydrates and frame.isStreaming:
+    if changes.hydrates and frame.isStreaming:
         raise InvalidChangeFlow(
             f"AUTO CDC: {flow.target!r} takes changes, so its own query fills it once, from a batch, and this one is a stream.",
             where=flow.location,
             remedy="Read with spark.read or dp.read; or give the query to a view, and that to dp.create_auto_cdc_flow under "
             "a name of its own.",
         )
-    columns = change_columns(asked, frame, flow.location)
+    columns = change_columns(changes, frame, flow.location)
     for other in evaluation.flows_of(dataset):
         if other.name in evaluation.changes:
             _check_alike(flow, columns, other, evaluation.changes[other.name])
@@ -67,8 +67,8 @@ _PARTS = (
 
 
 def _parts(columns: ChangeColumns) -> tuple[object, ...]:
-    def names(given: tuple[str, ...] | list[str]) -> list[str]:
-        return sorted(name.lower() for name in given)
+    def names(columns: tuple[str, ...] | list[str]) -> list[str]:
+        return sorted(name.lower() for name in columns)
 
     return (
         names(columns.keys),

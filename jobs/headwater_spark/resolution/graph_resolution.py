@@ -39,7 +39,7 @@ from headwater_spark.sources.plan_sources import TableNames, plan_sources
 
 @dataclass(frozen=True)
 class ResolvedPipeline:
-    """A pipeline that can be executed: what it declares, what it turned out to be, and how to evaluate it again."""
+    """A pipeline that can be executed: its declarations, its resolved graph, and how to evaluate it again."""
 
     project: PipelineProject
     registry: Registry
@@ -106,7 +106,7 @@ def _resolve(
         evaluation.schema_of(dataset)
     for flow in registry.flows():
         evaluation.settings_of(flow)
-    # Views that nobody asked for and nobody reads are no part of the graph.
+    # Implicit views that nothing reads are not part of the graph.
     read = {name for names in evaluation.reads_of.values() for name in names}
     datasets = [dataset for dataset in datasets if dataset.name not in views - read]
     locations = _locations(project, datasets)

@@ -30,7 +30,7 @@ def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMo
     what = "quarantines rows" if quarantines(rules[:1]) else "compares rows"
     if kind is DatasetKind.TEMPORARY_VIEW:
         raise InvalidExpectation(
-            f"The expectation {rules[0].name!r} {what}, and {dataset.name!r} is a view: its rows are made anew in "
+            f"The expectation {rules[0].name!r} {what}, and {dataset.name!r} is a view: its rows are computed again in "
             "each table that reads it.",
             where=rules[0].location,
             remedy="Put the rule on the table that reads the view, or use expect, expect_or_drop or expect_or_fail.",

@@ -1,8 +1,7 @@
-"""What a name in a source stands for: a dataset of the pipeline, a table of the warehouse, or one of Spark's catalog."""
+"""What a name in a source refers to: a dataset of the pipeline, a table of the warehouse, or one of Spark's catalog."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from headwater.definitions.source_location import SourceLocation
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
 from headwater.graph.registry import Registry
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.messages.source_errors import line_being_run
 
 
@@ -38,8 +38,10 @@ class KnownNames:
     def kept_out_of(self, name: str) -> Dataset | None:
         """The dataset whose quarantine has this name, None where it is no quarantine's."""
         short = name[: -len(QUARANTINE_SUFFIX)] if name.lower().endswith(QUARANTINE_SUFFIX) else ""
-        found = self.dataset(short) if short else None
-        return found if found is not None and found.stored and quarantines(found.expectations) else None
+        dataset = self.dataset(short) if short else None
+        return (
+            dataset if dataset is not None and dataset.stored and quarantines(dataset.expectations) else None
+        )
 
     def in_warehouse(self, name: str) -> Path | None:
         """The folder of a table of the warehouse, None where there is none of that name."""
@@ -56,7 +58,7 @@ class KnownNames:
         *,
         at_import: bool,
     ) -> DataFrame:
-        """The rows of what is no dataset; raises UnknownDataset where nothing has that name.
+        """The rows of a table that is not a dataset; raises UnknownDataset where nothing has that name.
 
         ``at_import``: it is read at the top of a source, where it may yet turn out to be a dataset.
         """
@@ -79,11 +81,10 @@ class KnownNames:
                 raise read_at_import(name, where)
 
     def _unknown(self, name: str, *, at_import: bool) -> UnknownDataset:
-        known = [dataset.name for dataset in self._registry.datasets()]
+        names = [dataset.name for dataset in self._registry.datasets()]
         short = name.removeprefix("LIVE.").removeprefix("live.")
-        near = difflib.get_close_matches(short, known, n=1, cutoff=0.5)
-        remedy = (
-            f"Did you mean {near[0]!r}?" if near else f"The pipeline has: {', '.join(known) or 'none yet'}."
+        remedy = did_you_mean(
+            nearest(short, names, cutoff=0.5), f"The pipeline has: {', '.join(names) or 'none yet'}."
         )
         if at_import:
             remedy += " Datasets of the pipeline are read inside functions, where it is known what they are."

@@ -36,7 +36,7 @@ def output_mode(frame: DataFrame, flow: Flow, dataset: Dataset) -> OutputMode:
         return OutputMode(OutputKind.CHANGES, tuple(str(key) for key in flow.changes.keys))
     if flow.replacement is not None:
         return _replace(frame, flow)
-    # Asked one by one: each refusal is an exception of the JVM, and most streams need to ask once only.
+    # Tried one by one: each refusal is an exception of the JVM, and for most streams the first attempt succeeds.
     reason = cache(partial(_objection, frame))
     if flow.kind is FlowKind.UPDATE:
         return _update_flow(flow, dataset, reason("update"))
@@ -97,8 +97,8 @@ def _update_flow(flow: Flow, dataset: Dataset, reason: str | None) -> OutputMode
 def _replace(frame: DataFrame, flow: Flow) -> OutputMode:
     assert flow.replacement is not None
     columns = {name.lower(): name for name in frame.columns}
-    wanted = (*flow.replacement.keys, flow.replacement.sequence)
-    missing = [name for name in wanted if name.lower() not in columns]
+    needed = (*flow.replacement.keys, flow.replacement.sequence)
+    missing = [name for name in needed if name.lower() not in columns]
     if missing:
         raise QueryFailed(
             f"{flow.name!r} is to replace rows by the column {missing[0]!r}, which its query does not return.",

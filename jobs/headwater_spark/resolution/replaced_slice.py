@@ -65,8 +65,8 @@ def _condition(frame: DataFrame, flow: Flow) -> Any:
             where=flow.location,
             remedy=_REMEDY,
         ) from None
-    found = items(plan.expressions().toSeq())
-    return found[0]
+    expressions = items(plan.expressions().toSeq())
+    return expressions[0]
 
 
 def _as_column(condition: Any) -> Column:

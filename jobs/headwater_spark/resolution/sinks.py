@@ -1,4 +1,4 @@
-"""What can be known of a sink before a row is sent."""
+"""Checks of a sink before a row is sent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def public_options(sink: Sink) -> dict[str, str]:
 
 
 def check_sink_rows(frame: DataFrame, flow: Flow, sink: Sink) -> None:
-    """Raise where the rows of a flow are none that its sink can take.
+    """Raise where a flow's sink can't take its rows.
 
     Raises:
         QueryFailed: for columns that Kafka has no use for, or lacks.
@@ -43,20 +43,20 @@ def check_sink_rows(frame: DataFrame, flow: Flow, sink: Sink) -> None:
 
 def _check_kafka(frame: DataFrame, flow: Flow, sink: Sink) -> None:
     remedy = 'Select them as F.to_json(F.struct("*")).alias("value"), with key, topic, headers and partition as needed.'
-    given = {field.name.lower(): field.dataType for field in frame.schema.fields}
-    if "value" not in given:
+    types = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    if "value" not in types:
         raise QueryFailed(
             f"{flow.name!r} sends rows to Kafka without a column named value.",
             where=flow.location,
             remedy=remedy,
         )
-    if "topic" not in given and not sink.option("topic"):
+    if "topic" not in types and not sink.option("topic"):
         raise QueryFailed(
             f"{flow.name!r} sends rows to Kafka, and neither the sink nor the rows name a topic.",
             where=flow.location,
             remedy='Give the sink the option "topic".',
         )
-    for name, kind in given.items():
+    for name, kind in types.items():
         allowed = _KAFKA_COLUMNS.get(name)
         if allowed is None or not isinstance(kind, allowed):
             raise QueryFailed(

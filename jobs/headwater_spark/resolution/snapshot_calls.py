@@ -1,4 +1,4 @@
-"""Asking for snapshots: a user's function is called with the latest version, and what it gives is checked."""
+"""Snapshots from users' functions: called with the latest version, and their results checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from headwater_spark.plans.schemas import plain_schema
 if TYPE_CHECKING:
     from headwater_spark.resolution.evaluation import Evaluation
 
-# A datetime is a date, too: it comes first.
+# A datetime is also a date, so it comes first.
 _TYPES: tuple[tuple[type, DataType], ...] = (
     (datetime, TimestampType()), (date, DateType()), (int, LongType()), (float, DoubleType()), (str, StringType()),
     (Decimal, DecimalType(38, 18)),
@@ -71,14 +71,14 @@ def next_snapshot(evaluation: Evaluation, flow: Flow, position: SnapshotPosition
 
     Raises:
         SnapshotOutOfOrder: its version is not above the last one.
-        InvalidChangeFlow: it is no (DataFrame, version) or None.
+        InvalidChangeFlow: it is neither (DataFrame, version) nor None.
         Whatever the user's function raises, named as that of any flow.
     """
     assert flow.snapshots is not None
     latest = position.version
     if flow.snapshots.source is not None:
         now = datetime.now(UTC)
-        # A clock that was set back must not turn the order round.
+        # A clock that was set back must not reverse the order.
         after = latest is not None and latest >= now
         return Snapshot(evaluation.evaluate(flow), _next_moment(latest) if after else now)
     if flow.snapshots.given is not None:
@@ -86,23 +86,23 @@ def next_snapshot(evaluation: Evaluation, flow: Flow, position: SnapshotPosition
             return None
         snapshot = _snapshot(flow, flow.snapshots.given)
     else:
-        snapshot = asked(evaluation, flow, latest)
+        snapshot = requested_snapshot(evaluation, flow, latest)
     if snapshot is not None and latest is not None:
         _check_order(flow, snapshot, latest)
     return snapshot
 
 
-def asked(evaluation: Evaluation, flow: Flow, latest: Any) -> Snapshot | None:
-    """What the flow's function answers to ``latest``. It may look at data to find out what is next."""
+def requested_snapshot(evaluation: Evaluation, flow: Flow, latest: Any) -> Snapshot | None:
+    """The result of the flow's function for ``latest``. It may run queries to find the next snapshot."""
     assert flow.snapshots is not None
     assert flow.snapshots.following is not None
     with evaluation.calling(flow, actions=True):
-        found = flow.snapshots.following(latest)
-    return _snapshot(flow, found)
+        answer = flow.snapshots.following(latest)
+    return _snapshot(flow, answer)
 
 
 def first_snapshot(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> tuple[DataFrame, ChangeFlow]:
-    """A frame with the columns of a flow's snapshots, and what the flow asks for, its version among it.
+    """A frame with the columns of a flow's snapshots, and the flow's arguments with the type of its version.
 
     Where a function has no snapshot to give now, the columns are those of the table, or of the declaration.
 
@@ -116,7 +116,7 @@ def first_snapshot(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> tupl
     if snapshots.given is not None:
         snapshot = _snapshot(flow, (evaluation.evaluate(flow), snapshots.given[1]))
     else:
-        snapshot = asked(evaluation, flow, _latest(evaluation, flow))
+        snapshot = requested_snapshot(evaluation, flow, _latest(evaluation, flow))
     if snapshot is not None:
         return snapshot.frame, replace(snapshots.changes, sequence_by=_nothing(snapshot.kind))
     schema = plain_schema(dataset.schema, dataset.location) or _stored(evaluation, dataset)
@@ -143,16 +143,16 @@ def _stored(evaluation: Evaluation, dataset: Dataset) -> StructType | None:
     return evaluation.session.read.load(str(path), format="delta").schema if table_exists(path) else None
 
 
-def _snapshot(flow: Flow, found: Any) -> Snapshot | None:
-    if found is None or (isinstance(found, tuple) and found == (None, None)):
+def _snapshot(flow: Flow, answer: Any) -> Snapshot | None:
+    if answer is None or (isinstance(answer, tuple) and answer == (None, None)):
         return None
-    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[0], DataFrame):
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], DataFrame):
         raise NotADataFrame(
-            f"The snapshot of {flow.name!r} is {type(found).__name__}, not (DataFrame, version) or None.",
+            f"The snapshot of {flow.name!r} is {type(answer).__name__}, not (DataFrame, version) or None.",
             where=flow.location,
             remedy="Return (df, version), or None where there is no snapshot after the latest version.",
         )
-    frame, version = found
+    frame, version = answer
     if frame.isStreaming:
         raise NotADataFrame(
             f"The snapshot of {flow.name!r} is a stream; a snapshot is a state as a whole.",

@@ -1,1 +1,1 @@
-"""What a row is held to, and what becomes of it."""
+"""What rows must satisfy, and what happens to those that do not."""

@@ -1,6 +1,6 @@
 """Expectations on a frame: the fail filter, one observation of all rules, the drop filter, in this order.
 
-Any other order lets the optimiser skip a check without a word: a filter below the fail filter is merged into it and
+Any other order lets the optimiser silently skip a check: a filter below the fail filter is merged into it and
 pushed to the scan, and an unused column that would raise is pruned. The observation is a barrier to both.
 A rule is broken where it is false; NULL passes, as in a SQL CHECK.
 
@@ -26,12 +26,13 @@ from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
 from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
 from headwater_spark.rules.source_records import SOURCE, without_source
 
-MARK = "__headwater_"
+COLUMN_PREFIX = "__headwater_"
 # Masks of conditions that a row breaks, a bit for each: so many to a column.
-_FAILS, _MARKS, _BITS = f"{MARK}fails_", f"{MARK}breaks_", 62
+_FAILS, _MARKS, _BITS = f"{COLUMN_PREFIX}fails_", f"{COLUMN_PREFIX}breaks_", 62
 _VIOLATION = "HEADWATER_EXPECTATION_VIOLATION"
 _REACHING_OUT = {
     "reflect", "java_method", "try_reflect", "input_file_name", "input_file_block_start", "input_file_block_length",
@@ -42,7 +43,7 @@ _PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF"}
 
 @dataclass(frozen=True)
 class RuleCounts:
-    """What one rule saw."""
+    """The counts of one expectation."""
 
     name: str
     passed: int
@@ -51,7 +52,7 @@ class RuleCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """What the rules of a dataset saw in one batch: ``rows`` came in, ``dropped`` and ``quarantined`` were kept out.
+    """The counts of a dataset's expectations in one batch: ``rows`` came in, ``dropped`` and ``quarantined`` were kept out.
 
     ``files``: how many files that can't be read were quarantined; their rows are in no count.
     """
@@ -118,7 +119,7 @@ def _check_reach(expression: Any, rule: Expectation) -> None:
 
 
 def _check_functions(result: DataFrame, rule: Expectation) -> None:
-    """A function in Python is a process beside the engine: it reaches outside the row, and hangs under an observation."""
+    """A Python function runs in another process: it can depend on more than the row, and hangs under an observation."""
     plan = result._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     parts = [part for root in items(plan.expressions().toSeq()) for part in expression_nodes(root)]
     if any(class_name(part).rpartition(".")[2] in _PYTHON for part in parts):
@@ -133,12 +134,12 @@ def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
     assert rule.unique is not None
     types = {field.name.lower(): field.dataType for field in frame.schema.fields}
     for column in rule.unique.columns:
-        found = types.get(column.lower())
-        if found is None or not comparable(found):
+        column_type = types.get(column.lower())
+        if column_type is None or not comparable(column_type):
             how = (
                 "does not have"
-                if found is None
-                else f"has as {found.simpleString()}, which can't be compared"
+                if column_type is None
+                else f"has as {column_type.simpleString()}, which can't be compared"
             )
             raise InvalidExpectation(
                 f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {how}.",
@@ -191,7 +192,7 @@ def view_observation(view: str) -> str:
 def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
 
-    A condition need not give the same twice (``rand()``): it is evaluated here, once, for whoever asks. A column for each
+    A condition need not give the same result twice (``rand()``), so it is evaluated here once for all uses. A column for each
     would have Spark's optimiser compare each with each.
     """
     masks = _masks(rules)
@@ -204,8 +205,8 @@ def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame
 
 
 def unique_mark(index: int) -> str:
-    """The column that says whether a row has a key that came before; of the rule of this number."""
-    return f"{MARK}rule_{index}"
+    """The column that marks a repeated key, for the rule of this number."""
+    return f"{COLUMN_PREFIX}rule_{index}"
 
 
 def broken(rules: Sequence[Expectation], index: int) -> Column:
@@ -219,7 +220,7 @@ def any_broken(rules: Sequence[Expectation], *actions: ViolationAction) -> Colum
 
 
 def _masks(rules: Sequence[Expectation]) -> dict[str, list[int]]:
-    """The conditions of each mask, by number, in the order of their bits. Those that fail are looked at first, apart."""
+    """The conditions of each mask, by number, in the order of their bits. Those of fail rules come first, separately."""
     conditions = [index for index, rule in enumerate(rules) if rule.unique is None]
     groups = {
         _FAILS: [index for index in conditions if rules[index].action is ViolationAction.FAIL],
@@ -246,12 +247,12 @@ def _mask(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
 
 
 def _any_of(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
-    wanted = set(indices)
-    found = [F.col(unique_mark(index)) for index in indices if rules[index].unique is not None]
+    selected = set(indices)
+    conditions = [F.col(unique_mark(index)) for index in indices if rules[index].unique is not None]
     for name, group in _masks(rules).items():
-        mask = sum(1 << place for place, index in enumerate(group) if index in wanted)
-        found += [F.col(name).bitwiseAND(_bits(mask)) != _bits(0)] if mask else []
-    return reduce(or_, found) if found else F.lit(False)
+        mask = sum(1 << place for place, index in enumerate(group) if index in selected)
+        conditions += [F.col(name).bitwiseAND(_bits(mask)) != _bits(0)] if mask else []
+    return reduce(or_, conditions) if conditions else F.lit(False)
 
 
 def _bits(value: int) -> Column:
@@ -261,14 +262,14 @@ def _bits(value: int) -> Column:
 def _or_raise(
     rules: Sequence[Expectation], masks: Mapping[str, Sequence[int]], columns: Sequence[str]
 ) -> Column:
-    # The filter goes below the masks, with their texts in the place of their names: each is named twice, no more.
+    # The filter is pushed below the masks, with their expressions substituted: each occurs twice, no more.
     names = [
         F.filter(F.array(*[F.lit(rules[index].name) for index in indices]), _is_set(F.col(name)))
         for name, indices in masks.items()
     ]
     raised = F.raise_error(violation_text(F.concat(*names), columns)).cast("boolean")
-    whole = reduce(and_, [F.col(name) == _bits(0) for name in masks])
-    return F.when(whole, F.lit(True)).otherwise(raised)
+    passes = reduce(and_, [F.col(name) == _bits(0) for name in masks])
+    return F.when(passes, F.lit(True)).otherwise(raised)
 
 
 def _is_set(mask: Column) -> Callable[[Column, Column], Column]:
@@ -277,14 +278,10 @@ def _is_set(mask: Column) -> Callable[[Column, Column], Column]:
 
 def violation_text(broken: Column, columns: Sequence[str]) -> Column:
     """What ``find_violation`` reads: the names of the broken rules, the row, and its record at the source where known."""
-    record = F.struct(*[F.col(_quoted(name)) for name in columns if name != SOURCE])
+    record = F.struct(*[F.col(quoted(name)) for name in columns if name != SOURCE])
     parts = [broken.alias("rules"), record.alias("record")]
     parts += [F.col(SOURCE).alias("input")] if SOURCE in columns else []
     return F.concat(F.lit(_VIOLATION), F.to_json(F.struct(*parts), {"ignoreNullFields": "false"}))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Quality:
@@ -310,9 +307,9 @@ class Violation:
 
 
 def find_violation(causes: Sequence[Cause]) -> Violation | None:
-    """Read the violation out of what Spark threw, or None where it speaks of something else.
+    """Parse the violation from Spark's exception, or None where that has another cause.
 
-    Only where the rule's own message begins a message: a record that quotes one breaks no rule.
+    Only where a message begins with the rule's own: a record that quotes one is not a violation.
     """
     text = marked(causes, _VIOLATION)
     if text is None or not text.startswith("{"):
@@ -328,8 +325,8 @@ def find_violation(causes: Sequence[Cause]) -> Violation | None:
 
 def _readable(source: dict[str, Any]) -> dict[str, Any]:
     """A source's record with what a message says as text: Kafka's keys and values are bytes, which JSON spells in base64."""
-    told = source["record"]
-    record = dict(json.loads(told)) if isinstance(told, str) else {**told}
+    source_record = source["record"]
+    record = dict(json.loads(source_record)) if isinstance(source_record, str) else {**source_record}
     if source.get("topic") is not None:
         for name in ("key", "value"):
             text = record.get(name)

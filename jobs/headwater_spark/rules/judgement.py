@@ -1,7 +1,7 @@
 """Judging a batch that may go to two tables, or whose rows are compared with each other.
 
-Where it can't be judged while it is written (``one_pass``), it is kept: the filter that fails, then marks for the rules, kept in memory; one aggregation over these
-columns counts all rules and every row's fate, and both tables are written from what is kept. What is kept is a barrier
+Where it can't be judged while it is written (``one_pass``), it is cached: the filter that fails, then marks for the rules, cached in memory; one aggregation over these
+columns counts all rules and every row's outcome, and both tables are written from the cache. The cache is a barrier
 to the optimiser as the observation of the plain path is: no later filter reaches the rules.
 """
 
@@ -24,8 +24,9 @@ from headwater.definitions.expectation import (
     ViolationAction,
 )
 from headwater.delta_log.table_history import table_exists
+from headwater_spark.plans.names import quoted
 from headwater_spark.rules.expectations import (
-    MARK,
+    COLUMN_PREFIX,
     Quality,
     RuleCounts,
     any_broken,
@@ -37,7 +38,7 @@ from headwater_spark.rules.expectations import (
 )
 from headwater_spark.rules.source_records import SOURCE
 
-_PRESENT = f"{MARK}present"
+_PRESENT = f"{COLUMN_PREFIX}present"
 
 
 def is_kept(rules: Sequence[Expectation]) -> Column:
@@ -63,7 +64,7 @@ def own_rows(judged: DataFrame) -> DataFrame:
 
 def own_columns(judged: DataFrame) -> list[str]:
     """The columns of the row itself."""
-    return [name for name in judged.columns if not name.startswith(MARK)]
+    return [name for name in judged.columns if not name.startswith(COLUMN_PREFIX)]
 
 
 def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
@@ -74,8 +75,8 @@ def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """
     frame = mark_conditions(frame, rules)
     if SOURCE in frame.columns and all(rule.unique is None for rule in rules):
-        held = any_broken(rules, ViolationAction.QUARANTINE)
-        frame = frame.withColumn(SOURCE, F.when(held, F.col(SOURCE)))
+        quarantined = any_broken(rules, ViolationAction.QUARANTINE)
+        frame = frame.withColumn(SOURCE, F.when(quarantined, F.col(SOURCE)))
     return frame
 
 
@@ -121,11 +122,11 @@ def fate_counts(rules: Sequence[Expectation]) -> list[Column]:
 
 
 def read_fates(counts: Any, rules: Sequence[Expectation]) -> Quality:
-    """The counts as they came; ``counts`` has them by name."""
-    rows, dropped, held = (int(counts.get(name) or 0) for name in ("rows", "dropped", "quarantined"))
+    """The quality from the counts; ``counts`` has them by name."""
+    rows, dropped, quarantined = (int(counts.get(name) or 0) for name in ("rows", "dropped", "quarantined"))
     failed = [int(counts.get(f"rule_{index}") or 0) for index in range(len(rules))]
     named = tuple(RuleCounts(rule.name, rows - bad, bad) for rule, bad in zip(rules, failed, strict=True))
-    return Quality(rows, dropped, named, held)
+    return Quality(rows, dropped, named, quarantined)
 
 
 def _count(judged: DataFrame, rules: Sequence[Expectation]) -> Quality:
@@ -155,11 +156,11 @@ def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | 
         [F.col(f"{SOURCE}.{part}") for part in ("topic", "partition", "offset")] if SOURCE in types else []
     )
     order += [_column(name) for name in own_columns(rows) if comparable(types[name])]
-    whole = reduce(lambda one, key: one & key.isNotNull(), keys, F.lit(True))
+    complete = reduce(lambda one, key: one & key.isNotNull(), keys, F.lit(True))
     before = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1
     if rule.unique.within is not UniqueWithin.TABLE or table is None or not table_exists(table):
-        return rows.withColumn(mark, whole & before)
-    names = [f"{MARK}key_{number}" for number in range(len(keys))]
+        return rows.withColumn(mark, complete & before)
+    names = [f"{COLUMN_PREFIX}key_{number}" for number in range(len(keys))]
     stored = rows.sparkSession.read.format("delta").load(str(table)).select(
         *[_column(key).alias(name) for key, name in zip(rule.unique.columns, names, strict=True)]
     )  # fmt: skip
@@ -167,9 +168,11 @@ def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | 
     same = reduce(
         lambda one, pair: one & (pair[0] == F.col(pair[1])), zip(keys, names, strict=True), F.lit(True)
     )
-    found = rows.withColumn(mark, before).join(stored, same, "left")
-    return found.withColumn(mark, whole & (F.col(mark) | F.col(_PRESENT).isNotNull())).drop(_PRESENT, *names)
+    joined = rows.withColumn(mark, before).join(stored, same, "left")
+    return joined.withColumn(mark, complete & (F.col(mark) | F.col(_PRESENT).isNotNull())).drop(
+        _PRESENT, *names
+    )
 
 
 def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted(name))

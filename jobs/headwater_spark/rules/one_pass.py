@@ -1,8 +1,8 @@
 """Judging a batch in the one pass that writes it: what a quarantine takes comes back with the counts.
 
-An observation counts every row and its fate, as where rules are only counted, and keeps the rows to be quarantined
-besides: so many as the driver has room for. Each row is evaluated once, so a query that is not repeatable gives it to one
-of the two tables all the same. Where they are more, or larger, it says so, and the batch is judged from what is kept of it.
+An observation counts every row and its outcome, as where rules are only counted, and also collects the rows to be quarantined,
+as many as the driver has room for. Each row is evaluated once, so a query that is not repeatable gives it to one
+of the two tables only. Where they are more, or larger, the result is None, and the batch is judged from a cached copy.
 
 Decision 0064.
 """
@@ -29,17 +29,18 @@ from pyspark.sql.types import (
 )
 
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater_spark.rules.expectations import MARK, Quality, any_broken
+from headwater_spark.plans.names import quoted
+from headwater_spark.rules.expectations import COLUMN_PREFIX, Quality, any_broken
 from headwater_spark.rules.judgement import fate_counts, read_fates
 
-_SIZE = f"{MARK}size"
+_SIZE = f"{COLUMN_PREFIX}size"
 # Rows up to so many characters as JSON, and the part of the driver's memory that they may fill while they are collected.
 _ROOM = ((1_000, 8), (8_000, 16), (64_000, 16))
 _MOST = 100_000  # what min_by takes
 _ROWS_OF_A_TASK = 5_000
 _PLAIN = (NumericType, StringType, BinaryType, BooleanType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
-# Times go through Java's old calendar on their way, which lacks ten days of 1582.
+# Times are converted through Java's old calendar, which lacks ten days of 1582.
 _OLD = "1900-01-01"
 
 
@@ -50,15 +51,15 @@ def can_collect(schema: StructType, rules: Sequence[Expectation]) -> bool:
 
 def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
     """The marked rows, observed; nothing but the filter of the rows that are kept may follow."""
-    held = any_broken(rules, ViolationAction.QUARANTINE)
-    columns = [F.col(_quoted(name)) for name in marked.columns]
-    size = F.when(held & ~_old(marked.schema), F.length(F.to_json(F.struct(*columns))))
+    quarantined = any_broken(rules, ViolationAction.QUARANTINE)
+    columns = [F.col(quoted(name)) for name in marked.columns]
+    size = F.when(quarantined & ~_old(marked.schema), F.length(F.to_json(F.struct(*columns))))
     session = marked.sparkSession
     smallest = 0
     collected: list[Column] = []
     for number, (largest, most) in enumerate(_room(session)):
         mine = F.when((F.col(_SIZE) > smallest) & (F.col(_SIZE) <= largest), F.lit(1))
-        # Of equal ones min_by takes the first that come: so many and no more.
+        # Of equal rows min_by takes the first ones, up to its limit.
         collected.append(F.min_by(F.struct(*columns), mine, most).alias(f"held_{number}"))
         smallest = largest
     return marked.withColumn(_SIZE, size).observe(observation, *fate_counts(rules), *collected).drop(_SIZE)
@@ -67,7 +68,7 @@ def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: O
 def read_observed(
     marked: DataFrame, rules: Sequence[Expectation], observation: Observation
 ) -> tuple[Quality, DataFrame | None]:
-    """What the pass came to, and the rows that the quarantine takes; None where not all of them were collected.
+    """The counts of the pass, and the rows for the quarantine; None where not all of them were collected.
 
     Args:
         marked: what was observed; its pass is done.
@@ -77,9 +78,9 @@ def read_observed(
     observed = observation._jo.getAsJava()  # type: ignore[union-attr]  # noqa: SLF001
     rows = jvm.java.util.ArrayList()
     for number in range(len(_ROOM)):
-        found = observed.get(f"held_{number}")
-        if found is not None:
-            rows.addAll(jvm.scala.jdk.javaapi.CollectionConverters.asJava(found))
+        collected = observed.get(f"held_{number}")
+        if collected is not None:
+            rows.addAll(jvm.scala.jdk.javaapi.CollectionConverters.asJava(collected))
     quality = read_fates(observed, rules)
     if rows.size() != quality.quarantined:
         return quality, None
@@ -91,7 +92,7 @@ def read_observed(
 
 
 def _room(session: SparkSession) -> list[tuple[int, int]]:
-    """For each size of rows how many of them are collected at most."""
+    """For each size of rows, the greatest number that is collected."""
     jvm: Any = session._jvm  # noqa: SLF001
     memory = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
     tasks = max(1, session.sparkContext.defaultParallelism)
@@ -110,16 +111,12 @@ def _comes_back(kind: DataType, *, outside: bool) -> bool:
 
 
 def _old(schema: StructType, within: Column | None = None) -> Column:
-    """Whether a row has a time of long ago."""
+    """Whether a row has a time before Java's calendar change."""
     old = F.lit(False)
     for field in schema.fields:
-        value = F.col(_quoted(field.name)) if within is None else within.getField(field.name)
+        value = F.col(quoted(field.name)) if within is None else within.getField(field.name)
         if isinstance(field.dataType, StructType):
             old = old | _old(field.dataType, value)
         elif isinstance(field.dataType, _TIMES):
             old = old | F.coalesce(value < F.lit(_OLD).cast(field.dataType), F.lit(False))
     return old
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

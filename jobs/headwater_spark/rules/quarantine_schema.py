@@ -1,4 +1,4 @@
-"""Which columns a quarantine table has, also before there is one."""
+"""The columns of a quarantine table, also before it exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source's record beside each row of a query, where a row comes of just one record: for quarantine and messages.
+"""The source's record beside each row of a query, where a row comes from just one record: for quarantine and messages.
 
 The query's plan is taken as the user wrote it, and one column is carried from the stream's leaf up through every operator.
 """
@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, items
 
 # Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
@@ -19,7 +20,7 @@ JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-# For what was written with these. A column that has the name of corrupt records is one like the others here: it would
+# For reading what was written with these. A column with the name of corrupt records is an ordinary one here: it would
 # come back as NULL, and a malformed line as a row without a fault.
 JSON_BACK = {**JSON_OPTIONS, "mode": "FAILFAST", "columnNameOfCorruptRecord": "__headwater_none"}
 # Of each row: where its record lies, and the record. A struct of topic, partition, offset, file, record.
@@ -42,7 +43,7 @@ _COLUMNAR = ("delta", "parquet", "orc")
 
 
 def with_source(frame: DataFrame, *, cheap: bool = False) -> DataFrame:
-    """The frame with the column ``SOURCE``, or as it is where a row may come of several records, or a record give several.
+    """The frame with the column ``SOURCE``, or unchanged where a row may come from several records, or a record give several rows.
 
     Args:
         cheap: only where that reads no more of the source than the query does by itself (not of columnar files).
@@ -58,7 +59,7 @@ def without_source(frame: DataFrame) -> DataFrame:
 
 
 def row_by_row(frame: DataFrame) -> bool:
-    """Whether each row of a query comes of one record, and each record gives one row at most."""
+    """Whether each row of a query comes from one record, and each record gives at most one row."""
     return with_source(frame) is not frame
 
 
@@ -81,10 +82,10 @@ def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
 def _united(node: Any, session: SparkSession, *, cheap: bool) -> Any:
     """Each input's records beside its rows; as JSON where the inputs have other columns than each other."""
     children = node.children()
-    found = [_carried(child, session, cheap=cheap) for child in items(children)]
-    if any(plan is None for plan in found):
+    inputs = [_carried(child, session, cheap=cheap) for child in items(children)]
+    if any(plan is None for plan in inputs):
         return None
-    frames = [frame_of(plan, session) for plan in found]
+    frames = [frame_of(plan, session) for plan in inputs]
     if len({frame.schema[SOURCE].dataType.simpleString() for frame in frames}) > 1:
         frames = [frame.withColumn(SOURCE, _as_text(frame)) for frame in frames]
     for index, frame in enumerate(frames):
@@ -104,19 +105,19 @@ def has_bytes(schema: StructType) -> bool:
     source = schema[SOURCE].dataType
     assert isinstance(source, StructType)
     record = source["record"].dataType
-    found = record if isinstance(record, StructType) else source
-    return "value" in found.names and isinstance(found["value"].dataType, BinaryType)
+    fields = record if isinstance(record, StructType) else source
+    return "value" in fields.names and isinstance(fields["value"].dataType, BinaryType)
 
 
 def _leaf(node: Any, session: SparkSession) -> Any:
     frame = frame_of(node, session)
-    columns = [F.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
+    columns = [F.col(quoted(name)) for name in frame.columns]
     record = F.struct(*columns)
     none = F.lit(None)
     if {"topic", "partition", "offset", "timestampType"} <= set(frame.columns):
         place = [F.col("topic"), F.col("partition"), F.col("offset"), none.cast("string").alias("file")]
     else:
-        # By itself: a struct that is not deterministic is made for every row, also for those that nobody asks for.
+        # In a column of its own: a struct that is not deterministic is computed for every row, even where it is not used.
         frame = frame.select("*", F.input_file_name().alias(_FILE))
         file = F.nullif(F.col(_FILE), F.lit(""))
         place = [

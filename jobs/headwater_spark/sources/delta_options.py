@@ -1,4 +1,4 @@
-"""Options of a Delta stream that open Delta would pass over in silence."""
+"""Options of a Delta stream that open Delta would silently ignore."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 _NO_LIMIT = {"maxFilesPerTrigger": str(2**31 - 1)}
 
 
-def delta_overrides(given: Mapping[str, str]) -> dict[str, str]:
-    """The options to set over those ``given`` (keys in lower case).
+def delta_overrides(options: Mapping[str, str]) -> dict[str, str]:
+    """The options to set over those ``options`` (keys in lower case).
 
     ``withEventTimeOrder``: its purpose is that a watermark drops no row of the table as it stood at first. Open Delta does
     not know it. What has the same effect is one batch for all that is there: a watermark moves between batches only.
@@ -19,9 +19,9 @@ def delta_overrides(given: Mapping[str, str]) -> dict[str, str]:
     Raises:
         UnsupportedArgument: where a limit is given beside it, which would cut that batch.
     """
-    if given.get("witheventtimeorder", "").lower() != "true":
+    if options.get("witheventtimeorder", "").lower() != "true":
         return {}
-    limits = [name for name in _LIMITS if name.lower() in given]
+    limits = [name for name in _LIMITS if name.lower() in options]
     if limits:
         raise UnsupportedArgument(
             f"withEventTimeOrder and {limits[0]} exclude each other: open Delta can't sort a table's files by event time.",

@@ -57,26 +57,26 @@ class ConnectionString:
         return cls(endpoint[1], port, named.get("entitypath"), not emulator)
 
 
-def kafka_options(given: Mapping[str, str], *, streaming: bool) -> dict[str, str]:
-    """The options of a Kafka read of the same hub. ``given``: the connector's options, keys in lower case.
+def kafka_options(connector_options: Mapping[str, str], *, streaming: bool) -> dict[str, str]:
+    """The options of a Kafka read of the same hub. ``connector_options``: the connector's options, keys in lower case.
 
     Raises:
         UnsupportedArgument: where an option is missing, or has no counterpart.
     """
-    unknown = sorted(set(given) - _KNOWN)
+    unknown = sorted(set(connector_options) - _KNOWN)
     if unknown:
         raise UnsupportedArgument(
             f"The Event Hubs option {unknown[0]} has no counterpart at the hub's Kafka endpoint.",
             remedy='Leave it out, or read with format("kafka") and Kafka\'s own settings.',
         )
-    if streaming and "eventhubs.endingposition" in given:
+    if streaming and "eventhubs.endingposition" in connector_options:
         raise UnsupportedArgument(
             "eventhubs.endingPosition ends a batch, and a stream has no end.",
             remedy="Leave it out, or read with spark.read.",
         )
-    text = given.get("eventhubs.connectionstring", "")
+    text = connector_options.get("eventhubs.connectionstring", "")
     connection = ConnectionString.parse(text)
-    hub = given.get("eventhubs.name") or connection.hub
+    hub = connector_options.get("eventhubs.name") or connection.hub
     if not hub:
         raise UnsupportedArgument(
             "Neither the connection string nor the options say which event hub to read.",
@@ -89,10 +89,10 @@ def kafka_options(given: Mapping[str, str], *, streaming: bool) -> dict[str, str
         "kafka.sasl.jaas.config": f'{_LOGIN} required username="$ConnectionString" password="{_quoted(text)}";',
         "subscribe": hub,
         "includeHeaders": "true",
-        **_position(given.get("eventhubs.startingposition"), "starting"),
+        **_position(connector_options.get("eventhubs.startingposition"), "starting"),
     }
     if not streaming:
-        options |= _position(given.get("eventhubs.endingposition"), "ending")
+        options |= _position(connector_options.get("eventhubs.endingposition"), "ending")
     for name, kafka_name in {
         "eventhubs.consumergroup": "kafka.group.id",
         "maxeventspertrigger": "maxOffsetsPerTrigger",
@@ -100,14 +100,16 @@ def kafka_options(given: Mapping[str, str], *, streaming: bool) -> dict[str, str
         "failondataloss": "failOnDataLoss",
         "minpartitions": "minPartitions",
     }.items():
-        if name in given:
-            options[kafka_name] = given[name]
+        if name in connector_options:
+            options[kafka_name] = connector_options[name]
     return options
 
 
-def event_hubs_frame(reader: Any, given: Mapping[str, str], *, streaming: bool) -> DataFrame:
+def event_hubs_frame(reader: Any, connector_options: Mapping[str, str], *, streaming: bool) -> DataFrame:
     """The hub's events in the connector's columns. ``reader``: a fresh reader of Spark's own."""
-    frame: DataFrame = reader.format("kafka").options(**kafka_options(given, streaming=streaming)).load()
+    frame: DataFrame = (
+        reader.format("kafka").options(**kafka_options(connector_options, streaming=streaming)).load()
+    )
     return frame.select(
         F.col("value").alias("body"),
         F.col("partition").cast("string").alias("partition"),

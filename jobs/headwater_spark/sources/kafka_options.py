@@ -22,8 +22,8 @@ _TIMES_BY_PARTITION = {
 }
 
 
-def kafka_overrides(given: Mapping[str, str], time_zone: str) -> dict[str, str]:
-    """The options to set over those ``given`` (keys in lower case).
+def kafka_overrides(options: Mapping[str, str], time_zone: str) -> dict[str, str]:
+    """The options to set over those ``options`` (keys in lower case).
 
     ``startingTimestamp`` and ``endingTimestamp`` may be a date and time, which Kafka's source does not take: it is
     made milliseconds since 1970, read in ``time_zone`` unless it has an offset of its own.
@@ -32,7 +32,7 @@ def kafka_overrides(given: Mapping[str, str], time_zone: str) -> dict[str, str]:
         UnsupportedArgument: where a time can't be read, or an option is for the closed platform alone.
     """
     changed: dict[str, str] = {}
-    for key, value in given.items():
+    for key, value in options.items():
         if key.startswith("databricks."):
             raise UnsupportedArgument(
                 f"The Kafka option {key} is for the closed platform alone.",
@@ -57,7 +57,7 @@ def epoch_millis(value: Any, option: str, time_zone: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UnsupportedArgument(
-            f"{option}={text!r} is no time.",
+            f"{option}={text!r} is not a time.",
             remedy='Write "2025-01-01 00:00:00", or milliseconds since 1970.',
         ) from None
     if moment.tzinfo is None:

@@ -40,20 +40,20 @@ SCHEMA = (
     "partitionKey STRING, data BINARY, stream STRING, shardId STRING, sequenceNumber STRING, "
     "approximateArrivalTimestamp TIMESTAMP"
 )
-# The first entry in a checkpoint must be the same however often it is asked for: streams are looked at afterwards.
+# The first entry in a checkpoint must be the same on every call, so streams are queried afterwards.
 _NOT_BEGUN: dict[str, Any] = {"begun": False}
 _AGGREGATED = b"\xf3\x89\x9a\xc2"
 _numbers = itertools.count(1)
 
 
-def kinesis_frame(session: SparkSession, given: Mapping[str, str]) -> DataFrame:
-    """The stream of a read. ``given``: its options, keys in lower case.
+def kinesis_frame(session: SparkSession, read_options: Mapping[str, str]) -> DataFrame:
+    """The stream of a read. ``read_options``: its options, keys in lower case.
 
     Raises:
         InvalidSourceOption: as :func:`parse_kinesis_options`.
     """
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    options = parse_kinesis_options(given, functools.partial(_java_time, session), zone)
+    options = parse_kinesis_options(read_options, functools.partial(_java_time, session), zone)
     for note in options.notes:
         _tell(note)
     # Keys travel inside the pickled source: options of a read are shown in plans and logs.
@@ -70,7 +70,7 @@ def _tell(note: str) -> None:
 
 
 def _shown(options: KinesisOptions) -> dict[str, str]:
-    """What others may know of the read: enough to look for news."""
+    """The public options of the read: enough to detect new data."""
     shown = {"streamName": ",".join(options.streams)}
     shown["initialPosition"] = "latest" if options.since is None else str(options.since)
     if options.per_batch is not None:

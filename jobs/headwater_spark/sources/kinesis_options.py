@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,13 +9,14 @@ from dataclasses import dataclass, field
 from headwater.errors import InvalidSourceOption
 from headwater.kinesis.connection import Connection, Credentials
 from headwater.kinesis.shards import LATEST, MAX_RECORDS, TRIM_HORIZON
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.sources.kafka_options import epoch_millis
 
 _HONOURED = (
     "streamName", "region", "endpoint", "endpointUrl", "initialPosition", "awsAccessKey", "awsSecretKey",
     "awsSessionToken", "maxRecordsPerFetch", "maxRecordsPerTrigger", "consumerMode",
 )  # fmt: skip
-# The pace at which the closed runtime fetches ahead of a batch. Here the tasks of a batch read its records.
+# How the closed runtime prefetches. Here the tasks of a batch read its records.
 _NOTED = (
     "maxFetchRate", "minFetchPeriod", "maxFetchDuration", "fetchBufferSize", "shardsPerTask", "shardFetchInterval",
     "coalesceThresholdBlockSize", "coalesceBinSize",
@@ -50,58 +50,60 @@ class KinesisOptions:
     notes: tuple[str, ...] = field(default=())
 
 
-def parse_kinesis_options(given: Mapping[str, str], parse_time: ParseTime, time_zone: str) -> KinesisOptions:
-    """Check the options of a read (``given``: keys in lower case).
+def parse_kinesis_options(
+    read_options: Mapping[str, str], parse_time: ParseTime, time_zone: str
+) -> KinesisOptions:
+    """Check the options of a read (``read_options``: keys in lower case).
 
     Raises:
         InvalidSourceOption: an unknown option (with the nearest name), a bad value, or one that can't be honoured.
     """
-    notes = _known(given)
-    streams = tuple(part.strip() for part in given.get("streamname", "").split(",") if part.strip())
+    notes = _known_options(read_options)
+    streams = tuple(part.strip() for part in read_options.get("streamname", "").split(",") if part.strip())
     if not streams:
         raise InvalidSourceOption(
             "The read does not say which Kinesis stream.", remedy='Set .option("streamName", "orders").'
         )
-    if given.get("consumermode", "polling").lower() != "polling":
+    if read_options.get("consumermode", "polling").lower() != "polling":
         raise InvalidSourceOption(
-            f"consumerMode = {given['consumermode']!r} can't be: enhanced fan-out is not there.",
+            f"consumerMode = {read_options['consumermode']!r} can't be: enhanced fan-out is not there.",
             remedy="Leave it out: shards are polled.",
         )
-    endpoint = given.get("endpoint") or given.get("endpointurl")
+    endpoint = read_options.get("endpoint") or read_options.get("endpointurl")
     if endpoint is not None and "://" not in endpoint:
         endpoint = f"https://{endpoint}"
     return KinesisOptions(
         streams,
-        Connection(given.get("region"), endpoint, _credentials(given)),
-        _since(given.get("initialposition", LATEST), parse_time, time_zone),
-        _number("maxRecordsPerFetch", given, MAX_RECORDS) or MAX_RECORDS,
-        _number("maxRecordsPerTrigger", given, None),
+        Connection(read_options.get("region"), endpoint, _credentials(read_options)),
+        _since(read_options.get("initialposition", LATEST), parse_time, time_zone),
+        _number("maxRecordsPerFetch", read_options, MAX_RECORDS) or MAX_RECORDS,
+        _number("maxRecordsPerTrigger", read_options, None),
         notes,
     )
 
 
-def _known(given: Mapping[str, str]) -> tuple[str, ...]:
+def _known_options(read_options: Mapping[str, str]) -> tuple[str, ...]:
     names = {name.lower(): name for name in (*_HONOURED, *_NOTED)}
     notes = []
-    for key in given:
+    for key in read_options:
         if key in _REFUSED:
             raise InvalidSourceOption(
                 f"The Kinesis option {key} can't be honoured here.", remedy=_REFUSED[key]
             )
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=1, cutoff=0.6)
+            near = nearest(key, names)
             raise InvalidSourceOption(
                 f"Kinesis has no option {key!r}.",
-                remedy=f"Did you mean {names[near[0]]!r}?" if near else f"Known are: {', '.join(_HONOURED)}.",
+                remedy=did_you_mean(near and names[near], f"Known are: {', '.join(_HONOURED)}."),
             )
         if names[key] in _NOTED:
             notes.append(f"the Kinesis option {names[key]} has no effect here: nothing is fetched ahead")
     return tuple(notes)
 
 
-def _credentials(given: Mapping[str, str]) -> Credentials | None:
-    access, secret = given.get("awsaccesskey"), given.get("awssecretkey")
-    token = given.get("awssessiontoken")
+def _credentials(read_options: Mapping[str, str]) -> Credentials | None:
+    access, secret = read_options.get("awsaccesskey"), read_options.get("awssecretkey")
+    token = read_options.get("awssessiontoken")
     if not access and not secret and not token:
         return None
     if not access or not secret:
@@ -132,8 +134,8 @@ def _since(text: str, parse_time: ParseTime, time_zone: str) -> int | str | None
     return epoch_millis(at, "initialPosition", time_zone)
 
 
-def _number(name: str, given: Mapping[str, str], most: int | None) -> int | None:
-    text = given.get(name.lower())
+def _number(name: str, read_options: Mapping[str, str], most: int | None) -> int | None:
+    text = read_options.get(name.lower())
     if text is None:
         return None
     if not text.isdigit() or int(text) < 1 or (most is not None and int(text) > most):

@@ -21,7 +21,7 @@ FORMAT_OPTION = f"{MARK}format"
 OVERWRITES_OPTION = f"{MARK}allowoverwrites"
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
-# What looking for news and the checks before a start need; nothing else of the options is kept, so no secret is.
+# What lag and the preflight checks need; no other options are recorded, so no secrets are.
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
@@ -95,8 +95,8 @@ class TableNames:
 def plan_sources(frame: DataFrame, names: TableNames) -> tuple[SourceEntry, ...]:
     """The sources of ``frame``: streaming ones first, in the order of the checkpoint's offsets, each once."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
-    found = [entry for node in plan_leaves(plan) for entry in _entries(node, names)]
-    unique = list({entry.model_dump_json(): entry for entry in found}.values())
+    entries = [entry for node in plan_leaves(plan) for entry in _entries(node, names)]
+    unique = list({entry.model_dump_json(): entry for entry in entries}.values())
     return tuple([e for e in unique if e.streaming] + [e for e in unique if not e.streaming])
 
 
@@ -142,10 +142,10 @@ def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
 
 
 def _entry(
-    source_format: str, given: Mapping[str, str], names: TableNames, *, streaming: bool
+    source_format: str, all_options: Mapping[str, str], names: TableNames, *, streaming: bool
 ) -> SourceEntry:
-    options = {_SPELLING.get(k.lower(), k): v for k, v in given.items() if k.lower() in _KEPT}
-    path = next((value for key, value in given.items() if key.lower() == "path"), None)
+    options = {_SPELLING.get(k.lower(), k): v for k, v in all_options.items() if k.lower() in _KEPT}
+    path = next((value for key, value in all_options.items() if key.lower() == "path"), None)
     lowered = source_format.lower()
     if path is not None and Path(_local(path)).is_relative_to(names.stubs):
         return names.entry(path, streaming=streaming, options=options)
@@ -160,15 +160,17 @@ def _entry(
             options=options,
         )
     if lowered.startswith("kinesis"):
-        kept = {
-            _KEPT_OF_KINESIS[k.lower()]: _local(v) for k, v in given.items() if k.lower() in _KEPT_OF_KINESIS
+        recorded = {
+            _KEPT_OF_KINESIS[k.lower()]: _local(v)
+            for k, v in all_options.items()
+            if k.lower() in _KEPT_OF_KINESIS
         }
         return SourceEntry(
             kind=SourceKind.KINESIS,
             streaming=streaming,
-            name=kept.get("streamName", ""),
+            name=recorded.get("streamName", ""),
             format="kinesis",
-            options=kept,
+            options=recorded,
         )
     short = lowered.rpartition(".")[2].removesuffix("fileformat")
     shown = options.pop(FORMAT_OPTION, short)

@@ -1,4 +1,4 @@
-"""Whether the brokers that a flow reads from can be reached at all, asked before Spark waits minutes for them."""
+"""Whether the brokers that a flow reads from can be reached, checked before Spark waits minutes for them."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType
 
 from headwater.errors import InvalidSourceOption
+from headwater_spark.plans.names import quoted
 
 OPTION = "rescueddatacolumn"
 # Delta refuses a stream over columns that were removed or renamed. Here no column's meaning changes by that.
@@ -43,17 +44,17 @@ def with_rescued_column(frame: DataFrame, before: Mapping[str, str] | None, colu
         before = {name: kind.simpleString() for name, kind in now.items()}
     order = {name: number for number, name in enumerate(now)}
     columns: list[Column] = []
-    lost: list[Column] = [F.col(_quoted(name)).alias(name) for name in now if name not in before]
-    # What is remembered has lost its order; columns that are gone come last.
+    lost: list[Column] = [F.col(quoted(name)).alias(name) for name in now if name not in before]
+    # The recorded columns have lost their order; removed columns come last.
     for name, kind in sorted(before.items(), key=lambda item: order.get(item[0], len(order))):
         if name not in now:
             columns.append(F.lit(None).cast(kind).alias(name))
         elif now[name].simpleString() == kind:
-            columns.append(F.col(_quoted(name)))
+            columns.append(F.col(quoted(name)))
         else:
-            value, fits = _as(F.col(_quoted(name)), now[name], kind)
+            value, fits = _as(F.col(quoted(name)), now[name], kind)
             columns.append(F.when(fits, value).alias(name))
-            lost.append(F.when(~fits, F.col(_quoted(name))).alias(name))
+            lost.append(F.when(~fits, F.col(quoted(name))).alias(name))
     text = F.to_json(F.struct(*lost)) if lost else F.lit(None).cast("string")
     return frame.select(*columns, F.when(text != "{}", text).alias(column))
 
@@ -71,7 +72,3 @@ def _is_atomic(kind: str) -> bool:
         return isinstance(DataType.fromDDL(kind), AtomicType)
     except ParseException:
         return False
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

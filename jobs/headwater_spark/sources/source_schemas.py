@@ -1,6 +1,6 @@
-"""The columns of a stream's sources: what a flow has read so far, what it would read now, and what to do about it.
+"""Schema drift of a stream's sources: the columns that a flow has read so far, those of now, and what to do about it.
 
-Delta would take a source's new columns into the table without a word, and fill a removed one with NULL.
+Delta would silently add a source's new columns to the table, and fill a removed one with NULL.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SchemaChange:
 
     @classmethod
     def between(cls, before: Columns, now: Columns) -> SchemaChange:
-        """The difference; one column gone and one of its type come counts as a rename."""
+        """The difference; one removed column and one added of the same type count as a rename."""
         added = [name for name in now if name not in before]
         removed = [name for name in before if name not in now]
         renamed: list[tuple[str, str]] = []
@@ -71,7 +71,7 @@ class StreamSchemas:
     kept: frozenset[str] = frozenset()
 
     def to_remember(self, before: Mapping[str, Columns]) -> dict[str, Columns]:
-        """What the next start compares with."""
+        """The columns to record for the next start."""
         return {**self.columns, **{source: before[source] for source in self.kept if source in before}}
 
 
@@ -83,30 +83,30 @@ def stream_schemas(frame: DataFrame, own_tables: set[str]) -> StreamSchemas:
         own_tables: paths of the pipeline's own tables: their columns change with the pipeline's code, on purpose.
 
     """
-    found: dict[str, Columns] = {OUTPUT: _columns(frame.schema)}
-    wanted: set[str] = set()
-    kept: set[str] = set()
+    columns: dict[str, Columns] = {OUTPUT: _columns(frame.schema)}
+    merging: set[str] = set()
+    rescuing: set[str] = set()
     for path, options, schema in streaming_leaves(frame):
         if path in own_tables:
             continue
-        found[path] = _columns(schema)
+        columns[path] = _columns(schema)
         if options.get("mergeschema", "").lower() == "true":
-            wanted.add(path)
+            merging.add(path)
         if OPTION in options:
-            kept.add(path)
-    return StreamSchemas(found, frozenset(wanted), frozenset(kept))
+            rescuing.add(path)
+    return StreamSchemas(columns, frozenset(merging), frozenset(rescuing))
 
 
-def check_source_schemas(flow: Flow, before: Mapping[str, Columns], found: StreamSchemas) -> None:
-    """Raise SourceSchemaChanged where a source's columns changed, this changes the result, and nobody asked for it."""
-    now = found.columns
+def check_source_schemas(flow: Flow, before: Mapping[str, Columns], current: StreamSchemas) -> None:
+    """Raise SourceSchemaChanged where a source's columns changed in a way that changes the result and was not requested."""
+    now = current.columns
     if OUTPUT not in before or before[OUTPUT] == now[OUTPUT]:
         return
     for source, columns in now.items():
-        if source == OUTPUT or source not in before or source in found.kept or before[source] == columns:
+        if source == OUTPUT or source not in before or source in current.kept or before[source] == columns:
             continue
         change = SchemaChange.between(before[source], columns)
-        if change.only_adds and source in found.wanted:
+        if change.only_adds and source in current.wanted:
             continue
         raise SourceSchemaChanged(
             f"The source of {flow.name!r} has other columns than before: {change}.",
@@ -129,7 +129,7 @@ def _ways_out(flow: Flow, change: SchemaChange) -> str:
         for name, old, _ in change.retyped
     ]
     ways += [f'keep the column, with .withColumn("{name}", F.lit(None))' for name in change.removed]
-    ways.append(f"or fill the table anew: headwater run PIPELINE_DIR --full-refresh {flow.target}")
+    ways.append(f"or refill the table: headwater run PIPELINE_DIR --full-refresh {flow.target}")
     return "Choose: " + "; ".join(ways) + "."
 
 

@@ -1,4 +1,4 @@
-"""What the event log says of a test's updates, by the batch that the test gave."""
+"""The event log's records of a test's updates, by the batch that the test gave."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater_spark.rules.expectations import RuleCounts
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """What one given batch came to in one dataset. ``version``: of the table afterwards."""
+    """The result of one given batch in one dataset. ``version``: of the table afterwards."""
 
     dataset: str
     number: int
@@ -37,17 +37,17 @@ def records_of(
         # A flow that is no stream has no batches: what it did was done with all rows there.
         batch_id = event["origin"].get("batch_id")
         by_number.setdefault(last if batch_id is None else min(int(batch_id), last), []).append(event)
-    found, before = [], 0
+    records, before = [], 0
     for index in range(last + 1):
         mine = by_number.get(index, [])
         versions = [int(v) for event in mine if (v := _body(event).get("version")) is not None]
         before = version if index == last else max(versions, default=before)
-        found.append(_record(dataset, index, before, mine))
-    return found
+        records.append(_record(dataset, index, before, mine))
+    return records
 
 
 def of_rows(event: dict[str, Any]) -> bool:
-    """Whether a record tells of rows: a stream's batch does, and both records of a view."""
+    """Whether a record has row counts: a stream's batch has, and both records of a view."""
     return event["level"] == "METRICS" or "data_quality" in _body(event)
 
 

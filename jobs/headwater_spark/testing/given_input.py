@@ -29,16 +29,16 @@ from headwater_spark.testing.typed_rows import (
 Write = Callable[[Path, Sequence[Any], int], None]
 
 
-def as_batches(key: str, given: Any) -> list[list[Any]]:
+def as_batches(key: str, rows: Any) -> list[list[Any]]:
     """What a test gives for a source, as a list of batches; one list of rows is one batch."""
-    if isinstance(given, DataFrame):
-        return [_rows(given)]
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+    if isinstance(rows, DataFrame):
+        return [_rows(rows)]
+    if isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__iter__"):
         raise UsageError(
-            f"The rows of {key!r} are {type(given).__name__}.",
+            f"The rows of {key!r} are {type(rows).__name__}.",
             remedy="Give a list of rows, or a list of batches: [[row, row], [row]].",
         )
-    parts = list(given)
+    parts = list(rows)
     if any(isinstance(part, list | tuple | DataFrame) and not isinstance(part, Row) for part in parts):
         return [_rows(part) for part in parts]
     return [_rows(parts)]

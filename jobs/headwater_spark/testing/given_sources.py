@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _AS_FILES = {"json", "csv", "text", "parquet"}
 _FILES = _AS_FILES | {"orc", "avro", "xml", "binaryfile"}
-# The option that says what is read, where it is no path.
+# The option that names what is read, where that is not a path.
 _IDENTITY = {
     "kafka": ("subscribe", "subscribepattern", "assign"),
     "eventhubs": ("eventhubs.name",),
@@ -39,8 +39,8 @@ class RowsInPlace:
     Args:
         inputs: rows by key: a dataset's or table's name, or ``format:what`` (``kafka:orders``, ``json:clicks/web``,
             ``files:clicks/web`` for files of any format; of a path, the last parts are enough).
-        schemas: columns by the same keys, as a StructType or DDL text, where they can't be told otherwise.
-        target: the one dataset that is asked for, or None for all.
+        schemas: columns by the same keys, as a StructType or DDL text, where they are not known otherwise.
+        target: the one dataset under test, or None for all.
 
     """
 
@@ -71,24 +71,24 @@ class RowsInPlace:
     @property
     def batches(self) -> int:
         """How many batches the longest input has; at least one."""
-        return max([len(given.batches) for given in self._inputs.values()] + [1])
+        return max([len(entry.batches) for entry in self._inputs.values()] + [1])
 
     def land(self, batches: int) -> None:
         """Have the first ``batches`` of every input be there to read."""
         self._landed = batches
-        for given in self._inputs.values():
-            given.land(batches, empty_ones=self.one_by_one)
+        for entry in self._inputs.values():
+            entry.land(batches, empty_ones=self.one_by_one)
 
     def check_all_read(self) -> None:
         """Raise SourceNotGiven where rows are given for something that nothing reads."""
-        unread = [key for key, given in self._inputs.items() if not given.used]
+        unread = [key for key, entry in self._inputs.items() if not entry.used]
         if unread:
             raise SourceNotGiven(
                 f"Nothing that was run reads {', '.join(map(repr, unread))}.",
                 remedy="Check the name, or leave it out of inputs.",
             )
 
-    # -- what the facade asks ------------------------------------------------------------------------------------
+    # -- for the facade --------------------------------------------------------------------------------------------
 
     def has_table(self, name: str) -> bool:
         """Whether rows are given for a dataset or table."""
@@ -96,11 +96,11 @@ class RowsInPlace:
 
     def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
         """The rows given for a dataset or table, or None."""
-        given = self._input_of_table(name)
-        if given is None:
+        entry = self._input_of_table(name)
+        if entry is None:
             return None
-        given.used = given.used or not self._lenient
-        return self._frame(given, *given.as_table(self._declared_schema(name)), session, streaming=streaming)
+        entry.used = entry.used or not self._lenient
+        return self._frame(entry, *entry.as_table(self._declared_schema(name)), session, streaming=streaming)
 
     def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
         """The rows given for a source; raises SourceNotGiven where there are none."""
@@ -110,22 +110,22 @@ class RowsInPlace:
             else request.format
         )
         identity = _identity(request)
-        given = next((i for key, i in self._inputs.items() if _matches(key, request, form, identity)), None)
-        if given is None:
+        entry = next((i for key, i in self._inputs.items() if _matches(key, request, form, identity)), None)
+        if entry is None:
             return self._not_given(request, form, identity)
-        given.used = given.used or not self._lenient
+        entry.used = entry.used or not self._lenient
         if request.format == "kafka":
             headers = request.options.get("includeheaders", "false").lower() == "true"
-            found = given.as_messages(identity, headers=headers)
-            return self._frame(given, *found, session, streaming=request.streaming)
+            place = entry.as_messages(identity, headers=headers)
+            return self._frame(entry, *place, session, streaming=request.streaming)
         if request.format == "kinesis":
-            return self._frame(given, *given.as_records(identity), session, streaming=request.streaming)
+            return self._frame(entry, *entry.as_records(identity), session, streaming=request.streaming)
         schema = plain_schema(request.schema, None)
         if form in _AS_FILES:
-            folder = given.as_files(form, request, schema)
-            self._land(given)
+            folder = entry.as_files(form, request, schema)
+            self._land(entry)
             return Moved(str(folder), self._pace(request.format) if request.streaming else {})
-        return self._frame(given, *given.as_table(schema), session, streaming=request.streaming)
+        return self._frame(entry, *entry.as_table(schema), session, streaming=request.streaming)
 
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Leave in the pipeline what has to run: the target with what it reads, down to what is given."""
@@ -139,9 +139,9 @@ class RowsInPlace:
             )
         target = self._originals[target.lower()].name if target is not None else None
         for name in self._originals:
-            given = self._input_of_table(name)
-            if given is not None and given.schema is None:
-                given.schema = self._declared_schema(name)
+            entry = self._input_of_table(name)
+            if entry is not None and entry.schema is None:
+                entry.schema = self._declared_schema(name)
         evaluation.forget()
         run = [d for d in self._originals.values() if _runs(d, self._input_of_table(d.name), target)]
         registry.keep([_in_test(dataset, target) for dataset in run])
@@ -184,29 +184,29 @@ class RowsInPlace:
         if self._lenient:  # only the columns are wanted
             return Moved(str(self._nothing)) if form in _FILES else None
         key = f"{form}:{identity}"
-        given = f" The test gives: {', '.join(self._inputs)}." if self._inputs else ""
+        available = f" The test gives: {', '.join(self._inputs)}." if self._inputs else ""
         raise SourceNotGiven(
-            f"It reads {request.format} {identity!r}, and the test gives no rows for that.{given}",
+            f"It reads {request.format} {identity!r}, and the test gives no rows for that.{available}",
             remedy=f'Give them: inputs={{"{key}": [...]}}; or give the rows of the dataset that reads it, by its name.',
         )
 
     def _frame(
         self,
-        given: GivenInput,
+        entry: GivenInput,
         folder: Path,
         schema: StructType,
         session: PipelineSession,
         *,
         streaming: bool,
     ) -> DataFrame:
-        self._land(given)
+        self._land(entry)
         if streaming and not self.bounded:
             stream = DataStreamReader(session).schema(stored_schema(schema)).format("parquet")
             return stream.options(**self._pace("parquet")).load(str(folder))
         return DataFrameReader(session).schema(stored_schema(schema)).format("parquet").load(str(folder))
 
-    def _land(self, given: GivenInput) -> None:
-        given.land(self._landed, empty_ones=self.one_by_one)
+    def _land(self, entry: GivenInput) -> None:
+        entry.land(self._landed, empty_ones=self.one_by_one)
 
     def _pace(self, source: str) -> dict[str, str]:
         if not self.one_by_one:
@@ -214,9 +214,9 @@ class RowsInPlace:
         return {"cloudFiles.maxFilesPerTrigger" if source == "cloudfiles" else "maxFilesPerTrigger": "1"}
 
 
-def _runs(dataset: Dataset, given: GivenInput | None, target: str | None) -> bool:
+def _runs(dataset: Dataset, entry: GivenInput | None, target: str | None) -> bool:
     """Whether a test runs a dataset: not where its rows are given, and never a sink, which writes to the world."""
-    return dataset.kind.value != "sink" and (given is None or dataset.name == target)
+    return dataset.kind.value != "sink" and (entry is None or dataset.name == target)
 
 
 def _in_test(dataset: Dataset, target: str | None) -> Dataset:
@@ -227,16 +227,16 @@ def _in_test(dataset: Dataset, target: str | None) -> Dataset:
 
 
 def _closure(name: str, registry: Registry, evaluation: EvaluatedPipeline) -> set[str]:
-    found, left = set(), [name]
+    reached, left = set(), [name]
     while left:
         current = left.pop()
-        if current in found:
+        if current in reached:
             continue
-        found.add(current)
+        reached.add(current)
         for flow in registry.flows():
             if flow.target == current:
                 left += evaluation.reads_of.get(flow.name, [])
-    return found
+    return reached
 
 
 def _identity(request: SourceRequest) -> str:
@@ -247,13 +247,13 @@ def _identity(request: SourceRequest) -> str:
 
 
 def _matches(key: str, request: SourceRequest, form: str, identity: str) -> bool:
-    kind, colon, wanted = key.partition(":")
-    if not colon or not wanted:
+    kind, colon, pattern = key.partition(":")
+    if not colon or not pattern:
         return False
     kinds = {request.format, form} | ({"files"} if form in _FILES else set())
     if kind.lower() not in kinds:
         return False
-    wanted = wanted.rstrip("/")
-    return identity == wanted or (
-        request.format not in _IDENTITY and identity.endswith("/" + wanted.lstrip("/"))
+    pattern = pattern.rstrip("/")
+    return identity == pattern or (
+        request.format not in _IDENTITY and identity.endswith("/" + pattern.lstrip("/"))
     )

@@ -17,9 +17,9 @@ def local_session() -> SparkSession:
 
 
 def forget_tables(spark: SparkSession) -> None:
-    """Drop what Delta keeps in memory of every table met: an hour long, and with it the session that met the table.
+    """Clear Delta's cache of table snapshots: it keeps each table for an hour, and with it the session that read it.
 
-    For a process that runs many small updates on tables of their own; a table that is met again is read again.
+    For a process that runs many small updates on tables of their own; a table that is used again is read again.
     """
     jvm = spark._jvm  # noqa: SLF001 - Delta offers this in Scala only
     assert jvm is not None

@@ -1,4 +1,4 @@
-"""What a test run came to: rows, drops and counts of rules, in all and by batch."""
+"""The results of a test run: rows, drops and counts of expectations, in all and by batch."""
 
 from __future__ import annotations
 

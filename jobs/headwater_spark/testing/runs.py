@@ -116,7 +116,7 @@ class _Case:
         self._sources.check_all_read()
 
     def results(self) -> dict[str, DatasetRun]:
-        """What came of each stored dataset."""
+        """The results of each stored dataset."""
         return {
             entry.name: DatasetRun(
                 entry.name,

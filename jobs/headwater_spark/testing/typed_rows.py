@@ -1,8 +1,7 @@
-"""Rows of a test as an Arrow table with a dataset's columns. What does not fit is told by batch, row and column."""
+"""Rows of a test as an Arrow table with a dataset's columns. Errors name batch, row and column."""
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -27,6 +26,7 @@ from pyspark.sql.types import (
 )
 
 from headwater.errors import UsageError
+from headwater.suggestions import did_you_mean, nearest
 
 # The columns of Spark's Kafka source. Built by hand: parsing DDL needs a session.
 KAFKA = StructType([
@@ -53,8 +53,7 @@ def arrow_table(rows: Sequence[Mapping[str, Any]], schema: StructType, what: str
     for number, row in enumerate(rows, start=1):
         for name in row:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"The columns are: {', '.join(names)}."
+                hint = did_you_mean(nearest(name, names), f"The columns are: {', '.join(names)}.")
                 raise UsageError(f"Row {number} of {what} has a column {name!r} too many.", remedy=hint)
     columns = []
     for field, arrow in zip(schema.fields, to_arrow_schema(schema, timezone="UTC"), strict=True):
@@ -70,7 +69,7 @@ def arrow_table(rows: Sequence[Mapping[str, Any]], schema: StructType, what: str
 
 
 def inferred_schema(rows: Sequence[Mapping[str, Any]], what: str) -> StructType:
-    """The schema that the values have; raises UsageError where they don't tell it."""
+    """The schema that the values imply; raises UsageError where they do not determine it."""
     import pyarrow as pa
 
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -94,28 +93,30 @@ def inferred_schema(rows: Sequence[Mapping[str, Any]], what: str) -> StructType:
 def kafka_row(row: Any, topic: str, offset: int) -> dict[str, Any]:
     """A message as the Kafka source gives it. A text, bytes, or a dict without the key ``value`` is the value alone."""
     names = {field.name for field in KAFKA_WITH_HEADERS.fields}
-    given = dict(row) if isinstance(row, Mapping) and "value" in row and set(row) <= names else {"value": row}
+    message = (
+        dict(row) if isinstance(row, Mapping) and "value" in row and set(row) <= names else {"value": row}
+    )
     for name in ("key", "value"):
-        given[name] = _bytes(given.get(name))
-    if given.get("headers") is not None:
-        given["headers"] = [{"key": key, "value": _bytes(value)} for key, value in given["headers"]]
+        message[name] = _bytes(message.get(name))
+    if message.get("headers") is not None:
+        message["headers"] = [{"key": key, "value": _bytes(value)} for key, value in message["headers"]]
     default = {
         "topic": topic, "partition": 0, "offset": offset, "timestampType": 0,
         "timestamp": datetime.fromtimestamp(_FIRST_MESSAGE.timestamp() + offset, UTC),
     }  # fmt: skip
-    return {**default, **given}
+    return {**default, **message}
 
 
 def kinesis_row(row: Any, stream: str, number: int) -> dict[str, Any]:
     """A record as the Kinesis source gives it. A text, bytes, or a dict without the key ``data`` is the data alone."""
     names = {field.name for field in KINESIS.fields}
-    given = dict(row) if isinstance(row, Mapping) and "data" in row and set(row) <= names else {"data": row}
-    given["data"] = _bytes(given["data"])
+    record = dict(row) if isinstance(row, Mapping) and "data" in row and set(row) <= names else {"data": row}
+    record["data"] = _bytes(record["data"])
     default = {
         "partitionKey": str(number), "stream": stream, "shardId": "shardId-000000000000", "sequenceNumber": str(number),
         "approximateArrivalTimestamp": datetime.fromtimestamp(_FIRST_MESSAGE.timestamp() + number, UTC),
     }  # fmt: skip
-    return {**default, **given}
+    return {**default, **record}
 
 
 def json_text(row: Any) -> str:
@@ -146,8 +147,8 @@ def _coerced(value: Any, kind: DataType) -> Any:  # noqa: PLR0911 - a case a typ
     if value is None:
         return None
     if isinstance(kind, StructType):
-        given = value if isinstance(value, Mapping) else value.asDict()
-        return {field.name: _coerced(given.get(field.name), field.dataType) for field in kind.fields}
+        fields = value if isinstance(value, Mapping) else value.asDict()
+        return {field.name: _coerced(fields.get(field.name), field.dataType) for field in kind.fields}
     if isinstance(kind, ArrayType):
         return [_coerced(item, kind.elementType) for item in value]
     if isinstance(kind, MapType):

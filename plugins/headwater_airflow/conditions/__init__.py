@@ -1,1 +1,1 @@
-"""What sensors wait for: each a few plain values that a triggerer can be given, and one look at durable state."""
+"""What sensors wait for: each has a few plain values for the triggerer, and one look at durable state."""

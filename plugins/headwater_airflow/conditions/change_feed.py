@@ -15,7 +15,7 @@ from headwater_airflow.roots import warehouse_table
 class ChangeFeedCondition(Condition):
     """Enough has changed in the table ``[catalog.]schema.table`` after a version.
 
-    ``table_id``: the table that the version is of (Delta's id); one that is made anew while it is waited for is
+    ``table_id``: the table that the version belongs to (Delta's id); if it is recreated meanwhile, waiting is
     in vain. ``types``, ``columns``, ``min_rows``: as in ChangeFilter.
     """
 
@@ -33,12 +33,12 @@ class ChangeFeedCondition(Condition):
         if head is None:
             return Sighting(met=False, summary=f"There is no table {self.table} yet.")
         if self.table_id not in (None, head.table_id):
-            raise ChangeFeedBroken(f"The table {self.table} was made anew while its changes were waited for.")
+            raise ChangeFeedBroken(f"The table {self.table} was recreated while its changes were waited for.")
         after = FeedPosition(head.table_id, min(self.after_version, head.version))
-        wanted = ChangeFilter.checked(self.types, self.columns, self.min_rows)
-        found = range_after(self.table, path, after, columns=wanted.columns)
-        if found is None or not wanted.lets_pass(found):
-            rows = wanted.matching_rows(found) if found else 0
+        change_filter = ChangeFilter.checked(self.types, self.columns, self.min_rows)
+        changes = range_after(self.table, path, after, columns=change_filter.columns)
+        if changes is None or not change_filter.lets_pass(changes):
+            rows = change_filter.matching_rows(changes) if changes else 0
             summary = f"{rows} rows of {self.table} have changed since version {self.after_version}."
             return Sighting(met=False, summary=summary)
-        return Sighting(met=True, summary=f"{self.table} has changed.", payload=found.as_dict())
+        return Sighting(met=True, summary=f"{self.table} has changed.", payload=changes.as_dict())

@@ -18,10 +18,10 @@ class CheckpointHealthCondition(Condition):
         project, manifest = observed_pipeline(self.pipeline, self.dataset)
         if manifest is None:
             return not_run_yet(self.pipeline)
-        found = [
+        checkpoints = [
             entry for entry in pipeline_health(project, manifest) if self.dataset in (None, entry.dataset)
         ]
-        sick = [entry for entry in found if entry.health is Health.SICK]
-        told = [f"{entry.flow}: {entry.problem}" for entry in sick]
-        summary = "; ".join(told) or f"No checkpoint of {len(found)} is sick."
-        return Sighting(not sick, summary, {"flows": [entry.as_dict() for entry in found]})
+        sick = [entry for entry in checkpoints if entry.health is Health.SICK]
+        problems = [f"{entry.flow}: {entry.problem}" for entry in sick]
+        summary = "; ".join(problems) or f"No checkpoint of {len(checkpoints)} is sick."
+        return Sighting(not sick, summary, {"flows": [entry.as_dict() for entry in checkpoints]})

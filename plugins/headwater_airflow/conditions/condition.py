@@ -30,7 +30,7 @@ class Condition(ABC):
         """Look once.
 
         Raises:
-            HeadwaterError: if waiting is in vain (terminal), or there could be no look now (transient).
+            HeadwaterError: if waiting is in vain (terminal), or the state can't be read now (transient).
 
         """
 

@@ -19,15 +19,15 @@ class FreshnessCondition(Condition):
         project, manifest = observed_pipeline(self.pipeline, self.dataset)
         if manifest is None:
             return not_run_yet(self.pipeline)
-        found = [
+        tables = [
             entry for entry in pipeline_freshness(project, manifest) if self.dataset in (None, entry.dataset)
         ]
-        stale = [entry for entry in found if entry.seconds is None or entry.seconds > self.max_seconds]
-        told = [
+        stale = [entry for entry in tables if entry.seconds is None or entry.seconds > self.max_seconds]
+        remarks = [
             f"{entry.dataset} has no data yet"
             if entry.seconds is None
             else f"{entry.dataset} is {entry.seconds:,.0f} s old"
             for entry in stale
         ]
-        summary = "; ".join(told) or f"The data of {len(found)} tables is fresh."
-        return Sighting(not stale, summary, {"datasets": [entry.as_dict() for entry in found]})
+        summary = "; ".join(remarks) or f"The data of {len(tables)} tables is fresh."
+        return Sighting(not stale, summary, {"datasets": [entry.as_dict() for entry in tables]})

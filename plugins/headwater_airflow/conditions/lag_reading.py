@@ -1,4 +1,4 @@
-"""A pipeline's lag held against limits, for the sensor and the check. Every call may block on files and brokers."""
+"""A pipeline's lag compared with limits, for the sensor and the check. Every call may block on files and brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEASURES = ("records", "bytes", "files", "versions", "seconds")
 
 @dataclass(frozen=True)
 class LagLimits:
-    """What is allowed; None: not looked at."""
+    """The allowed lag by measure; None: not checked."""
 
     seconds: float | None = None
     records: float | None = None
@@ -26,7 +26,7 @@ class LagLimits:
     versions: float | None = None
 
     @property
-    def given(self) -> dict[str, float]:
+    def by_measure(self) -> dict[str, float]:
         """The limits that are set, by measure."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
@@ -60,9 +60,9 @@ class LagReading:
         from rich.table import Table
 
         table = Table("flow", "table", box=SIMPLE_HEAD, title="Lag")
-        measures = [m for m in _MEASURES if m in ("records", "seconds") or m in self.limits.given]
+        measures = [m for m in _MEASURES if m in ("records", "seconds") or m in self.limits.by_measure]
         for measure in measures:
-            limit = self.limits.given.get(measure)
+            limit = self.limits.by_measure.get(measure)
             table.add_column(measure if limit is None else f"{measure} (limit {limit:g})", justify="right")
         table.add_column("", justify="left")
         broken = {(breach.flow, breach.dataset) for breach in self.breaches}
@@ -79,7 +79,7 @@ class LagReading:
         return {
             "flows": [lag.as_dict() for lag in self.lags],
             "breaches": [asdict(breach) for breach in self.breaches],
-            "limits": self.limits.given,
+            "limits": self.limits.by_measure,
         }
 
 
@@ -101,12 +101,12 @@ def read_lag(pipeline: str, dataset: str | None, limits: LagLimits) -> LagReadin
         return LagReading((), limits, (), f"{pipeline} has not run yet, so its lag is not known.")
     flows = [flow for flow in manifest.flows if dataset in (None, flow.target)]
     if dataset is not None and not flows:
-        known = ", ".join(entry.name for entry in manifest.tables)
+        tables = ", ".join(entry.name for entry in manifest.tables)
         raise InvalidSpec(
-            f"{pipeline} has no table {dataset!r}.", where=project.spec_file, remedy=f"It has: {known}."
+            f"{pipeline} has no table {dataset!r}.", where=project.spec_file, remedy=f"It has: {tables}."
         )
     lags = [flow_lag(project, flow) for flow in flows]
-    breaches = over_limit(lags, **limits.given)
+    breaches = over_limit(lags, **limits.by_measure)
     return LagReading(tuple(lags), limits, tuple(breaches))
 
 

@@ -31,11 +31,11 @@ class WatermarkCondition(Condition):
             if lag.watermark is not None and self.dataset in (None, lag.dataset)
         ]
         behind = [lag for lag in lags if not self._is_met(lag)]
-        told = [f"the watermark of {lag.flow} is at {_shown(lag)}" for lag in behind]
+        remarks = [f"the watermark of {lag.flow} is at {_shown(lag)}" for lag in behind]
         if not lags:
-            told = ["no stream has a watermark yet"]
+            remarks = ["no stream has a watermark yet"]
         payload = {"flows": [lag.as_dict() for lag in lags]}
-        return Sighting(bool(lags) and not behind, "; ".join(told) or "The watermarks are there.", payload)
+        return Sighting(bool(lags) and not behind, "; ".join(remarks) or "The watermarks are there.", payload)
 
     def _is_met(self, lag: WatermarkLag) -> bool:
         assert lag.watermark is not None

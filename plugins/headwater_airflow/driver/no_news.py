@@ -1,4 +1,4 @@
-"""Ends an update that would find nothing, before a JVM is started."""
+"""Ends an update without work before a JVM is started."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ class DriverReport:
         if not line.startswith("{"):
             return False
         try:
-            found = json.loads(line)
+            content = json.loads(line)
         except json.JSONDecodeError:
             return False
-        if not isinstance(found, dict) or not {"error", "flows", "steps"} & set(found):
+        if not isinstance(content, dict) or not {"error", "flows", "steps"} & set(content):
             return False
-        self.content = found
+        self.content = content
         return True
 
 
@@ -80,9 +80,9 @@ class Driver:
         self._stopped = True
         if self._process is None or self._process.poll() is not None:
             return
-        asked = _terminate_children(self._process.pid)
+        signalled = _terminate_children(self._process.pid)
         end = time.monotonic() + _GRACE_SECONDS
-        while asked and time.monotonic() < end:
+        while signalled and time.monotonic() < end:
             if self._process.poll() is not None:
                 return
             time.sleep(0.1)
@@ -109,7 +109,7 @@ class Driver:
         return getattr(self._hook, "_submit_sp", None)
 
     def _start(self, application: str = "") -> Any:
-        # A signal only runs a handler: whatever comes after it must look whether it is still wanted.
+        # A signal only runs a handler: the code after it must check whether it should still go on.
         if self._stopped:
             return None
         dies_with = {"preexec_fn": _end_with_parent} if sys.platform == "linux" else {}
@@ -131,16 +131,16 @@ def _end_with_parent() -> None:
 
 
 def _terminate_children(pid: int) -> bool:
-    """Whether there was anybody to ask."""
-    found = False
+    """Whether there was a child to signal."""
+    any_child = False
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             for child in listing.read_text().split():
                 os.kill(int(child), signal.SIGTERM)
-                found = True
+                any_child = True
         except OSError:
             continue
-    return found
+    return any_child
 
 
 def _kill_session(pid: int) -> None:

@@ -33,12 +33,12 @@ def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
     Everything here stands on the command line of ``spark-submit`` and in the task's log.
 
     Raises:
-        JarsUnavailable, JarChecksumMismatch: if the jars are neither in the cache nor to be had.
+        JarsUnavailable, JarChecksumMismatch: if the jars are neither in the cache nor can be fetched.
 
     """
-    wanted = project.spec.airflow.spark_ui
-    # A short update is over before anybody looks.
-    shown = isinstance(project.spec.trigger, ProcessingTime) if wanted is None else wanted
+    spark_ui = project.spec.airflow.spark_ui
+    # A short update is over before anybody opens its UI.
+    shown = isinstance(project.spec.trigger, ProcessingTime) if spark_ui is None else spark_ui
     ui = {"spark.ui.enabled": "true"} if shown else {}
     return command_line_conf(submit_conf({**ui, **project.spec.spark}, local=master.startswith("local")))
 

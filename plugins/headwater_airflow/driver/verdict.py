@@ -15,7 +15,7 @@ _TERMINAL_CODES = (InvalidPipeline.exit_code, RefusedForSafety.exit_code)
 
 @dataclass(frozen=True)
 class Failure:
-    """What to tell, and whether Airflow should try again. ``silent``: the driver could not say it itself."""
+    """The message, and whether Airflow should retry. ``silent``: the driver could not report it itself."""
 
     message: str
     transient: bool
@@ -25,7 +25,7 @@ class Failure:
 def judge(
     code: int | None, report: Mapping[str, Any] | None, failed_flows: Sequence[Mapping[str, Any]]
 ) -> Failure:
-    """Decide from what is left of a driver.
+    """Decide from what a driver has left behind.
 
     Args:
         code: what it ended with (negative or over 128: a signal); None if that is not known.
@@ -33,8 +33,8 @@ def judge(
         failed_flows: the last FAILED record of each flow in the event log, for this request.
 
     """
-    told = read_report(report)
-    if told is not None and (failure := _reported(told)) is not None:
+    driver_report = read_report(report)
+    if driver_report is not None and (failure := _reported(driver_report)) is not None:
         return failure
     logged = _flows_of_log(failed_flows)
     message = "\n".join(text for text, _ in logged)
@@ -44,9 +44,9 @@ def judge(
         )
     if logged:
         return Failure(message, all(transient for _, transient in logged))
-    if told is None:
-        return Failure(f"The driver ended without a word ({_ending(code)}).", transient=True, silent=True)
-    if told.state == UpdateState.CANCELED:
+    if driver_report is None:
+        return Failure(f"The driver ended without a report ({_ending(code)}).", transient=True, silent=True)
+    if driver_report.state == UpdateState.CANCELED:
         return Failure("The update was stopped at a batch boundary; it goes on from there.", transient=True)
     return Failure(f"The update failed ({_ending(code)}).", transient=False)
 
@@ -63,14 +63,14 @@ def _reported(report: DriverReport) -> Failure | None:
 
 
 def _flows_of_log(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, bool]]:
-    found = []
+    failures = []
     for record in records:
         error = record.get("error") or {}
         exceptions = error.get("exceptions") or [{"message": record.get("message", "")}]
-        found.append(
+        failures.append(
             (f"{record['origin']['flow_name']}: {exceptions[0]['message']}", error.get("fatal") is False)
         )
-    return found
+    return failures
 
 
 def _ending(code: int | None) -> str:

@@ -1,1 +1,1 @@
-"""What a task knows of an update that another process runs."""
+"""How a task follows an update that another process runs."""

@@ -55,7 +55,7 @@ class DatasetProgress:
             raise InvalidSpec(
                 f"{FILE_NAME} does not have the table {dataset!r} any more.",
                 where=project.folder / FILE_NAME,
-                remedy="Wait until the DAG is parsed anew, then trigger a new run.",
+                remedy="Wait until the DAG has been parsed again, then trigger a new run.",
             )
         return cls(project, watched, request_id(dag_id, run_id), since)
 

@@ -118,9 +118,9 @@ def decide(
         dataset: what is watched.
         results: of all flows of the request.
         outcome: where the task that runs the update stands; anything but unfinished makes this decide.
-        old_updates: ids of updates of which nothing is believed while the task is unfinished: they ran before the run
+        old_updates: ids of updates that are ignored while the task is unfinished: they ran before the run
             was cleared.
-        old_failures: ids of updates of which only completed flows are believed while the task is unfinished: they
+        old_failures: ids of updates of which only completed flows count while the task is unfinished: they
             had failed before anybody watched, so it may be a cleared task that is about to try again.
 
     """
@@ -168,7 +168,7 @@ def _ended(dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequenc
 def _at_the_end(
     dataset: WatchedDataset, mine: Sequence[FlowResult], results: Sequence[FlowResult], outcome: UpdateOutcome
 ) -> Verdict:
-    """Decide when nothing more comes, though the log may not tell the end of every flow."""
+    """Decide when no more records will come, though the log may lack the end of some flows."""
     if outcome is UpdateOutcome.NOT_RUN:
         return _verdict(Ending.LEFT_OUT, "The update was not run.", mine)
     ended = {result.flow for result in mine if result.finished and result.state != FlowStatus.STOPPED}

@@ -1,4 +1,4 @@
-"""What the event log has, or is to have, about an update as a whole."""
+"""The event log's records about an update as a whole: reading them, and writing a missing end."""
 
 from __future__ import annotations
 

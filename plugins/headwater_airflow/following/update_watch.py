@@ -1,4 +1,4 @@
-"""What the event log says about a request, read cheaply by everybody who waits for it."""
+"""The event log's records about a request, read cheaply by all tasks that wait for it."""
 
 from __future__ import annotations
 

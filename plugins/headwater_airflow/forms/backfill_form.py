@@ -1,4 +1,4 @@
-"""The form of a backfill, and what comes out of it: anybody may post anything, so it is checked again.
+"""The form of a backfill, and the request parsed from it: anybody may post anything, so it is checked again.
 
 Decision 0113.
 """
@@ -38,18 +38,18 @@ class BackfillRequest:
 
     def arguments(self) -> list[str]:
         """The request as arguments of ``headwater backfill``; values are joined to their option, so none can pass for one."""
-        found = [f"--tables={','.join(self.tables)}"]
+        argv = [f"--tables={','.join(self.tables)}"]
         if self.chosen is not None:
-            told = self.chosen.as_dict()
-            found += [
-                f"--range={told['kind']}",
-                f"--from={_typed(told['from'])}",
-                f"--to={_typed(told['to'])}",
+            range_values = self.chosen.as_dict()
+            argv += [
+                f"--range={range_values['kind']}",
+                f"--from={_typed(range_values['from'])}",
+                f"--to={_typed(range_values['to'])}",
             ]
-            found += [f"--column={told['column']}"] if "column" in told else []
-        found += [f"--mode={self.mode}"] if self.mode else []
-        found += [f"--keys={','.join(self.keys)}"] if self.keys else []
-        return found + [f"--{name.replace('_', '-')}" for name in self.switches]
+            argv += [f"--column={range_values['column']}"] if "column" in range_values else []
+        argv += [f"--mode={self.mode}"] if self.mode else []
+        argv += [f"--keys={','.join(self.keys)}"] if self.keys else []
+        return argv + [f"--{name.replace('_', '-')}" for name in self.switches]
 
 
 def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str | None) -> dict[str, Param]:
@@ -202,7 +202,7 @@ def _text(params: Mapping[str, Any], key: str) -> str | None:
 
 
 def _switch(params: Mapping[str, Any], key: str) -> bool:
-    # What is left out is a dry run: whoever posts half a form writes nothing by it.
+    # A missing value means a dry run: an incomplete form writes nothing.
     value = params.get(key, key == "dry_run")
     if not isinstance(value, bool):
         raise UsageError(f"{value!r} is neither true nor false.", where=key)

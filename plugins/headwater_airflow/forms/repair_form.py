@@ -1,4 +1,4 @@
-"""The form of a repair, and what comes out of it: anybody may post anything, so it is checked again."""
+"""The form of a repair, and the request parsed from it: anybody may post anything, so it is checked again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BELONGS = {
 
 @dataclass(frozen=True)
 class RepairForm:
-    """A repair that somebody asked for."""
+    """A requested repair."""
 
     flow: str
     action: Repair
@@ -39,7 +39,7 @@ def repair_params(flows: Sequence[str]) -> dict[str, Param]:
         "pattern": rf"^{NAME_PATTERN.pattern}(\.{NAME_PATTERN.pattern})*$",
         "examples": list(flows),
     }
-    whole = {"type": ["null", "integer"], "minimum": 0}
+    whole_number = {"type": ["null", "integer"], "minimum": 0}
     return {
         "flow": Param(flows[0] if flows else "", title="Flow", **named),
         "action": Param(
@@ -51,13 +51,13 @@ def repair_params(flows: Sequence[str]) -> dict[str, Param]:
         "dry_run": Param(
             True, type="boolean", title="Dry run", description="Only show the plan, in the log of `plan`."
         ),
-        "batch": Param(None, title="rewind: the last batch to keep", **whole),
+        "batch": Param(None, title="rewind: the last batch to keep", **whole_number),
         "snapshot": Param(None, type=["null", "string"], title="restore: the copy (else the newest)"),
         "from_start": Param(
             False, type="boolean", title="new-epoch: read everything again; the table keeps its rows"
         ),
         "from_version": Param(
-            None, title="new-epoch: the first version of the Delta source to read", **whole
+            None, title="new-epoch: the first version of the Delta source to read", **whole_number
         ),
         "from_offsets": Param(None, type=["null", "array"], title="new-epoch: one offset a source"),
         "from_time": Param(
@@ -106,5 +106,5 @@ def _millis(text: str | None) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no time.", where="from_time") from None
+        raise UsageError(f"{text!r} is not a time.", where="from_time") from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

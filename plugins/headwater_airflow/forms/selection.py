@@ -1,4 +1,4 @@
-"""The form of a triggered run, and what comes out of it: anybody may post anything, so it is checked again."""
+"""The form of a triggered run, and the selection parsed from it: anybody may post anything, so it is checked again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUALIFIED = rf"^{_NAME}(\.{_NAME}){{0,2}}$"
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a pipeline an update is asked to do; empty: all of it, incrementally."""
+    """The requested part of a pipeline; empty: all of it, incrementally."""
 
     tables: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
@@ -29,14 +29,14 @@ class Selection:
 
     def arguments(self) -> list[str]:
         """The selection as arguments of ``headwater run``."""
-        found: list[str] = []
+        argv: list[str] = []
         if self.tables:
-            found += ["--tables", ",".join(self.tables)]
+            argv += ["--tables", ",".join(self.tables)]
         if self.full_refresh_all:
-            found.append("--full-refresh-all")
+            argv.append("--full-refresh-all")
         elif self.full_refresh:
-            found += ["--full-refresh", ",".join(self.full_refresh)]
-        return found
+            argv += ["--full-refresh", ",".join(self.full_refresh)]
+        return argv
 
 
 def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
@@ -49,14 +49,14 @@ def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
         "full_refresh": Param(
             [],
             title="Refresh from scratch",
-            description="These tables are emptied and filled anew from all that their sources still hold.",
+            description="These tables are emptied and refilled from all that their sources still hold.",
             **names,
         ),
         "full_refresh_all": Param(
             False,
             type="boolean",
             title="Refresh all from scratch",
-            description="Every table is emptied and filled anew from all that the sources still hold.",
+            description="Every table is emptied and refilled from all that the sources still hold.",
         ),
     }
 

@@ -1,1 +1,1 @@
-"""Telling people."""
+"""Notifying people."""

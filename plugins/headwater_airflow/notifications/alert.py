@@ -66,7 +66,7 @@ def send(notifiers: Sequence[BaseNotifier], alert: Alert, context: Any) -> None:
         try:
             mine.render_template_fields(seen)
             mine.notify(seen)
-        except Exception as error:  # the others shall be told all the same
+        except Exception as error:  # the other notifiers must still be called
             failure = error
     if failure is not None:
         raise failure

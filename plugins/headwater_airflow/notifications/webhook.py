@@ -30,10 +30,10 @@ class WebhookNotifier(BaseNotifier):  # type: ignore[misc]  # Airflow's types ar
         import httpx
 
         alert = context["alert"]
-        found = BaseHook.get_connection(self.connection)
-        port = f":{found.port}" if found.port else ""
-        scheme = "http" if found.schema == "http" else "https"
-        address = f"{scheme}://{found.host}{port}/{(found.password or '').lstrip('/')}"
+        connection = BaseHook.get_connection(self.connection)
+        port = f":{connection.port}" if connection.port else ""
+        scheme = "http" if connection.schema == "http" else "https"
+        address = f"{scheme}://{connection.host}{port}/{(connection.password or '').lstrip('/')}"
         body = {
             name: getattr(alert, name) for name in ("title", "text", "state", "pipeline", "check", "lines")
         }

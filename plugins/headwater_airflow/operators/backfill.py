@@ -31,7 +31,7 @@ class BackfillOperator(RunUpdateOperator):
     """
 
     ui_color: ClassVar[str] = "#d9e8fb"
-    # One that was killed leaves no update to close in the event log.
+    # A killed backfill leaves no update to close in the event log.
     runs_updates: ClassVar[bool] = False
 
     def __init__(self, *, pipeline: str, scheduled: bool = False, **kwargs: Any) -> None:
@@ -39,7 +39,7 @@ class BackfillOperator(RunUpdateOperator):
         self.scheduled = scheduled
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Fill the range; the report says what came of each table."""
+        """Fill the range; the report has the result for each table."""
         instance = context["ti"]
         kind = _run_type(context)
         if kind == "scheduled" and not self.scheduled:
@@ -50,11 +50,11 @@ class BackfillOperator(RunUpdateOperator):
         attempts = (instance.max_tries or 0) + 1
         try:
             project = pipeline_project(self.pipeline)
-            asked = read_backfill(context["params"], None if kind == "manual" else _interval(context))
-            self._prepare_backfill(project, asked, request)
+            backfill = read_backfill(context["params"], None if kind == "manual" else _interval(context))
+            self._prepare_backfill(project, backfill, request)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
-        self.log.info("Backfill of %s: %s", ", ".join(asked.tables), asked.chosen or "all history")
+        self.log.info("Backfill of %s: %s", ", ".join(backfill.tables), backfill.chosen or "all history")
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
         for line in lines_of(report):
             self.log.info(line)
@@ -63,7 +63,7 @@ class BackfillOperator(RunUpdateOperator):
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """Nothing: the lineage of a table is that of its updates."""
 
-    def _prepare_backfill(self, project: PipelineProject, asked: BackfillRequest, request: str) -> None:
+    def _prepare_backfill(self, project: PipelineProject, backfill: BackfillRequest, request: str) -> None:
         master = self._master()
         self.application = submission.application(submission.BACKFILL)
         roots = [f"--storage={project.storage}", f"--warehouse={project.warehouse}"]
@@ -72,7 +72,7 @@ class BackfillOperator(RunUpdateOperator):
             *roots,
             f"--request-id={request}",
             "--json",
-            *asked.arguments(),
+            *backfill.arguments(),
         ]
         self.conf = submission.driver_conf(project, master)
         self.env_vars = submission.driver_environment(project)
@@ -80,8 +80,8 @@ class BackfillOperator(RunUpdateOperator):
 
 
 def _run_type(context: Mapping[str, Any]) -> str:
-    found = getattr(context.get("dag_run"), "run_type", "manual")
-    return str(getattr(found, "value", found))
+    run_type = getattr(context.get("dag_run"), "run_type", "manual")
+    return str(getattr(run_type, "value", run_type))
 
 
 def _interval(context: Mapping[str, Any]) -> tuple[datetime, datetime] | None:

@@ -55,7 +55,7 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         )
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """End at once if the log tells how, else wait."""
+        """End at once if the log has the outcome, else wait."""
         instance, run = context["ti"], context["dag_run"]
         outcome = update_outcome(instance.dag_id, instance.run_id)
         verdict = self._look(instance.dag_id, instance.run_id, run.start_date, outcome)

@@ -32,13 +32,13 @@ class FreshnessCheckOperator(PipelineCheckOperator):
         project, manifest = observed_pipeline(self.pipeline, None)
         if manifest is None:
             return _never_ran(self.pipeline)
-        found = pipeline_freshness(project, manifest)
-        if all(entry.version is None for entry in found):
+        entries = pipeline_freshness(project, manifest)
+        if all(entry.version is None for entry in entries):
             return _never_ran(self.pipeline)
-        stale = [entry for entry in found if entry.seconds is None or entry.seconds > self.max_minutes * 60]
+        stale = [entry for entry in entries if entry.seconds is None or entry.seconds > self.max_minutes * 60]
         breaches = tuple(Breach(entry.dataset, self._message(entry)) for entry in stale)
-        values = {"datasets": [entry.as_dict() for entry in found], "max_minutes": self.max_minutes}
-        return Measurement(breaches, _text(breaches, f"The data of {len(found)} tables is fresh."), values)
+        values = {"datasets": [entry.as_dict() for entry in entries], "max_minutes": self.max_minutes}
+        return Measurement(breaches, _text(breaches, f"The data of {len(entries)} tables is fresh."), values)
 
     def _message(self, entry: Freshness) -> str:
         if entry.seconds is None:

@@ -1,4 +1,4 @@
-"""What all checks of a pipeline's limits do: measure, tell, turn red."""
+"""What all checks of a pipeline's limits do: measure, notify, turn red."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Measurement:
 
 
 class PipelineCheckOperator(BaseOperator, ABC):  # type: ignore[misc]  # Airflow's types are not followed
-    """Fails while a limit is broken; the notifiers are told once when it breaks, and once when it is met again.
+    """Fails while a limit is broken; the notifiers are called once when it breaks, and once when it is met again.
 
-    What has been told is kept in storage, so that repeats are suppressed over runs and restarts. Where a notifier
-    can't send, the task fails for that, and the next run tells it again. No JVM is started.
+    What has been announced is kept in storage, so that repeats are suppressed across runs and restarts. Where a notifier
+    can't send, the task fails, and the next run sends it again. No JVM is started.
 
     Args:
         pipeline: the name of the pipeline's folder.
@@ -48,33 +48,33 @@ class PipelineCheckOperator(BaseOperator, ABC):  # type: ignore[misc]  # Airflow
 
     @abstractmethod
     def measure(self) -> Measurement:
-        """Hold the pipeline to the limits of this check."""
+        """Compare the pipeline with the limits of this check."""
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Measure, tell what has changed, and judge."""
+        """Measure, notify of changes, and fail if a limit is broken."""
         try:
-            found = self.measure()
-            self._tell(found, context)
+            measurement = self.measure()
+            self._tell(measurement, context)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
-        if found.breaches:
-            raise AirflowFailException(found.text)
-        self.log.info(found.text)
-        return dict(found.values)
+        if measurement.breaches:
+            raise AirflowFailException(measurement.text)
+        self.log.info(measurement.text)
+        return dict(measurement.values)
 
-    def _tell(self, found: Measurement, context: Any) -> None:
+    def _tell(self, measurement: Measurement, context: Any) -> None:
         project = pipeline_project(self.pipeline)
         book = IncidentBook(project.state_folder / "alerts" / f"{self.check}.json")
-        changes = book.compare(found.breaches)
+        changes = book.compare(measurement.breaches)
         _log_changes(self.log, changes)
         if changes.opened:
             alert = alert_of(project.pipeline_id, self.check, "open", changes.opened)
             send(self.notifiers, alert, context)
-            book.told(opened=changes.opened)
+            book.record_announced(opened=changes.opened)
         if changes.resolved:
             alert = alert_of(project.pipeline_id, self.check, "resolved", changes.resolved)
             send(self.notifiers, alert, context)
-            book.told(resolved=changes.resolved)
+            book.record_announced(resolved=changes.resolved)
 
 
 def _log_changes(log: Any, changes: IncidentChanges) -> None:

@@ -34,7 +34,7 @@ class RepairCheckpointOperator(BaseOperator):  # type: ignore[misc]  # Airflow's
         self.only_plan = only_plan
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Plan, tell, and operate unless it is a dry run."""
+        """Plan, log the plan, and carry it out unless it is a dry run."""
         params = context["params"]
         if params.get("dry_run", True) is not False and not self.only_plan:
             raise AirflowSkipException("A dry run: the plan is in the log of the task before.")

@@ -49,7 +49,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
         self.only_plan = only_plan
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Look, tell, and do it unless only the plan is wanted."""
+        """Plan, log what is due, and do it unless only the plan is requested."""
         params = context["params"]
         if params.get("dry_run") and not self.only_plan:
             raise AirflowSkipException("A dry run: the plan is in the log of the task before.")
@@ -66,13 +66,13 @@ class RunMaintenanceOperator(RunUpdateOperator):
     def _maintain(
         self, context: Any, project: PipelineProject, options: MaintenanceOptions
     ) -> dict[str, Any]:
-        found = chores(project, stored_manifest(project), options)
-        plan = look(found)
+        due = chores(project, stored_manifest(project), options)
+        plan = look(due)
         for line in plan_lines(project.pipeline_id, plan):
             self.log.info("%s", line)
         if self.only_plan:
             return {"state": "PLANNED", "plan": plan.as_dict()}
-        outcomes = maintain(project, found, wait=patience(project), tell=self._tell) if plan.steps else []
+        outcomes = maintain(project, due, wait=patience(project), tell=self._tell) if plan.steps else []
         steps = [outcome.as_dict() for outcome in outcomes]
         if plan.for_spark:
             steps += self._by_spark(context, project, plan, options)
@@ -80,7 +80,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
         return {"state": "COMPLETED", "steps": steps}
 
     def _tell(self, outcome: Outcome) -> None:
-        self.log.info("%s: %s of %s: %s", outcome.ending, outcome.kind, outcome.subject, outcome.told)
+        self.log.info("%s: %s of %s: %s", outcome.ending, outcome.kind, outcome.subject, outcome.message)
 
     def _by_spark(
         self, context: Any, project: PipelineProject, plan: MaintenancePlan, options: MaintenanceOptions
@@ -125,7 +125,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
 
 
 def maintenance_options(params: Mapping[str, Any]) -> MaintenanceOptions:
-    """What a run was asked for; anybody may post anything, so it is checked again.
+    """The options that a run was given; anybody may post anything, so they are checked again.
 
     Raises:
         InvalidName, UsageError: if a value is no list of names, or no span of time.
@@ -139,7 +139,7 @@ def maintenance_options(params: Mapping[str, Any]) -> MaintenanceOptions:
 
 
 def patience(project: PipelineProject) -> timedelta:
-    """How long an update may take before maintenance is left for the next run: a long stream ends at its bound."""
+    """How long maintenance waits for an update before it is left for the next run: a long stream ends at its bound."""
     trigger = project.spec.trigger
     return _ROOM + (trigger.run_for if isinstance(trigger, ProcessingTime) else timedelta(0))
 

@@ -37,7 +37,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     """Runs one update of a pipeline, or of some of its tables, and returns its report.
 
     Every attempt of a run has the same request id: a retry refreshes what is not done yet. Airflow retries only what
-    a retry can help; a broken definition or a violated rule fails at once. When no source has moved and nothing is
+    a retry can help; a broken definition or a violated expectation fails at once. When no source has moved and nothing is
     selected, no JVM is started.
 
     Args:

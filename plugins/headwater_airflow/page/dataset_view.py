@@ -52,7 +52,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class DatasetView:
-    """A row of the table, and a box of the graph. ``state``: a flow's, in small letters; ``new`` before the
+    """A row of the table, and a box of the graph. ``state``: a flow's, in lower case; ``new`` before the
     first run, ``view`` where nothing is stored.
     """
 
@@ -105,7 +105,7 @@ def dataset_view(
         (batch for flow in flows for batch in history.batches.get(flow.name, ())), key=lambda b: b.at
     )
     is_view = entry.kind is DatasetKind.TEMPORARY_VIEW
-    # A view is computed by those who read it: what is behind are they.
+    # A view is computed by its readers, so the lag is theirs.
     backlog, behind = ("–", False) if is_view else _backlog(project, flows, history)
     tallies = history.rules.get(entry.name, {})
     return DatasetView(
@@ -130,32 +130,34 @@ def dataset_view(
 
 
 def _backlog(project: PipelineProject, flows: Sequence[FlowEntry], history: History) -> tuple[str, bool]:
-    """The backlog over a dataset's flows in words, and whether there is any.
+    """The lag over a dataset's flows in words, and whether there is any.
 
-    Tables are measured now. Brokers and folders may take long to answer: there the last batch tells.
+    Tables are measured now. Brokers and folders may take long to answer: for them the last batch's record is used.
     """
-    told, behind = [], False
+    remarks, behind = [], False
     for flow in flows:
         if all(source.kind in _TABLES for source in flow.sources) and flow.sources:
             text, late = _measured(flow_lag(project, flow, connect=_nobody))
         else:
             text, late = _remembered(flow, history)
         behind = behind or late
-        if text and text not in told:
-            told.append(text)
-    return ", ".join(told) or "–", behind
+        if text and text not in remarks:
+            remarks.append(text)
+    return ", ".join(remarks) or "–", behind
 
 
 def _measured(lag: FlowLag) -> tuple[str, bool]:
-    found = lag.backlog
-    if found.unknown:
+    backlog = lag.backlog
+    if backlog.unknown:
         return "not known", False
-    if not found.moved:
+    if not backlog.moved:
         return "none", False
     size = (
-        f"{rows(found.records)} rows" if found.records is not None else f"{found.versions or 'some'} versions"
+        f"{rows(backlog.records)} rows"
+        if backlog.records is not None
+        else f"{backlog.versions or 'some'} versions"
     )
-    return f"{size}, {age(found.seconds)}" if found.seconds else size, True
+    return f"{size}, {age(backlog.seconds)}" if backlog.seconds else size, True
 
 
 def _remembered(flow: FlowEntry, history: History) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""What the doctor finds in a pipeline's checkpoints, for the inspector. No JVM, and no broker, is asked."""
+"""The doctor's findings in a pipeline's checkpoints, for the inspector. No JVM is started and no broker is queried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.graph.pipeline_project import PipelineProject
 
 def diagnoses(project: PipelineProject) -> tuple[list[Diagnosis], list[str]]:
     """Every finding with its remedies, and what could not be looked at, as sentences."""
-    found: list[Diagnosis] = []
+    findings: list[Diagnosis] = []
     troubles: list[str] = []
     try:
         cases = [replace(case, brokers=False) for case in flow_cases(project)]
@@ -23,8 +23,8 @@ def diagnoses(project: PipelineProject) -> tuple[list[Diagnosis], list[str]]:
         return [], [redact_text(error.what)]
     for case in cases:
         try:
-            found += diagnose(case)
-        except Exception as error:  # one flow's trouble shall not hide the others' findings
-            told = getattr(error, "what", type(error).__name__)
-            troubles.append(redact_text(f"{case.flow.name} can't be diagnosed: {told}"))
-    return found, troubles
+            findings += diagnose(case)
+        except Exception as error:  # one flow's failure must not hide the others' findings
+            reason = getattr(error, "what", type(error).__name__)
+            troubles.append(redact_text(f"{case.flow.name} can't be diagnosed: {reason}"))
+    return findings, troubles

@@ -64,7 +64,9 @@ def picture(manifest: Manifest) -> Picture:
         )
         for key in labels
     }
-    lines = tuple(Line(_curve(boxes[start], boxes[end]), whole) for (start, end), whole in edges.items())
+    lines = tuple(
+        Line(_curve(boxes[start], boxes[end]), reads_whole) for (start, end), reads_whole in edges.items()
+    )
     return Picture(
         2 * _MARGIN + len(columns) * (BOX_WIDTH + _GAP_X) - _GAP_X,
         2 * _MARGIN + max((len(column) for column in columns), default=0) * (BOX_HEIGHT + _GAP_Y) - _GAP_Y,
@@ -93,7 +95,7 @@ def _edges(manifest: Manifest) -> tuple[dict[str, str], dict[tuple[str, str], bo
         for name in flow.inputs:
             if name in datasets and name != flow.target:
                 edges[name, flow.target] = not _streams(flow, name)
-    return {**sources, **datasets}, {e: whole for e, whole in edges.items() if e[1] in datasets}
+    return {**sources, **datasets}, {e: reads_whole for e, reads_whole in edges.items() if e[1] in datasets}
 
 
 def _streams(flow: FlowEntry, name: str) -> bool:

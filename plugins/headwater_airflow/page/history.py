@@ -16,13 +16,13 @@ from headwater.event_log.reader import events
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 from headwater_airflow.following.update_watch import log_version
 
-# So many records are looked at: weeks of a small pipeline, the last hours of a busy one.
+# How many records are read: weeks of a small pipeline, the last hours of a busy one.
 _RECORDS = 2000
 _TYPES = ("create_update", "update_progress", "flow_progress")
 _KEPT = 100
 
 _lock = threading.Lock()
-_known: dict[Path, tuple[int, History]] = {}
+_cache: dict[Path, tuple[int, History]] = {}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RuleTally:
 
 @dataclass(frozen=True)
 class History:
-    """What the newest records tell. ``results`` are of the newest update that named the flow."""
+    """The history in the newest records. ``results`` are of the newest update that named the flow."""
 
     updates: tuple[UpdateSummary, ...] = ()
     batches: Mapping[str, tuple[Batch, ...]] = field(default_factory=dict)
@@ -70,14 +70,14 @@ def read_history(state_folder: Path) -> History:
     """Fold the newest records of the log, once for each version of it; empty where there is no log yet."""
     version = log_version(state_folder)
     with _lock:
-        known = _known.get(state_folder)
-    if known is not None and known[0] == version:
-        return known[1]
+        cached = _cache.get(state_folder)
+    if cached is not None and cached[0] == version:
+        return cached[1]
     history = _read(state_folder)
     with _lock:
-        _known[state_folder] = (version, history)
-        while len(_known) > _KEPT:
-            del _known[next(iter(_known))]
+        _cache[state_folder] = (version, history)
+        while len(_cache) > _KEPT:
+            del _cache[next(iter(_cache))]
     return history
 
 
@@ -99,9 +99,9 @@ def _read(state_folder: Path) -> History:
         _tally(rules, record, body)
     return History(
         tuple(fold_updates(r for r in records if r["event_type"] in ("create_update", "update_progress"))),
-        {flow: tuple(found) for flow, found in batches.items()},
+        {flow: tuple(entries) for flow, entries in batches.items()},
         _newest_results(progress),
-        {dataset: dict(found) for dataset, found in rules.items()},
+        {dataset: dict(entries) for dataset, entries in rules.items()},
         records[-1]["timestamp"] if records else None,
     )
 
@@ -154,12 +154,12 @@ def _newest_results(progress: list[dict[str, Any]]) -> dict[str, FlowResult]:
         newest = last_batch[origin["update_id"], origin["flow_name"]] == record["id"]
         if newest or body.get("status") != FlowStatus.RUNNING:
             by_update[origin["update_id"]].append(record)
-    found: dict[str, FlowResult] = {}
+    results: dict[str, FlowResult] = {}
     for records in by_update.values():
         for result in fold_flow_results(records):
-            if result.state != FlowStatus.EXCLUDED or result.flow not in found:
-                found[result.flow] = result
-    return found
+            if result.state != FlowStatus.EXCLUDED or result.flow not in results:
+                results[result.flow] = result
+    return results
 
 
 def _count(value: Any) -> int:

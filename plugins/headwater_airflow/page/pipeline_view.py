@@ -21,9 +21,9 @@ from headwater_airflow.conditions.condition import observed_manifest
 from headwater_airflow.page.dataset_view import DatasetView, dataset_view
 from headwater_airflow.page.graph_picture import Picture, picture
 from headwater_airflow.page.history import History, read_history
-from headwater_airflow.page.projects import Found
+from headwater_airflow.page.projects import PipelineEntry
 
-# An update that says nothing for so long has probably been killed.
+# An update without a record for this long has probably been killed.
 _SILENCE = timedelta(minutes=10)
 _T = TypeVar("_T")
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="headwater-page")
@@ -55,8 +55,8 @@ class PipelineView:
     @property
     def oldest(self) -> Freshness | None:
         """The freshness of the table whose data is oldest."""
-        known = [d.freshness for d in self.datasets if d.freshness and d.freshness.seconds is not None]
-        return max(known, key=lambda entry: entry.seconds or 0, default=None)
+        dated = [d.freshness for d in self.datasets if d.freshness and d.freshness.seconds is not None]
+        return max(dated, key=lambda entry: entry.seconds or 0, default=None)
 
     @property
     def failed(self) -> list[DatasetView]:
@@ -74,15 +74,15 @@ class PipelineView:
         return sum(dataset.quarantined for dataset in self.datasets)
 
 
-def pipeline_view(found: Found) -> PipelineView:
+def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
     """Read everything that the page shows of a pipeline."""
-    project = found.project
+    project = pipeline.project
     if project is None:
         return PipelineView(
-            found.pipeline_id,
-            found.folder,
+            pipeline.pipeline_id,
+            pipeline.folder,
             "broken",
-            troubles=(redact_text(found.trouble or "It can't be read."),),
+            troubles=(redact_text(pipeline.trouble or "It can't be read."),),
         )
     troubles: list[str] = []
     manifest = _read(lambda: observed_manifest(project), None, "The manifest", troubles)
@@ -92,7 +92,7 @@ def pipeline_view(found: Found) -> PipelineView:
     if manifest is None:
         return PipelineView(
             project.pipeline_id,
-            found.folder,
+            pipeline.folder,
             "broken" if troubles else state,
             history.last_update,
             history=history,
@@ -101,7 +101,7 @@ def pipeline_view(found: Found) -> PipelineView:
         )
     return PipelineView(
         project.pipeline_id,
-        found.folder,
+        pipeline.folder,
         state,
         history.last_update,
         _datasets(project, manifest, history, troubles),
@@ -148,20 +148,20 @@ def _is_silent(history: History) -> bool:
 
 def _notes(project: PipelineProject, manifest: Manifest | None, history: History) -> tuple[str, ...]:
     turns = taking_turns(known_homes(project.state_folder))
-    found = [turns] if turns else []
+    notes = [turns] if turns else []
     if manifest is None:
-        found.append("The graph is not known yet: no update has run, and no manifest is committed.")
+        notes.append("The graph is not known yet: no update has run, and no manifest is committed.")
     elif manifest.source_hash != project.source_hash():
-        found.append("The sources have changed since: the graph below is that of the last update.")
+        notes.append("The sources have changed since: the graph below is that of the last update.")
     update = history.last_update
     if update is not None and not UpdateState(update.state).terminal and _is_silent(history):
         minutes = _SILENCE.total_seconds() / 60
-        found.append(f"The update has not written a word for {minutes:g} minutes: its driver may be gone.")
-    return tuple(found)
+        notes.append(f"The update has not written a record for {minutes:g} minutes: its driver may be gone.")
+    return tuple(notes)
 
 
 def _read(ask: Callable[[], _T], otherwise: _T, what: str, troubles: list[str]) -> _T:
-    """The answer; where it fails, what is shown instead, with the reason among the troubles."""
+    """The result of ``ask``; where it fails, ``otherwise``, with the reason among the troubles."""
     try:
         return ask()
     except HeadwaterError as error:

@@ -21,7 +21,7 @@ _BESIDE = ("_checks", "_maintenance", "_backfill", "_repair")
 
 
 @dataclass(frozen=True)
-class Found:
+class PipelineEntry:
     """A folder with a pipeline. ``trouble``: why it can't be read; ``project`` is None then."""
 
     folder: str
@@ -34,19 +34,19 @@ class Found:
         return self.project.pipeline_id if self.project else self.folder
 
 
-def all_projects() -> list[Found]:
+def all_projects() -> list[PipelineEntry]:
     """Every folder below HEADWATER_PIPELINES that has a spec, by name."""
     root = home_folder() / os.environ.get("HEADWATER_PIPELINES", "jobs/pipelines")
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    found = [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
-    return [_checked(entry, found) for entry in found]
+    pipelines = [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
+    return [_checked(entry, pipelines) for entry in pipelines]
 
 
-def project_of(dag_id: str) -> Found | None:
+def project_of(dag_id: str) -> PipelineEntry | None:
     """The pipeline of a DAG, or of one beside it; None where it has none."""
-    found = {entry.pipeline_id: entry for entry in all_projects()}
+    by_id = {entry.pipeline_id: entry for entry in all_projects()}
     names = [dag_id, *(dag_id.removesuffix(suffix) for suffix in _BESIDE)]
-    return next((found[name] for name in names if name in found), None)
+    return next((by_id[name] for name in names if name in by_id), None)
 
 
 def _has_spec(folder: Path) -> bool:
@@ -56,14 +56,14 @@ def _has_spec(folder: Path) -> bool:
         return True  # opening it says why it can't be read
 
 
-def _open(folder: Path) -> Found:
+def _open(folder: Path) -> PipelineEntry:
     try:
-        return Found(folder.name, pipeline_project(folder.name, alone=True))
+        return PipelineEntry(folder.name, pipeline_project(folder.name, alone=True))
     except Exception as error:
-        return Found(folder.name, trouble=trouble_in_words(error))
+        return PipelineEntry(folder.name, trouble=trouble_in_words(error))
 
 
-def _checked(entry: Found, all_found: list[Found]) -> Found:
+def _checked(entry: PipelineEntry, all_found: list[PipelineEntry]) -> PipelineEntry:
     """The pipeline, or its trouble where another folder has one of the same id: one's state would be shown as the other's."""
     ids = [other.project.pipeline_id for other in all_found if other.project is not None]
     if entry.project is None or ids.count(entry.project.pipeline_id) == 1:
@@ -71,7 +71,7 @@ def _checked(entry: Found, all_found: list[Found]) -> Found:
     try:
         pipeline_project(entry.folder)
     except Exception as error:
-        return Found(entry.folder, trouble=trouble_in_words(error))
+        return PipelineEntry(entry.folder, trouble=trouble_in_words(error))
     return entry
 
 

@@ -1,4 +1,4 @@
-"""The page's addresses. All of them only read; each needs a login and the right to read the DAG.
+"""The page's addresses. All of them are read-only; each needs a login and permission to read the DAG.
 
 Decision 0101.
 """
@@ -21,7 +21,7 @@ from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGI
 from headwater_airflow.page.addresses import PREFIX, base_path
 from headwater_airflow.page.diagnoses import diagnoses
 from headwater_airflow.page.pipeline_view import pipeline_view
-from headwater_airflow.page.projects import URL_NAME, Found, all_projects, project_of
+from headwater_airflow.page.projects import URL_NAME, PipelineEntry, all_projects, project_of
 
 _REFRESH_SECONDS = 20
 _POLICY = (
@@ -65,16 +65,16 @@ def make_app() -> FastAPI:
 
 def pipelines(request: Request, user: Any = LOGGED_IN) -> HTMLResponse:
     """All pipelines whose DAG the user may read."""
-    found = [entry for entry in all_projects() if may_read(user, entry.pipeline_id)]
-    return _page("pipelines.html", request, views=[pipeline_view(entry) for entry in found])
+    visible = [entry for entry in all_projects() if may_read(user, entry.pipeline_id)]
+    return _page("pipelines.html", request, views=[pipeline_view(entry) for entry in visible])
 
 
 def pipeline(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLResponse:
     """One pipeline: its graph, its datasets, its updates."""
-    found = _visible(dag_id, user)
-    if found is None:
+    visible = _visible(dag_id, user)
+    if visible is None:
         return _page("no_pipeline.html", request, status=404, dag_id=dag_id)
-    return _page("pipeline.html", request, view=pipeline_view(found))
+    return _page("pipeline.html", request, view=pipeline_view(visible))
 
 
 def flow_batches(request: Request, dag_id: Name, flow: Name, user: Any = LOGGED_IN) -> HTMLResponse:
@@ -88,12 +88,12 @@ def flow_batches(request: Request, dag_id: Name, flow: Name, user: Any = LOGGED_
 
 def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLResponse:
     """Every epoch of every flow's checkpoint."""
-    found = _project(dag_id, user)
-    assert found.project is not None
-    entries = list_checkpoints(found.project.state_folder)
-    view = pipeline_view(found)
+    pipeline_entry = _project(dag_id, user)
+    assert pipeline_entry.project is not None
+    entries = list_checkpoints(pipeline_entry.project.state_folder)
+    view = pipeline_view(pipeline_entry)
     health = {(entry.dataset, entry.flow): entry for dataset in view.datasets for entry in dataset.health}
-    findings, troubles = diagnoses(found.project)
+    findings, troubles = diagnoses(pipeline_entry.project)
     return _page(
         "checkpoints.html",
         request,
@@ -106,19 +106,19 @@ def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLRe
     )
 
 
-def _visible(dag_id: str, user: Any) -> Found | None:
+def _visible(dag_id: str, user: Any) -> PipelineEntry | None:
     """The pipeline of a DAG. The address may name a DAG beside it that Airflow has never seen: the pipeline's own decides, too."""
-    found = project_of(dag_id)
-    if found is not None and not may_read(user, found.pipeline_id):
+    entry = project_of(dag_id)
+    if entry is not None and not may_read(user, entry.pipeline_id):
         raise HTTPException(403, "Forbidden")
-    return found
+    return entry
 
 
-def _project(dag_id: str, user: Any) -> Found:
-    found = _visible(dag_id, user)
-    if found is None or found.project is None:
+def _project(dag_id: str, user: Any) -> PipelineEntry:
+    entry = _visible(dag_id, user)
+    if entry is None or entry.project is None:
         raise HTTPException(404, "There is no such pipeline.")
-    return found
+    return entry
 
 
 async def _not_a_name(request: Request, _: Exception) -> HTMLResponse:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from headwater.contract import quantities
+
 
 def age(seconds: float | None) -> str:
-    """A length of time in its largest unit or two; a dash where it is not known."""
-    if seconds is None:
-        return "–"
-    whole = int(seconds)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if whole >= size:
-            return f"{whole // size} {unit}"
-    return f"{whole} s"
+    """A length of time in words; a dash where it is not known."""
+    return quantities.age(seconds) or "–"
 
 
 def rows(count: int | None) -> str:
@@ -41,13 +37,8 @@ def percent(share: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes in their largest unit."""
-    value = float(count or 0)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+    """A number of bytes in words; none is 0."""
+    return quantities.size(count or 0)
 
 
 def _aware(moment: datetime) -> datetime:

@@ -41,16 +41,16 @@ class ChangeFeedSensor(WaitingSensor):
         table_name(table)
         self.table = table
         self.after_version = after_version
-        self.wanted = ChangeFilter.checked(types, columns, min_rows)
+        self.change_filter = ChangeFilter.checked(types, columns, min_rows)
 
     def condition(self) -> ChangeFeedCondition:
         """What is waited for."""
-        wanted, head = self.wanted, table_head(warehouse_table(self.table))
+        change_filter, head = self.change_filter, table_head(warehouse_table(self.table))
         return ChangeFeedCondition(
             self.table,
             int(self.after_version),
             head.table_id if head else None,
-            list(wanted.types),
-            list(wanted.columns),
-            wanted.min_rows,
+            list(change_filter.types),
+            list(change_filter.columns),
+            change_filter.min_rows,
         )

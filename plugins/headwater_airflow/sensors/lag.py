@@ -45,11 +45,11 @@ class LagSensor(WaitingSensor):
     ) -> None:
         super().__init__(**kwargs)
         self.limits = LagLimits(max_seconds, max_records, max_bytes, max_files, max_versions)
-        if not self.limits.given or min(self.limits.given.values()) < 0:
+        if not self.limits.by_measure or min(self.limits.by_measure.values()) < 0:
             raise ValueError("A LagSensor needs max_seconds or max_records, or another limit, 0 or more.")
         self.pipeline = pipeline
         self.dataset = dataset
 
     def condition(self) -> LagCondition:
         """What is waited for."""
-        return LagCondition(self.pipeline, self.dataset, self.limits.given)
+        return LagCondition(self.pipeline, self.dataset, self.limits.by_measure)

@@ -24,10 +24,10 @@ _POLL_SECONDS = 5.0
 
 
 class ChangeFeedTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's types are not followed
-    """Tells each range of changes of a table, once Airflow has stored the one before.
+    """Emits each range of changes of a table, once Airflow has stored the one before.
 
-    What was told is remembered on disk only after Airflow has the event in its database (the acknowledged mode of
-    shared streams): a triggerer that is killed anywhere before tells it again, and one killed just after may tell it
+    A delivery is recorded on disk only after Airflow has the event in its database (the acknowledged mode of
+    shared streams): a triggerer that is killed before that emits it again, and one killed just after may emit it
     twice. Whoever is woken keeps a position of its own (``@changes``), for which a second call is empty.
 
     Args:
@@ -72,15 +72,15 @@ class ChangeFeedTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's ty
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
         """Every range of the stream is an event."""
-        async for found in shared_stream:
-            yield TriggerEvent(found)
+        async for changes in shared_stream:
+            yield TriggerEvent(changes)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """The same outside of a triggerer: an event counts as stored when the next one is asked for."""
+        """The same outside of a triggerer: an event counts as stored when the next one is requested."""
         stream = ChangeFeedStream(self)
-        async for raw, found in stream.open_stream():
+        async for raw, changes in stream.open_stream():
             yield TriggerEvent(raw)
-            await asyncio.to_thread(stream.watch.told, found)
+            await asyncio.to_thread(stream.watch.acknowledge, changes)
 
 
 class ChangeFeedStream(SharedStreamProducer):  # type: ignore[misc]
@@ -93,39 +93,44 @@ class ChangeFeedStream(SharedStreamProducer):  # type: ignore[misc]
 
     def __init__(self, trigger: ChangeFeedTrigger) -> None:
         self.trigger = trigger
-        wanted = ChangeFilter.checked(trigger.types, trigger.columns, trigger.min_rows, trigger.quiet_seconds)
+        change_filter = ChangeFilter.checked(
+            trigger.types, trigger.columns, trigger.min_rows, trigger.quiet_seconds
+        )
         self.watch = ChangeWatch(
-            trigger.table, warehouse_table(trigger.table), wanted, watch_file(trigger.table, wanted)
+            trigger.table,
+            warehouse_table(trigger.table),
+            change_filter,
+            watch_file(trigger.table, change_filter),
         )
         self._acknowledged = asyncio.Event()
 
     async def open_stream(self) -> AsyncIterator[tuple[dict[str, Any], ChangeRange]]:
-        """Each range when there is one; the next is looked for when this one has arrived."""
+        """Each range when there is one; the search for the next begins when this one was delivered."""
         failures = 0
         while True:
             try:
-                found = await asyncio.to_thread(self.watch.look)
+                changes = await asyncio.to_thread(self.watch.look)
                 failures = 0
             except (HeadwaterError, OSError) as error:
                 failures += 1
                 if failures % _LOG_AFTER == 1:
                     self.trigger.log.warning("The changes of %s are not known: %s", self.trigger.table, error)
-                found = None
-            if found is not None:
+                changes = None
+            if changes is not None:
                 self._acknowledged.clear()
-                yield found.as_dict(), found
-                # Commits that come meanwhile make one range: it is told when this one has arrived.
+                yield changes.as_dict(), changes
+                # Commits that come meanwhile make one range: it is emitted when this one was delivered.
                 await self._acknowledged.wait()
             else:
                 await asyncio.sleep(_poll_seconds())
 
     async def advance(self, batch: Sequence[AdvanceItem]) -> None:
-        """Airflow has stored these: they need not be told again."""
+        """Airflow has stored these events: they need not be emitted again."""
         for item in batch:
             if not item.outcome.is_clean:
-                # Ends the stream; the next one tells it again.
+                # Ends the stream; the next one emits it again.
                 raise RuntimeError(f"An event of {self.trigger.table} did not arrive.")
-            await asyncio.to_thread(self.watch.told, item.broker_payload)
+            await asyncio.to_thread(self.watch.acknowledge, item.broker_payload)
         self._acknowledged.set()
 
     async def aclose(self) -> None:
@@ -139,7 +144,7 @@ def _poll_seconds() -> float:
         return _POLL_SECONDS
 
 
-def watch_file(table: str, wanted: ChangeFilter) -> Path:
-    """Where a watch remembers what was told; another filter is another watch."""
-    digest = hashlib.sha256(repr(wanted).encode()).hexdigest()[:12]
+def watch_file(table: str, change_filter: ChangeFilter) -> Path:
+    """Where a watch records what was delivered; another filter is another watch."""
+    digest = hashlib.sha256(repr(change_filter).encode()).hexdigest()[:12]
     return storage_folder() / "change_feeds" / "watches" / f"{table}.{digest}.json"

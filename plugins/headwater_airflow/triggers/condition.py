@@ -61,7 +61,7 @@ class ConditionTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types ar
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look until the condition is met."""
         condition = _KINDS[self.kind](**self.arguments)
-        told = ""
+        last_summary = ""
         while True:
             try:
                 sighting = await asyncio.to_thread(condition.look)
@@ -75,7 +75,7 @@ class ConditionTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types ar
                     yield TriggerEvent(dict(sighting.payload))
                     return
                 summary = sighting.summary
-            if summary != told:
-                told = summary
+            if summary != last_summary:
+                last_summary = summary
                 self.log.info(summary)
             await asyncio.sleep(self.poll_seconds)

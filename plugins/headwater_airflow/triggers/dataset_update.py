@@ -81,7 +81,7 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
         if self.dag_id and self.run_id:
             return self.dag_id, self.run_id
         instance = self.task_instance
-        assert instance is not None, "the triggerer tells which task a trigger belongs to"
+        assert instance is not None, "the triggerer sets which task a trigger belongs to"
         return instance.dag_id, instance.run_id
 
     def _since(self) -> datetime | None:
@@ -94,7 +94,7 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
 
 
 def update_outcome(dag_id: str, run_id: str) -> UpdateOutcome:
-    """How the update of a run stands, as its task's state tells."""
+    """How far the update of a run is, by its task's state."""
     states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=[UPDATE_TASK_ID], run_ids=[run_id])
     state = states.get(run_id, {}).get(UPDATE_TASK_ID)
     return UpdateOutcome.of_task_state(str(getattr(state, "value", state)) if state else None)

@@ -1,1 +1,1 @@
-"""``format("cloudFiles")``: Auto Loader's face over Spark's own file source."""
+"""``format("cloudFiles")``: Auto Loader's interface over Spark's own file source."""

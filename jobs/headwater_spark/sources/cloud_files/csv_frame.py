@@ -62,12 +62,12 @@ def _groups(read: FileRead) -> dict[tuple[str, ...], list[str]]:
 
 def _raw(name: str, headers: list[tuple[str, ...]]) -> Column:
     """The cell under a name, as text."""
-    found: Column = F.lit(None).cast("string")
+    value: Column = F.lit(None).cast("string")
     for index, header in enumerate(headers):
         if name in header:
             cell = F.col(f"__c{header.index(name)}")
-            found = cell if len(headers) == 1 else F.when(F.col(_HEADER) == index, cell).otherwise(found)
-    return found
+            value = cell if len(headers) == 1 else F.when(F.col(_HEADER) == index, cell).otherwise(value)
+    return value
 
 
 def _typed(field: StructField, headers: list[tuple[str, ...]], read: FileRead) -> Column:
@@ -81,7 +81,7 @@ def _typed(field: StructField, headers: list[tuple[str, ...]], read: FileRead) -
 def _lost(headers: list[tuple[str, ...]], cells: StructType, read: FileRead) -> Column:
     """What is in no typed column: cells of unknown names or of the wrong type, and lines with more cells than names."""
     broken = F.create_map(F.lit("_corrupt_record"), F.col(CORRUPT).cast("variant"))
-    found: Column = F.lit(None).cast("map<string,variant>")
+    rescued: Column = F.lit(None).cast("map<string,variant>")
     for index, header in enumerate(headers):
         surplus = [F.col(name).isNotNull() for name in cells.names[len(header) :]]
         # Spark complains of lines that are shorter or longer than the widest header.
@@ -89,15 +89,15 @@ def _lost(headers: list[tuple[str, ...]], cells: StructType, read: FileRead) -> 
         lost = F.when(F.col(CORRUPT).isNotNull() & too_long, broken).otherwise(
             _misfits(header, headers, read)
         )
-        found = lost if len(headers) == 1 else F.when(F.col(_HEADER) == index, lost).otherwise(found)
-    return found
+        rescued = lost if len(headers) == 1 else F.when(F.col(_HEADER) == index, lost).otherwise(rescued)
+    return rescued
 
 
 def _misfits(header: tuple[str, ...], headers: list[tuple[str, ...]], read: FileRead) -> Column:
-    known = {field.name: field for field in read.data.fields}
+    fields = {field.name: field for field in read.data.fields}
     pairs = []
     for position, name in enumerate(header):
-        value, field = F.col(f"__c{position}"), known.get(name)
+        value, field = F.col(f"__c{position}"), fields.get(name)
         if field is not None and header.index(name) == position:
             if isinstance(field.dataType, StringType):
                 continue

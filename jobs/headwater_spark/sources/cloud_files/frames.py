@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
 
 from headwater.metrics.file_listing import instant_ns
+from headwater_spark.plans.names import quoted
 from headwater_spark.sources.cloud_files.nested_fields import any_there, narrowed, surplus_parts
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
@@ -26,7 +27,7 @@ RECORD = "__headwater_record"
 CORRUPT = "__headwater_corrupt"
 
 
-# Spark's streams refuse them; a condition on the files' time does the same.
+# Spark's streams refuse these options; a condition on the files' time does the same.
 _TIMES = ("modifiedafter", "modifiedbefore")
 
 
@@ -34,8 +35,8 @@ _TIMES = ("modifiedafter", "modifiedbefore")
 class FileRead:
     """A read that is fully decided. ``data``: columns from the files' content; ``partitions``: from their paths.
 
-    ``checked``: the URIs of files that were looked at before the start, None where that is not needed; a file that
-    is not among them fails the query. ``skipped``: URIs of files that are taken as read. ``headers``: of CSV files.
+    ``checked``: the URIs of files that were examined before the start, None where that is not needed; a file that
+    is not among them fails the query. ``skipped``: URIs of files that count as read. ``headers``: of CSV files.
     ``whole``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the
     batch to come may be gone; decided at the start, from its plan.
     ``proven``: the checked JSON files are certain to have no unknown key; ``fits``: nor a value that does not fit.
@@ -77,17 +78,17 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
     if options.allow_overwrites:
         reader = reader.option(OVERWRITES_OPTION, "true")
     if options.mode is EvolutionMode.FAIL and read.resumes_without:
-        # What ends a failure over new fields is to take the file away: its batch then comes again without it.
+        # A failure over new fields can be ended by removing the file: its batch is then repeated without it.
         reader = reader.option("ignoreMissingFiles", "true")
     # Spark's own default forgets, and then ignores, files a week older than the newest.
     return reader.option("maxFileAge", options.max_file_age)
 
 
 def guarded(frame: DataFrame, read: FileRead, *, opened: bool = False) -> DataFrame:
-    """Leave out the files to skip; fail where one turns up that was not looked at before the start.
+    """Leave out the files to skip; fail on a file that was not examined before the start.
 
-    It is one condition on the file alone, so that Spark leaves files out without opening them. ``opened``: to fail is
-    soon enough at a file's first row. That costs rows less: they need not carry ``_metadata``.
+    It is one condition on the file alone, so that Spark prunes files without opening them. ``opened``: failing at a file's
+    first row is soon enough. That is cheaper: rows need not carry ``_metadata``.
     """
     path, time = F.col("_metadata.file_path"), F.col("_metadata.file_modification_time")
     out: list[Column] = [path.isin(list(read.skipped))] if read.skipped else []
@@ -99,9 +100,11 @@ def guarded(frame: DataFrame, read: FileRead, *, opened: bool = False) -> DataFr
     if read.checked is not None:
         name = F.input_file_name() if opened else path
         # Spark spells a file's URI with three slashes here, and with one in _metadata.
-        known = [uri.replace("file:", "file://", 1) for uri in read.checked] if opened else list(read.checked)
+        checked = (
+            [uri.replace("file:", "file://", 1) for uri in read.checked] if opened else list(read.checked)
+        )
         late = F.raise_error(F.concat(F.lit(LATE_FILE), name)).cast("boolean")
-        otherwise = F.when(name.isin(known), F.lit(True)).otherwise(late)
+        otherwise = F.when(name.isin(checked), F.lit(True)).otherwise(late)
     if opened and out:
         return frame.where(~reduce(or_, out)).where(otherwise)
     if not out:
@@ -126,20 +129,22 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
     if not read.partitions.fields:
         return frame
     names = [name for name in frame.columns if name not in read.partitions.names]
-    return with_path_columns(frame, read, [F.col(_quoted(name)) for name in names])
+    return with_path_columns(frame, read, [F.col(quoted(name)) for name in names])
 
 
 def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
     """Parquet, ORC and Avro: fields that the schema lacks are read as well, and folded into the rescued column."""
-    whole = read.data if read.whole is None else read.whole
-    frame = guarded(native_reader(session, read, read.options.format).schema(whole).load(read.path), read)
-    types = {field.name: field.dataType for field in whole.fields}
+    full_schema = read.data if read.whole is None else read.whole
+    frame = guarded(
+        native_reader(session, read, read.options.format).schema(full_schema).load(read.path), read
+    )
+    types = {field.name: field.dataType for field in full_schema.fields}
     columns = [
         narrowed(_column(field.name), types[field.name], field.dataType).alias(field.name)
         for field in read.data.fields
     ]
     if read.options.rescued is not None:
-        parts = surplus_parts(_column, whole.fields, read.data.fields)
+        parts = surplus_parts(_column, full_schema.fields, read.data.fields)
         columns.append(_folded(parts).alias(read.options.rescued))
     return with_path_columns(frame, read, columns)
 
@@ -153,7 +158,7 @@ def _folded(parts: Sequence[Column]) -> Column:
 
 
 def _column(name: str) -> Column:
-    return F.col(_quoted(name))
+    return F.col(quoted(name))
 
 
 def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
@@ -169,10 +174,6 @@ def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
         F.coalesce(F.transform(several, lambda record: F.to_json(record)), F.array("value")),
     ).otherwise(F.array("value"))
     return lines.select(F.explode(parts).alias(TEXT), F.col("_metadata.file_path").alias(PATH))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def string_columns(count: int) -> StructType:

@@ -19,7 +19,7 @@ from headwater_spark.sources.cloud_files.merging import union, without_void
 from headwater_spark.sources.cloud_files.new_files import csv_columns, footer_key
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions
 
-# As Auto Loader samples.
+# The sample sizes of Auto Loader.
 _SAMPLE_FILES = 1000
 _SAMPLE_BYTES = 50_000_000_000
 
@@ -38,14 +38,14 @@ def inferred_schema(
     # Names that differ in case only would be an error: they are told apart here, and one of them is rescued later.
     clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())  # noqa: SLF001 - no public way
     clone.conf.set("spark.sql.caseSensitive", "true")
-    found = _inferred(clone, sample, options)
-    if not found.fields and options.format not in ("json", "csv"):
+    schema = _inferred(clone, sample, options)
+    if not schema.fields and options.format not in ("json", "csv"):
         raise SchemaNotInferred(
             f"The columns of the {options.format} files can't be inferred: none of them can be read.",
             where=sample[0],
             remedy="Correct or remove the files, or give the columns with .schema(...).",
         )
-    return without_void(union([found]))
+    return without_void(union([schema]))
 
 
 def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOptions) -> StructType:
@@ -66,29 +66,29 @@ def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOp
 
 
 def csv_headers(paths: Sequence[str], options: CloudFilesOptions) -> dict[str, tuple[str, ...]]:
-    """The columns of each CSV file; of one that can't be opened none: Spark says so when it comes to read it."""
-    found = {}
+    """The columns of each CSV file; none for one that can't be opened: Spark reports it when it reads it."""
+    headers = {}
     for path in paths:
         with suppress(OSError, EOFError, ValueError, csv.Error):
-            found[path] = csv_columns(path, options)
-    return found
+            headers[path] = csv_columns(path, options)
+    return headers
 
 
 def file_schemas(session: SparkSession, paths: Sequence[str], source_format: str) -> list[StructType]:
     """The different schemas of Parquet, ORC or Avro files; one file of each is opened by Spark.
 
-    A file that is none is passed over: Spark says so when it comes to read it.
+    An invalid file is skipped: Spark reports it when it reads it.
     """
     groups = {}
     for path in paths:
         with suppress(OSError, ValueError, IndexError):  # pyarrow's errors are ValueErrors
             groups[footer_key(path, source_format)] = path
     reader = session.read.format(source_format).option("recursiveFileLookup", "true")
-    found = []
+    schemas = []
     for path in groups.values():
         with suppress(PySparkException):
-            found.append(reader.load(path).schema)
-    return found
+            schemas.append(reader.load(path).schema)
+    return schemas
 
 
 def _of_format(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:
@@ -118,7 +118,7 @@ def _csv(session: SparkSession, paths: list[str], options: CloudFilesOptions) ->
 
 
 def _reader(session: SparkSession, options: CloudFilesOptions) -> DataFrameReader:
-    # Whoever reads the rows reads strictly; the columns come of what can be read.
+    # Rows are read strictly later; the columns come from what can be read.
     reader = session.read.options(**options.native).option("recursiveFileLookup", "true")
     return reader.option("ignoreCorruptFiles", "true")
 

@@ -1,8 +1,8 @@
-"""JSON with its rescued data: three ways to the same rows.
+"""JSON with its rescued data: three strategies for the same rows.
 
-The plain way is Spark's JSON source as it is, for files that were proven to hold nothing to rescue. The quick way keeps
-the text of a record that Spark's source could not type, and looks into those. It says nothing of keys that the schema
-lacks, so it is taken only for files that were proven to have none. The careful way reads text and parses each record
+The plain one is Spark's JSON source as it is, for files that were proven to hold nothing to rescue. The fast path keeps
+the text of a record that Spark's source could not type, and parses only those. It does not notice keys that the schema
+lacks, so it is used only for files that were proven to have none. The careful one reads text and parses each record
 itself.
 """
 
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from headwater_spark.plans.names import quoted
 from headwater_spark.sources.cloud_files.frames import (
     CORRUPT,
     PATH,
@@ -53,7 +54,7 @@ def json_frame(session: SparkSession, read: FileRead) -> DataFrame:
 def _plain(session: SparkSession, read: FileRead) -> DataFrame:
     reader = native_reader(session, read, "json").schema(read.data)
     frame = guarded(reader.load(read.path), read, opened=True)
-    columns = [F.col(f"`{name}`") for name in read.data.names]
+    columns = [F.col(quoted(name)) for name in read.data.names]
     if read.options.rescued is not None:
         columns.append(F.lit(None).cast("string").alias(read.options.rescued))
     return with_path_columns(frame, read, columns)
@@ -61,11 +62,11 @@ def _plain(session: SparkSession, read: FileRead) -> DataFrame:
 
 def _quick(session: SparkSession, read: FileRead, parsed: StructType, data: StructType) -> DataFrame:
     def typed(field: StructField) -> Column:
-        return F.col(f"`{field.name}`")
+        return F.col(quoted(field.name))
 
     reader = native_reader(session, read, "json").option("columnNameOfCorruptRecord", CORRUPT)
     frame = guarded(reader.schema(parsed).load(read.path), read, opened=True)
-    # Asked for only where it is needed, unlike _metadata, which each row would carry.
+    # Evaluated only where it is needed, unlike _metadata, which each row would carry.
     path, text = F.regexp_replace(F.input_file_name(), "^file://", "file:"), F.col(CORRUPT)
     if read.options.mode is EvolutionMode.WIDEN:
         frame = frame.where(_no_new_fields(read, data, fields_of(text), typed, path))

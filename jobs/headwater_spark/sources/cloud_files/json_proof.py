@@ -1,4 +1,4 @@
-"""What is certain of JSON-lines files before Spark reads them, told by a parser written in C++.
+"""What is certain about JSON-lines files before Spark reads them, determined by a parser written in C++.
 
 Spark's own parser leaves out what a schema has no column for and makes NULL of what does not fit, silently. Where a
 file is proven to hold neither, its rows need no second look. A proof is given only where the two parsers can't differ.
@@ -27,17 +27,17 @@ from pyspark.sql.types import (
 
 from headwater.metrics.file_listing import ListedFile
 
-# At most as many bytes are proven before the start; a longer queue is read the careful way at once.
+# The most bytes that are examined before the start; a longer queue is read the careful way at once.
 _PROVEN_BYTES = 2_000_000_000
 _BLOCK = 4 << 20
-# Spark's parser refuses numbers of more than 1,000 signs. Of the half that is in one block, each 20th sign is looked at.
+# Spark's parser refuses numbers of more than 1,000 characters. In a block, every 20th character is checked.
 _STRIDE = 20
 _DIGITS = bytes(ord("0") if chr(code) in "0123456789.+-eE" else code for code in range(256))
 _LONG = b"0" * (500 // _STRIDE - 1)
 
 
 class Proof(IntEnum):
-    """What is certain of JSON-lines files: nothing, that they have no other keys, or that each value fits too."""
+    """What is certain about JSON-lines files: nothing, that they have no unknown keys, or that each value fits as well."""
 
     NOTHING = 0
     KEYS = 1
@@ -45,7 +45,7 @@ class Proof(IntEnum):
 
 
 def proven(files: Sequence[ListedFile], schema: StructType) -> Proof:
-    """What is certain of JSON-lines files that are read as ``schema``: the least of what is of each."""
+    """What is certain about JSON-lines files that are read as ``schema``: the weakest proof of any of them."""
     if sum(file.size for file in files) > _PROVEN_BYTES:
         return Proof.NOTHING
     with ThreadPoolExecutor(2, thread_name_prefix="json-proof") as pool:
@@ -76,13 +76,13 @@ def _proof_of(lines: _Lines, schema: StructType) -> Proof:
             finite = finite and all(_finite(column) for column in batch.columns)
     if rows > lines.count or not _keys_known(arrow, schema):
         return Proof.NOTHING  # of several records in a line Spark reads the first
-    known = {field.name: field.dataType for field in schema.fields}
-    fits = all(_fits(field.type, known[field.name]) for field in arrow)
+    types = {field.name: field.dataType for field in schema.fields}
+    fits = all(_fits(field.type, types[field.name]) for field in arrow)
     return Proof.VALUES if fits and finite and lines.hold_one_record_each(rows) else Proof.KEYS
 
 
 class _Lines(io.RawIOBase):
-    """JSON text that is looked at while it is read: whether what Arrow takes for records is what Spark does."""
+    """JSON text that is checked while it is read: whether Arrow and Spark split it into the same records."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__()
@@ -144,8 +144,8 @@ def _fits(arrow: Any, kind: DataType) -> bool:
     if pa.types.is_null(arrow) or isinstance(kind, StringType):
         return True
     if isinstance(kind, StructType) and pa.types.is_struct(arrow):
-        known = {field.name: field.dataType for field in kind.fields}
-        return all(_fits(field.type, known[field.name]) for field in arrow)
+        types = {field.name: field.dataType for field in kind.fields}
+        return all(_fits(field.type, types[field.name]) for field in arrow)
     if isinstance(kind, ArrayType) and pa.types.is_list(arrow):
         return _fits(arrow.value_type, kind.elementType)
     if isinstance(kind, LongType):
@@ -162,8 +162,8 @@ def _keys_known(arrow: Any, kind: DataType) -> bool:
     if isinstance(kind, StructType):
         if isinstance(arrow, pa.DataType) and not pa.types.is_struct(arrow):
             return True  # of another type: Spark's parser notices
-        known = {field.name: field.dataType for field in kind.fields}
-        return all(f.name in known and _keys_known(f.type, known[f.name]) for f in arrow)
+        types = {field.name: field.dataType for field in kind.fields}
+        return all(f.name in types and _keys_known(f.type, types[f.name]) for f in arrow)
     if isinstance(kind, ArrayType) and pa.types.is_list(arrow):
         return _keys_known(arrow.value_type, kind.elementType)
     if isinstance(kind, MapType) and pa.types.is_struct(arrow):

@@ -1,4 +1,4 @@
-"""Schemas of several files, or of yesterday and today, as one."""
+"""Merging schemas: of several files, or of earlier and later ones."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 
 def union(schemas: Iterable[StructType]) -> StructType:
     """The fields of all, in the order they are met; where types differ, the one that holds both, else STRING."""
-    whole = StructType()
+    merged = StructType()
     for schema in schemas:
-        whole = evolved(whole, schema, widen=True, else_string=True)
-    return whole
+        merged = evolved(merged, schema, widen=True, else_string=True)
+    return merged
 
 
 def evolved(
-    known: StructType, seen: StructType, *, widen: bool = False, else_string: bool = False
+    current: StructType, seen: StructType, *, widen: bool = False, else_string: bool = False
 ) -> StructType:
-    """``known`` with the fields of ``seen`` that it lacks at the end, at each level of structs.
+    """``current`` with the fields of ``seen`` that it lacks at the end, at each level of structs.
 
     A field that differs in letter case only is no new one. Types stay, unless ``widen``: then a type gives way to a
     wider one that Delta can change a column to. ``else_string``: where neither holds the other, it becomes STRING.
     """
-    fields = {field.name.lower(): field for field in known.fields}
+    fields = {field.name.lower(): field for field in current.fields}
     for field in seen.fields:
         before = fields.get(field.name.lower())
         if before is None:
@@ -95,8 +95,10 @@ def wider_type(before: DataType, seen: DataType) -> DataType | None:
     if isinstance(before, DateType) and isinstance(seen, TimestampNTZType):
         return seen
     if isinstance(before, (*_WHOLE, DecimalType)) and isinstance(seen, DecimalType):
-        whole = before.precision - before.scale if isinstance(before, DecimalType) else _DIGITS[type(before)]
+        integer_digits = (
+            before.precision - before.scale if isinstance(before, DecimalType) else _DIGITS[type(before)]
+        )
         scale = max(seen.scale, before.scale if isinstance(before, DecimalType) else 0)
-        precision = max(whole, seen.precision - seen.scale) + scale
+        precision = max(integer_digits, seen.precision - seen.scale) + scale
         return DecimalType(precision, scale) if precision <= 38 else None
     return None

@@ -1,6 +1,6 @@
-"""The files that a flow has not taken in, and what is found out of them before the stream starts.
+"""The files that a flow has not ingested, and what is examined in them before the stream starts.
 
-Whole files are looked at by readers written in C++ or by their footers and headers, never row by row in Python.
+Files are examined by readers written in C++ or by their footers and headers, never row by row in Python.
 
 Decision 0022.
 """
@@ -37,12 +37,12 @@ def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
     offsets = committed_offsets(checkpoint)
     if offsets is None:
         return list(files)
-    known: set[str] = set()
+    seen_paths: set[str] = set()
     for index in range(len(offsets.sources)):
         offset = _log_offset(offsets, index)
         if offset is not None:
-            known |= {f.path for f in files_seen(checkpoint, index, up_to=offset)}
-    return [file for file in files if file.path not in known]
+            seen_paths |= {f.path for f in files_seen(checkpoint, index, up_to=offset)}
+    return [file for file in files if file.path not in seen_paths]
 
 
 def planned_and_gone(checkpoint: Path) -> bool:
@@ -61,8 +61,8 @@ def planned_and_gone(checkpoint: Path) -> bool:
 
 
 def _log_offset(offsets: BatchOffsets | None, index: int) -> int | None:
-    found = offsets.source(index) if offsets is not None else None
-    return int(found["logOffset"]) if isinstance(found, dict) and "logOffset" in found else None
+    offset = offsets.source(index) if offsets is not None else None
+    return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
 def file_uri(path: str) -> str:
@@ -91,7 +91,7 @@ def csv_columns(path: str, options: CloudFilesOptions) -> tuple[str, ...]:
 
 
 def footer_key(path: str, source_format: str) -> bytes:
-    """What tells files of one schema from those of another, read from a footer or header alone."""
+    """A key that is equal for files of one schema, read from a footer or header alone."""
     if source_format == "parquet":
         from pyarrow import parquet
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +9,12 @@ from datetime import timedelta
 from enum import StrEnum
 
 from headwater.errors import InvalidSourceOption
+from headwater.suggestions import did_you_mean, nearest
 
 _PREFIX = "cloudfiles."
 FORMATS = ("json", "csv", "parquet", "avro", "orc", "text", "binaryFile")
 RESCUED = "_rescued_data"
-# What they tune is how the closed runtime finds files and scales. Here each start lists the folder.
+# They tune file discovery and scaling in the closed runtime. Here each start lists the folder.
 _NOTED = (
     "backfillInterval", "useNotifications", "useManagedFileEvents", "useIncrementalListing", "useStrictGlobber",
     "fetchParallelism", "listOnStart", "queueUrl", "region", "pathRewrites", "resourceTag", "resourceTags",
@@ -44,7 +44,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 class EvolutionMode(StrEnum):
-    """What happens when files have fields that the schema has not."""
+    """What happens when files have fields that the schema lacks."""
 
     ADD = "addNewColumns"
     WIDEN = "addNewColumnsWithTypeWidening"
@@ -60,7 +60,7 @@ class EvolutionMode(StrEnum):
 
 @dataclass(frozen=True)
 class CloudFilesOptions:
-    """What a read asks for. ``native``: options for Spark's own reader, as they were spelled.
+    """The options of a read. ``native``: options for Spark's own reader, as they were spelled.
 
     ``rescued``: the name of the rescued data column, None where there is none. ``max_bytes``: per batch.
     ``partition_columns``: None where they are to be found in the paths. ``notes``: options that have no effect.
@@ -99,8 +99,8 @@ class CloudFilesOptions:
         return self.native_option("multiLine", "false").lower() == "true"
 
 
-def parse_options(given: Mapping[str, str], *, schema_given: bool) -> CloudFilesOptions:
-    """Check the options of a read; ``given`` as the user spelled them.
+def parse_options(options: Mapping[str, str], *, schema_given: bool) -> CloudFilesOptions:
+    """Check the options of a read; ``options`` as the user spelled them.
 
     Raises:
         InvalidSourceOption: an unknown option (with the nearest name), a bad value, or a combination that can't be.
@@ -108,15 +108,15 @@ def parse_options(given: Mapping[str, str], *, schema_given: bool) -> CloudFiles
     own: dict[str, str] = {}
     native: dict[str, str] = {}
     notes = []
-    known = {name.lower(): name for name in CLOUD_FILES_NAMES}
-    for key, value in given.items():
+    spellings = {name.lower(): name for name in CLOUD_FILES_NAMES}
+    for key, value in options.items():
         lowered = key.lower()
         if lowered == "rescueddatacolumn":
             own["rescuedDataColumn"] = value
         elif not lowered.startswith(_PREFIX):
             _check_native(key, value)
             native[key] = value
-        elif (name := known.get(lowered.removeprefix(_PREFIX))) is None:
+        elif (name := spellings.get(lowered.removeprefix(_PREFIX))) is None:
             _unknown(key)
         elif name in _NOTED:
             notes.append(f"cloudFiles.{name} has no effect here: each start lists the folder")
@@ -175,18 +175,20 @@ def _evolving(source_format: str) -> bool:
     return source_format not in ("text", "binaryFile")
 
 
-def _mode(given: str | None, source_format: str, *, schema_given: bool) -> EvolutionMode:
+def _mode(mode_option: str | None, source_format: str, *, schema_given: bool) -> EvolutionMode:
     if not _evolving(source_format):
-        if given is not None and given.lower() != "none":
-            _bad("schemaEvolutionMode", given, f"{source_format} files have a fixed schema; leave it out")
+        if mode_option is not None and mode_option.lower() != "none":
+            _bad(
+                "schemaEvolutionMode", mode_option, f"{source_format} files have a fixed schema; leave it out"
+            )
         return EvolutionMode.NONE
-    if given is None:
+    if mode_option is None:
         return EvolutionMode.NONE if schema_given else EvolutionMode.ADD
-    mode = EvolutionMode(_choice("schemaEvolutionMode", given, tuple(EvolutionMode)))
+    mode = EvolutionMode(_choice("schemaEvolutionMode", mode_option, tuple(EvolutionMode)))
     if schema_given and mode.evolves:
         _bad(
             "schemaEvolutionMode",
-            given,
+            mode_option,
             "a schema that is given does not evolve: give it as cloudFiles.schemaHints",
         )
     return mode
@@ -215,10 +217,8 @@ def _check_native(key: str, value: str) -> None:
 def _unknown(key: str) -> None:
     names = [f"cloudFiles.{name}" for name in CLOUD_FILES_NAMES]
     lowered = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
-    remedy = (
-        f"Did you mean {lowered[near[0]]!r}?" if near else f"Known are: {', '.join(names[: len(_HONOURED)])}."
-    )
+    near = nearest(key.lower(), lowered)
+    remedy = did_you_mean(near and lowered[near], f"Known are: {', '.join(names[: len(_HONOURED)])}.")
     raise InvalidSourceOption(f"There is no option {key!r}.", remedy=remedy)
 
 
@@ -229,11 +229,11 @@ def _bad(name: str, value: str, need: str) -> None:
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    found = next((choice for choice in choices if choice.lower() == value.lower()), None)
-    if found is None:
+    choice_taken = next((choice for choice in choices if choice.lower() == value.lower()), None)
+    if choice_taken is None:
         _bad(name, value, f"it is one of {', '.join(choices)}")
-    assert found is not None
-    return found
+    assert choice_taken is not None
+    return choice_taken
 
 
 def _flag(name: str, own: Mapping[str, str], *, default: bool) -> bool:

@@ -15,15 +15,17 @@ from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StringT
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def found_partitions(paths: Iterable[str], wanted: Sequence[str] | None, *, infer_types: bool) -> StructType:
-    """The partition columns of files at ``paths`` (``wanted``: their names, else those of all ``key=value`` folders)."""
-    values: dict[str, set[str]] = {name: set() for name in wanted or ()}
+def found_partitions(paths: Iterable[str], columns: Sequence[str] | None, *, infer_types: bool) -> StructType:
+    """The partition columns of files at ``paths`` (``columns``: their names, else those of all ``key=value`` folders)."""
+    values: dict[str, set[str]] = {name: set() for name in columns or ()}
     for path in paths:
         for part in PurePath(path).parts[:-1]:
             key, sign, value = part.partition("=")
-            if sign and key and (wanted is None or key in values):
+            if sign and key and (columns is None or key in values):
                 values.setdefault(key, set()).add(unquote(value))
-    kinds = {name: _type(found) if infer_types else StringType() for name, found in values.items()}
+    kinds = {
+        name: _type(folder_values) if infer_types else StringType() for name, folder_values in values.items()
+    }
     return StructType([StructField(name, kind) for name, kind in kinds.items()])
 
 
@@ -38,10 +40,10 @@ def partition_value(field: StructField, path: Column) -> Column:
 
 
 def _type(values: Iterable[str]) -> DataType:
-    given = [value for value in values if value not in ("", _NULL)]
-    if given and all(re.fullmatch(r"-?\d{1,18}", value) for value in given):
-        return IntegerType() if all(abs(int(value)) < 2**31 for value in given) else LongType()
-    if given and all(_is_date(value) for value in given):
+    present = [value for value in values if value not in ("", _NULL)]
+    if present and all(re.fullmatch(r"-?\d{1,18}", value) for value in present):
+        return IntegerType() if all(abs(int(value)) < 2**31 for value in present) else LongType()
+    if present and all(_is_date(value) for value in present):
         return DateType()
     return StringType()
 

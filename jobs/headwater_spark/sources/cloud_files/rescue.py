@@ -1,7 +1,7 @@
-"""Rescued data: what a record holds and the typed columns do not, as one column of JSON text.
+"""Rescued data: the part of a record that is not in typed columns, as one column of JSON text.
 
-All of it is Spark's own expressions. The raw record is looked into only where something may be amiss, so that clean
-records pay for a test and no more.
+All of it is Spark's own expressions. The raw record is parsed only where something may be wrong, so that clean
+records cost only a test.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fields_of(text: Column) -> Column:
 
 
 def surely_clean(text: Column, schema: StructType, typed: Typed) -> Column:
-    """Whether a text holds nothing but the typed columns, told by counting; False where it can't be told so.
+    """Whether a text holds nothing but the typed columns, determined by counting; False where that does not decide it.
 
     Each key of an object is followed by ``":``. As many of them as there are typed values: no other key is there.
     """
@@ -70,15 +70,15 @@ def surely_clean(text: Column, schema: StructType, typed: Typed) -> Column:
 
 def rescued_fields(schema: StructType, typed: Typed, record: RawRecord) -> Column:
     """The fields of a record that did not become columns, as a map: unknown ones, and those of the wrong type."""
-    found = _lost(schema, typed, record.fields, record.broken)
-    whole = F.create_map(F.lit("_corrupt_record"), record.text.cast("variant"))
-    return F.when(record.text.isNull(), F.lit(None)).when(record.fields.isNull(), whole).otherwise(found)
+    lost = _lost(schema, typed, record.fields, record.broken)
+    unparsed = F.create_map(F.lit("_corrupt_record"), record.text.cast("variant"))
+    return F.when(record.text.isNull(), F.lit(None)).when(record.fields.isNull(), unparsed).otherwise(lost)
 
 
 def rescued_text(fields: Column, path: Column) -> Column:
     """The rescued data column: JSON with the file's path, NULL where there is nothing to rescue."""
-    whole = F.map_concat(fields, F.create_map(F.lit("_file_path"), path.cast("variant")))
-    return F.when(F.size(fields) > 0, F.to_json(whole))
+    with_path = F.map_concat(fields, F.create_map(F.lit("_file_path"), path.cast("variant")))
+    return F.when(F.size(fields) > 0, F.to_json(with_path))
 
 
 def unknown_names(schema: StructType, fields: Column, *, widening: Typed | None = None) -> Column:
@@ -86,19 +86,19 @@ def unknown_names(schema: StructType, fields: Column, *, widening: Typed | None 
 
     ``widening``: the typed columns, where a column that is too narrow counts too, as ``id=BIGINT``.
     """
-    known = [field.name.lower() for field in schema.fields]
-    found = F.filter(F.map_keys(fields), lambda key: ~F.lower(key).isin(known))
+    schema_names = [field.name.lower() for field in schema.fields]
+    names = F.filter(F.map_keys(fields), lambda key: ~F.lower(key).isin(schema_names))
     for field in schema.fields:
         inner = F.try_element_at(fields, F.lit(field.name))
         if _has_fields(field.dataType):
             nested = _below(field.name, _unknown_below(field.dataType, inner))
-            found = F.concat(found, F.coalesce(nested, _no_names()))
+            names = F.concat(names, F.coalesce(nested, _no_names()))
         elif widening is not None and (kinds := _wider_kinds(field.dataType)):
             kind = F.schema_of_variant(inner)
             wide = widening(field).isNull() & kind.rlike(kinds)
             name = F.concat(F.lit(f"{field.name}="), kind)
-            found = F.concat(found, F.when(wide, F.array(name)).otherwise(_no_names()))
-    return found
+            names = F.concat(names, F.when(wide, F.array(name)).otherwise(_no_names()))
+    return names
 
 
 def refusing(names: Column, path: Column) -> Column:
@@ -115,16 +115,16 @@ def wider_columns(names: str) -> StructType:
         if sign and kind in ("BIGINT", "DOUBLE"):
             fields.append(StructField(column, LongType() if kind == "BIGINT" else DoubleType()))
         elif sign and (digits := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind)):
-            whole = DecimalType(int(digits[1]), 0)
-            fields.append(StructField(column, DoubleType() if int(digits[2]) else whole))
+            integer_type = DecimalType(int(digits[1]), 0)
+            fields.append(StructField(column, DoubleType() if int(digits[2]) else integer_type))
     return StructType(fields)
 
 
 def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> Column:
-    known = [field.name for field in schema.fields]
+    schema_names = [field.name for field in schema.fields]
 
     def is_lost(key: Column, value: Column) -> Column:
-        unknown = ~key.isin(known)
+        unknown = ~key.isin(schema_names)
         mistyped = F.lit(False)
         for field in schema.fields:
             missing = typed(field).isNull()
@@ -134,14 +134,16 @@ def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> C
             mistyped = mistyped | ((key == field.name) & missing)
         return unknown | (mistyped & ~F.is_variant_null(value))
 
-    found = F.map_filter(fields, is_lost)
+    lost_fields = F.map_filter(fields, is_lost)
     for field in schema.fields:
         if isinstance(field.dataType, ArrayType) and _has_fields(field.dataType):
             unknown = _unknown_part(field.dataType, F.try_element_at(fields, F.lit(field.name)))
             # With an error anywhere in the record the array was rescued whole.
             has_part = typed(field).isNotNull() & unknown.isNotNull() & ~broken
             part = F.create_map(F.lit(field.name), unknown)
-            found = F.when(F.coalesce(has_part, F.lit(False)), F.map_concat(found, part)).otherwise(found)
+            lost_fields = F.when(
+                F.coalesce(has_part, F.lit(False)), F.map_concat(lost_fields, part)
+            ).otherwise(lost_fields)
         if isinstance(field.dataType, StructType):
             inner = F.try_variant_get(F.try_element_at(fields, F.lit(field.name)), "$", _MAP)
 
@@ -151,8 +153,8 @@ def _lost(schema: StructType, typed: Typed, fields: Column, broken: Column) -> C
             lost = _lost(field.dataType, typed_inside, inner, broken)
             part = F.create_map(F.lit(field.name), F.to_variant_object(lost))
             has_part = typed(field).isNotNull() & F.coalesce(F.size(lost) > 0, F.lit(False))
-            found = F.when(has_part, F.map_concat(found, part)).otherwise(found)
-    return found
+            lost_fields = F.when(has_part, F.map_concat(lost_fields, part)).otherwise(lost_fields)
+    return lost_fields
 
 
 def _has_fields(kind: DataType) -> bool:
@@ -171,7 +173,7 @@ def _unknown_below(kind: DataType, value: Column) -> Column:
 
 
 def _unknown_part(kind: DataType, value: Column) -> Column:
-    """What of a variant no type has a place for, in the same form, NULL where there is nothing.
+    """The part of a variant that the type does not cover, in the same form, NULL where there is none.
 
     Of an array, an element without such fields is NULL, so that the others keep their places.
     """
@@ -181,13 +183,13 @@ def _unknown_part(kind: DataType, value: Column) -> Column:
         return F.when(F.exists(parts, lambda part: part.isNotNull()), F.to_variant_object(parts))
     assert isinstance(kind, StructType)
     fields = F.try_variant_get(value, "$", _MAP)
-    found = F.map_filter(fields, lambda key, _: ~key.isin([field.name for field in kind.fields]))
+    unknown = F.map_filter(fields, lambda key, _: ~key.isin([field.name for field in kind.fields]))
     for field in kind.fields:
         if _has_fields(field.dataType):
             part = _unknown_part(field.dataType, F.try_element_at(fields, F.lit(field.name)))
-            whole = F.map_concat(found, F.create_map(F.lit(field.name), part))
-            found = F.when(part.isNotNull(), whole).otherwise(found)
-    return F.when(F.size(found) > 0, F.to_variant_object(found))
+            with_part = F.map_concat(unknown, F.create_map(F.lit(field.name), part))
+            unknown = F.when(part.isNotNull(), with_part).otherwise(unknown)
+    return F.when(F.size(unknown) > 0, F.to_variant_object(unknown))
 
 
 def _deep(kind: DataType) -> bool:

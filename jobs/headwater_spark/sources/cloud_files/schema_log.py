@@ -40,8 +40,8 @@ class SchemaLog:
 
     def append(self, schema: StructType, reason: str) -> int:
         """Write the next version and return its number. ``reason``: why it differs from the one before."""
-        known = self.latest()
-        version = known[0] + 1 if known else 0
+        latest = self.latest()
+        version = latest[0] + 1 if latest else 0
         data = {
             "version": version,
             "written_at": datetime.now(UTC).isoformat(timespec="seconds"),

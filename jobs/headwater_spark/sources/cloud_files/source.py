@@ -60,7 +60,7 @@ class ReadingFlow:
 
 @dataclass(frozen=True)
 class CloudRead:
-    """One read: where, how, and where its schema is kept. ``key`` tells it from the owner's other reads."""
+    """One read: where, how, and where its schema is kept. ``key`` distinguishes it from the owner's other reads."""
 
     path: str
     options: CloudFilesOptions
@@ -81,7 +81,7 @@ class CloudFiles:
         self._told: set[str] = set()
         self._lock = threading.RLock()
         self.careful: set[str] = set()
-        # Flows whose files are read once more, as in a replay: these files count as new ones.
+        # Flows whose files are read again, as in a replay: these files count as new.
         self.again: dict[str, frozenset[str]] = {}
 
     def frame(
@@ -99,7 +99,7 @@ class CloudFiles:
 
         Raises:
             InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read as it is asked for.
-            UnknownFields: files have fields that the schema has not, and that was told before the start.
+            UnknownFields: files have fields that the schema lacks, detected before the start.
         """
         schema = plain_schema(given, None)
         checked = parse_options(options, schema_given=schema is not None)
@@ -107,9 +107,11 @@ class CloudFiles:
         read = self._read(path, checked, schema, flow)
         with self._lock:
             self._reads.setdefault(flow.name, {})[read.key] = read
-            whole = self._schema(read, keep=live)
-        data = StructType([f for f in whole.fields if not _is_partition(f)])
-        partitions = StructType([StructField(f.name, f.dataType) for f in whole.fields if _is_partition(f)])
+            full_schema = self._schema(read, keep=live)
+        data = StructType([f for f in full_schema.fields if not _is_partition(f)])
+        partitions = StructType(
+            [StructField(f.name, f.dataType) for f in full_schema.fields if _is_partition(f)]
+        )
         decided = FileRead(path, checked, data, partitions, streaming=streaming)
         if live:
             again = self.again.get(flow.name)
@@ -134,19 +136,19 @@ class CloudFiles:
             if not read.options.mode.evolves:
                 continue
             with self._lock:
-                known = self._schema(read, keep=True)
+                current = self._schema(read, keep=True)
                 files = unseen(listed(read.path, read.options), checkpoint.live_folder())
                 seen = inferred_schema(self._session, files, read.options)
-                names = {f.name.lower() for f in known.fields if _is_partition(f)}
+                names = {f.name.lower() for f in current.fields if _is_partition(f)}
                 seen = StructType([f for f in seen.fields if f.name.lower() not in names])
                 widen = read.options.mode is EvolutionMode.WIDEN
-                schema = evolved(known, seen, widen=widen)
+                schema = evolved(current, seen, widen=widen)
                 if widen:
-                    narrow = StructType([f for f in wider.fields if f.name in known.names])
+                    narrow = StructType([f for f in wider.fields if f.name in current.names])
                     schema = evolved(schema, narrow, widen=True)
-                if schema == known:
+                if schema == current:
                     continue
-                reason = _difference(known, schema)
+                reason = _difference(current, schema)
                 version = read.log.append(schema, reason)
                 changes.append(f"{read.path}: {reason} (schema {version} in {read.log.location})")
         return changes
@@ -179,11 +181,11 @@ class CloudFiles:
             return self._fixed(read)
         if read.given is not None:
             return self._given(read)
-        known = read.log.latest()
-        if known is None:
+        latest = read.log.latest()
+        if latest is None:
             return self._inferred(read, keep=keep)
         # Hints shape what is inferred; later they only add: a column's type never changes by itself.
-        return evolved(known[1], apply_hints(StructType(), read.options.hints))
+        return evolved(latest[1], apply_hints(StructType(), read.options.hints))
 
     def _inferred(self, read: CloudRead, *, keep: bool) -> StructType:
         location = read.log.location
@@ -203,14 +205,14 @@ class CloudFiles:
 
     def _given(self, read: CloudRead) -> StructType:
         assert read.given is not None
-        wanted = read.options.partition_columns
-        if wanted is None:
+        partition_names = read.options.partition_columns
+        if partition_names is None:
             in_paths = found_partitions(
                 [f.path for f in _listed_or_none(read)], None, infer_types=False
             ).names
-            wanted = tuple(name for name in in_paths if name in read.given.names)
-        marked = [_as_partition(f) if f.name in wanted else f for f in read.given.fields]
-        missing = [name for name in wanted if name not in read.given.names]
+            partition_names = tuple(name for name in in_paths if name in read.given.names)
+        marked = [_as_partition(f) if f.name in partition_names else f for f in read.given.fields]
+        missing = [name for name in partition_names if name not in read.given.names]
         if missing:
             raise InvalidSourceOption(
                 f"The partition columns {', '.join(missing)} are not in the schema.",
@@ -257,10 +259,10 @@ def _listed_or_none(read: CloudRead) -> list[Any]:
 
 
 def _with_partitions(data: StructType, paths: list[str], options: CloudFilesOptions) -> StructType:
-    found = found_partitions(paths, options.partition_columns, infer_types=options.infer_types)
-    names = {name.lower() for name in found.names}
+    partitions = found_partitions(paths, options.partition_columns, infer_types=options.infer_types)
+    names = {name.lower() for name in partitions.names}
     fields = [f for f in data.fields if f.name.lower() not in names]
-    return StructType([*fields, *(_as_partition(f) for f in found.fields)])
+    return StructType([*fields, *(_as_partition(f) for f in partitions.fields)])
 
 
 def _as_partition(field: StructField) -> StructField:

@@ -1,4 +1,4 @@
-"""What is looked at just before a flow starts: new files, their headers and footers, files to skip or to read again."""
+"""Preparation just before a flow starts: new files, their headers and footers, files to skip or to read again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def prepared(
     try:
         files = listed(read.path, read.options)
     except SourceUnreachable:
-        return read  # Spark says what it misses
+        return read  # Spark reports what is missing
     if read.options.allow_overwrites:
         forget_overwritten(folder, {f.path: f.modified_ns // 1_000_000 for f in files})
     if not read.options.include_existing:
@@ -78,19 +78,19 @@ def _proven(read: FileRead, new: list[ListedFile]) -> FileRead:
 
 def _with_headers(read: FileRead, new: list[ListedFile]) -> FileRead:
     headers = csv_headers([file.path for file in new if file.size > 0], read.options)
-    known = {name.lower() for name in (*read.data.names, *read.partitions.names)}
-    _check(read, sorted({n for header in headers.values() for n in header if n.lower() not in known}))
+    schema_names = {name.lower() for name in (*read.data.names, *read.partitions.names)}
+    _check(read, sorted({n for header in headers.values() for n in header if n.lower() not in schema_names}))
     return replace(read, headers=headers, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
 
 
 def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) -> FileRead:
-    found = union(file_schemas(session, [f.path for f in new if f.size > 0], read.options.format))
+    seen = union(file_schemas(session, [f.path for f in new if f.size > 0], read.options.format))
     partitions = {name.lower() for name in read.partitions.names}
-    found = StructType([field for field in found.fields if field.name.lower() not in partitions])
-    unknown = unknown_fields(read.data, found)
+    seen = StructType([field for field in seen.fields if field.name.lower() not in partitions])
+    unknown = unknown_fields(read.data, seen)
     _check(read, unknown)
-    whole = evolved(read.data, found) if unknown and read.options.rescued is not None else None
-    return replace(read, whole=whole, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+    full = evolved(read.data, seen) if unknown and read.options.rescued is not None else None
+    return replace(read, whole=full, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
 
 
 def _check(read: FileRead, names: list[str]) -> None:

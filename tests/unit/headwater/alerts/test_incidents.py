@@ -1,4 +1,4 @@
-"""What is told of broken limits, and how often."""
+"""Which broken limits are announced, and how often."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def book(tmp_path):
     """Open the book, as each run of a check does; gives a function of what is broken now."""
     clock = [1000.0]
 
-    def look(*breaches, told=True):
+    def look(*breaches, announce=True):
         clock[0] += 60
         opened = IncidentBook(tmp_path / "alerts" / "lag.json", lambda: clock[0])
         changes = opened.compare(breaches)
-        if told:
-            opened.told(opened=changes.opened)
-            opened.told(resolved=changes.resolved)
+        if announce:
+            opened.record_announced(opened=changes.opened)
+            opened.record_announced(resolved=changes.resolved)
         return tuple([i.key for i in part] for part in (changes.opened, changes.ongoing, changes.resolved))
 
     look.file = tmp_path / "alerts" / "lag.json"
     return look
 
 
-def test_an_incident_is_told_at_its_beginning_and_its_end(book):
+def test_an_incident_is_announced_at_its_beginning_and_its_end(book):
     """Not in between, over any number of looks and restarts; the same trouble later is a new incident."""
     assert book() == ([], [], [])
     assert book(SILVER) == (["silver"], [], [])
@@ -47,9 +47,9 @@ def test_changed_numbers_are_the_same_incident(book):
     assert (kept.message, kept.since) == ("silver: 900 s of lag", 1060.0)
 
 
-def test_what_could_not_be_told_comes_up_again(book):
+def test_what_could_not_be_announced_comes_up_again(book):
     """A mail server that is down loses no alert and no resolution."""
-    assert book(SILVER, told=False) == (["silver"], [], [])
+    assert book(SILVER, announce=False) == (["silver"], [], [])
     assert book(SILVER) == (["silver"], [], [])
-    assert book(told=False) == ([], [], ["silver"])
+    assert book(announce=False) == ([], [], ["silver"])
     assert book() == ([], [], ["silver"])

@@ -50,7 +50,7 @@ def test_a_table_that_was_made_anew_breaks_the_reader(orders):
         lambda: range_after(NAME, orders.path, found.position),
         lambda: the_same_range(orders.path, found),
     ):
-        with pytest.raises(ChangeFeedBroken, match="made anew"):
+        with pytest.raises(ChangeFeedBroken, match="recreated"):
             act()
 
 

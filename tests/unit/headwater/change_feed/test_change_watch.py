@@ -35,7 +35,7 @@ def test_news_come_again_until_they_have_arrived(orders, watch):
     first = watch()
     assert bounds(first.look()) == (0, 0)
     assert bounds(watch().look()) == (0, 0)
-    first.told(first.look())
+    first.acknowledge(first.look())
     assert first.look() is None
     assert watch().look() is None
     orders.append([2])
@@ -48,7 +48,7 @@ def test_moved_files_wake_nobody_and_are_not_read_again(orders, watch, monkeypat
     orders.append([1])
     orders.append([2])
     watching = watch()
-    watching.told(watching.look())
+    watching.acknowledge(watching.look())
     orders.delta.optimize.compact()
     orders.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert watching.look() is None
@@ -56,7 +56,7 @@ def test_moved_files_wake_nobody_and_are_not_read_again(orders, watch, monkeypat
     assert watch().look() is None
 
 
-def test_only_the_wanted_types_wake(orders, watch):
+def test_only_the_selected_types_wake(orders, watch):
     """Deletes are waited for: inserts and updates pass by, and are part of no later range."""
     orders.append(range(4))
     watching = watch(types=["delete"])
@@ -81,7 +81,7 @@ def test_rows_add_up_to_the_minimum(orders, watch):
 
 
 def test_the_table_has_to_be_quiet(orders, watch):
-    """While commits come in, nothing is told; then all of it at once."""
+    """While commits come in, nothing is emitted; then all of it at once."""
     clock = [time.time()]
     watching = watch(now=lambda: clock[0], quiet_seconds=60)
     orders.append([1])
@@ -93,7 +93,7 @@ def test_the_table_has_to_be_quiet(orders, watch):
     assert bounds(watching.look()) == (0, 1)
 
 
-def test_only_updates_of_the_wanted_columns_wake(orders, watch):
+def test_only_updates_of_the_selected_columns_wake(orders, watch):
     """A note is not an amount."""
     orders.append(range(4))
     watching = watch(columns=["note"], types=["update"])
@@ -102,17 +102,17 @@ def test_only_updates_of_the_wanted_columns_wake(orders, watch):
     assert watching.look().counts.update == 1
 
 
-def test_a_table_made_anew_is_told_as_a_whole(orders, watch):
+def test_a_recreated_table_is_reported_as_a_whole(orders, watch):
     """Its readers have to be woken, to say that they can't go on."""
     orders.append([1])
     orders.append([2])
     watching = watch()
-    watching.told(watching.look())
+    watching.acknowledge(watching.look())
     shutil.rmtree(orders.path)
     orders.append([3])
     found = watching.look()
     assert (bounds(found), found.snapshot) == ((0, 0), True)
-    watching.told(found)
+    watching.acknowledge(found)
     assert watch().look() is None
 
 
@@ -128,7 +128,7 @@ def test_fifty_tables_are_looked_at_in_less_than_a_second(orders, tmp_path):
     found = [watch.look() for watch in watches]
     with_news = time.perf_counter() - begun
     for watch, news in zip(watches, found, strict=True):
-        watch.told(news)
+        watch.acknowledge(news)
     begun = time.perf_counter()
     assert [watch.look() for watch in watches] == [None] * 50
     without = time.perf_counter() - begun

@@ -89,7 +89,7 @@ def test_a_position_of_another_table_is_refused(orders, reader):
 
 
 def test_a_broken_feed_names_the_file_to_remove(orders, reader, tmp_path):
-    """Without it the reader begins anew."""
+    """Without it the reader starts from the beginning."""
     import shutil
 
     orders.append([1])

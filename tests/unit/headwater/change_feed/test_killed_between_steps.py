@@ -38,7 +38,7 @@ if news:
     note("events", news)
 step("before the watch remembers")
 if news:
-    watch.told(news)
+    watch.acknowledge(news)
 step("before the reader begins")
 stored = (folder / "events").read_text().splitlines() if (folder / "events").exists() else []
 done = int((folder / "runs").read_text()) if (folder / "runs").exists() else 0
@@ -70,7 +70,7 @@ STEPS = (
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_commit_is_worked_on_and_only_a_repetition_has_the_same_bounds(orders, tmp_path, step):
-    """Killed there at every commit: nothing is lost; what is repeated is told apart by its end."""
+    """Killed there at every commit: nothing is lost, and repetitions are recognised by their end."""
 
     def run(kill_at=""):
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(orders.path), kill_at]

@@ -1,4 +1,4 @@
-"""Files keep their rights and links when they are written; a right that is missing is told apart from damage."""
+"""Files keep their permissions and links when they are written; a missing permission is distinguished from damage."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_first_file_has_what_the_umask_leaves(tmp_path: Path, umask: None):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_roots_writing_does_not_take_the_file(tmp_path: Path):
-    """The image's user still owns what a command of root's has written anew."""
+    """The image's user still owns what a command of root's has rewritten."""
     file = tmp_path / "flow.json"
     file.write_text("old")
     file.chmod(0o600)

@@ -32,7 +32,7 @@ def test_a_version_comes_back_as_it_was(version: object):
 @pytest.mark.parametrize("version", [True, [1], b"1"])
 def test_what_is_no_version(version: object):
     """A boolean or a list has no order worth the name."""
-    with pytest.raises(TypeError, match="no type of a version"):
+    with pytest.raises(TypeError, match="not a type for versions"):
         encoded(version)
 
 

@@ -22,4 +22,4 @@ def test_a_report_that_quotes_any_text(monkeypatch: pytest.MonkeyPatch, text: st
     monkeypatch.setattr(run, "_job_environment", dict)
     assert run.report_of_program("lint.py", []) == report
     done.stdout = ""
-    assert "without a word" in run.report_of_program("lint.py", [])["error"]["message"]
+    assert "without a report" in run.report_of_program("lint.py", [])["error"]["message"]

@@ -103,7 +103,7 @@ def test_reports_are_read_as_they_were_written():
 
 @pytest.mark.parametrize("content", [None, {"flows": 3}, {"error": "text"}, {"flows": [{"error": "text"}]}])
 def test_other_lines_are_no_report(content):
-    """A line of another form counts as none: the driver is taken for one that ended without a word."""
+    """A line of another form is ignored: the driver counts as one that ended without a report."""
     assert read_report(content) is None
     assert judge(1, content, []).silent
 

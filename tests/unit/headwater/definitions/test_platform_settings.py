@@ -52,7 +52,7 @@ def test_each_key_that_flows_read():
     ],
 )
 def test_what_is_refused(key: str, remedy: str):
-    """On a table, and in the spec: nothing that is not known is stored without a word."""
+    """On a table, and in the spec: nothing unknown is stored silently."""
     with registering(Registry()), pytest.raises(UnsupportedArgument) as refused:
 
         @dp.table(table_properties={key: "true"})

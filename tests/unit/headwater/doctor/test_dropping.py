@@ -84,7 +84,7 @@ def test_a_view_does_not_hold_a_table(done, capsys):
 
 
 def test_a_checkpoint_without_a_definition(done, capsys):
-    """What the sources no longer define is dropped, too; what nobody knows is told."""
+    """What the sources no longer define is dropped, too; unknown names are reported."""
     old = done.project.state_folder / "checkpoints" / "old" / "old"
     old.mkdir(parents=True)
     assert call(done, capsys, "old", "--yes")[0] == 0

@@ -92,7 +92,7 @@ def test_a_beginning_anew(three: Pipeline, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_copy_of_another_epoch(three: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
-    """What lies between it and the live one can't be told by numbers of batches."""
+    """Numbers of batches do not say what lies between it and the live one."""
     plan(three, capsys, "--action=new-epoch", "--from-start", "--yes")
     lost, doubled = plan(three, capsys, "--action=restore")
     assert lost.startswith("can't be known")

@@ -83,7 +83,7 @@ def test_none_there(tmp_path: Path):
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json", '{"format_version": 1}'])
 def test_not_a_manifest(tmp_path: Path, text: str):
-    """Another file under its name is told, with the way to write it anew."""
+    """Another file under its name is reported, with the command that rewrites it."""
     path = tmp_path / "manifest.json"
     path.write_text(text)
     with pytest.raises(InvalidSpec, match="is not a manifest") as caught:
@@ -114,7 +114,10 @@ def test_questions_about_the_graph(tmp_path: Path):
     assert MANIFEST.upstream("orders") == []
     assert [entry.name for entry in MANIFEST.tables] == ["orders", "other", "daily"]
     assert [flow.name for flow in MANIFEST.flows_into("orders")] == ["orders", "more"]
+    assert MANIFEST.flow("more").target == "orders"
     assert MANIFEST.table_path(tmp_path, "orders") == tmp_path / "shop/orders"
+    with pytest.raises(KeyError):
+        MANIFEST.flow("none")
     with pytest.raises(KeyError):
         MANIFEST.table_path(tmp_path, "view")
 

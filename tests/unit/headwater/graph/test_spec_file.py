@@ -1,4 +1,4 @@
-"""`pipeline.yml` is read strictly: every fault is told with its key, its line and the nearest right name."""
+"""`pipeline.yml` is read strictly: every fault is reported with its key, its line and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -144,12 +144,12 @@ def test_every_fault_is_told_at_once(tmp_path: Path):
     ],
 )
 def test_what_a_spec_must_have(tmp_path: Path, text: str, what: str):
-    """Faults of the whole are told in a sentence."""
+    """Faults of the file as a whole are reported in a sentence."""
     assert what in fault(tmp_path, text).what
 
 
 def test_text_that_is_not_yaml(tmp_path: Path):
-    """A fault of YAML is told with its line."""
+    """A fault of YAML is reported with its line."""
     error = fault(tmp_path, "name: a\nschema: 'open\n")
     assert "is not YAML" in error.what
     assert error.where.startswith(f"{tmp_path / 'pipeline.yml'}:")
@@ -178,7 +178,7 @@ def test_the_environment_cannot_break_the_file(tmp_path: Path):
 
 
 def test_finding_the_file(tmp_path: Path):
-    """One spec file is found under each of its names; none, two, and no folder are told."""
+    """One spec file is found under each of its names; none, two, and a missing folder are reported."""
     with pytest.raises(PipelineNotFound, match="no folder"):
         find_spec_file(tmp_path / "absent")
     with pytest.raises(PipelineNotFound, match=r"holds no pipeline\.yml"):

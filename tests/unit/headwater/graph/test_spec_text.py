@@ -94,7 +94,7 @@ def test_files_that_are_none(tmp_path: Path):
 
 
 def test_the_line_of_a_variable_that_is_not_set(tmp_path: Path):
-    """Also deep in the file; a value that is no text is told by its name alone."""
+    """Also deep in the file; a value that is not text is reported by its name alone."""
     text = "name: a\nconfiguration:\n  x: y\n  z: ${env:NOT_SET}\n"
     assert fault(tmp_path, text).where.endswith(":4")
     with pytest.raises(InvalidSpec, match="The environment variable NOT_SET holds half") as caught:

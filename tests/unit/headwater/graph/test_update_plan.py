@@ -85,7 +85,7 @@ def test_some_tables():
 
 
 def test_full_refresh_of_everything():
-    """Every streaming table is emptied and all its flows begin anew; materialized views are recomputed by themselves."""
+    """Every streaming table is emptied and all its flows start over; materialized views are recomputed anyway."""
     found = plan(Selection(full_refresh_all=True))
     assert resets(found) == [
         ("silver", ("silver",), True),
@@ -162,7 +162,7 @@ def test_a_protected_table():
 
 
 def test_a_reset_of_a_protected_table():
-    """A flow into it may not begin anew: its rows would double."""
+    """A flow into it may not start over: its rows would be duplicated."""
     with pytest.raises(ResetNotAllowed, match="web"):
         plan(Selection(reset_flows=("web",)), protected="bronze")
 

@@ -68,7 +68,7 @@ class Request:
 
     @property
     def reset_alone(self) -> set[str]:
-        """The flows that begin anew while their table keeps its rows."""
+        """The flows that start from the beginning while their table keeps its rows."""
         flows = [flow for flow in self.manifest.flows if flow.name in self.selection.reset_flows]
         return {flow.name for flow in flows if flow.target not in self.emptied}
 

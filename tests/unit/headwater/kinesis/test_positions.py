@@ -185,5 +185,5 @@ def test_another_stream_of_the_name():
     stream.add("a", 1)
     entry = planner(stream).begin("trim_horizon")
     stream.created = 2
-    with pytest.raises(SourcePositionLost, match="made anew"):
+    with pytest.raises(SourcePositionLost, match="recreated"):
         planner(stream).advance(entry)

@@ -97,7 +97,7 @@ def machines(tmp_path: Path, bucket: str) -> tuple[PipelineProject, PipelineProj
 
 
 def test_two_machines(machines: tuple[PipelineProject, PipelineProject]):
-    """One at a time holds it; the second is told of the first."""
+    """One at a time holds it; the second gets an error that names the first."""
     one, two = machines
     with one.lease("first") as first:
         first.check()

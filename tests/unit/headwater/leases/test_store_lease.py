@@ -137,7 +137,7 @@ def test_clocks_that_jump(hold, monkeypatch: pytest.MonkeyPatch, seconds: int):
 
 
 def test_a_store_that_is_away(hold, store: Store, times: Times):
-    """A holder goes on for as long as nobody else can have it, and no longer; who comes meanwhile is told."""
+    """A holder goes on for as long as nobody else can have it, and no longer; others get an error meanwhile."""
     with hold("first") as first:
         store.answers = False
         times.pass_by(LIFETIME.seconds - MARGIN.seconds)

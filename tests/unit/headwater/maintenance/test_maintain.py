@@ -33,8 +33,8 @@ def test_a_conflict_is_left_for_the_next_run(kept):
     chores = [Broken(CommitFailedError("a concurrent transaction")), Broken(OSError("no space"))]
     left, failed = maintain(kept.project, chores)
     assert (left.ending, failed.ending) == (Ending.LEFT, Ending.FAILED)
-    assert "the next run tries again" in left.told
-    assert failed.told == "OSError: no space"
+    assert "the next run tries again" in left.message
+    assert failed.message == "OSError: no space"
 
 
 def test_a_damaged_table_does_not_stop_the_others(kept):

@@ -114,7 +114,7 @@ def test_where_a_position_is_not_known_nothing_goes(rewritten, damage):
 
 
 def test_where_the_log_is_cut_nothing_goes(rewritten):
-    """A reader has a commit before it that the log no longer has: what it needs can't be told."""
+    """A reader still has to read a commit that is gone from the log: it is not known what it needs."""
     rewritten.read_on(1)
     table = rewritten.pipeline.table("bronze")
     DeltaTable(str(table)).create_checkpoint()

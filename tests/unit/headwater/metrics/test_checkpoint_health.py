@@ -75,7 +75,7 @@ def break_state(pipeline):
         (remove_checkpoint, "checkpoint is gone"),
         (remove_metadata, "metadata file is gone"),
         (remove_table, "not there any more"),
-        (make_table_anew, "made anew"),
+        (make_table_anew, "recreated"),
         (break_state, "flow.json is damaged"),
     ],
 )

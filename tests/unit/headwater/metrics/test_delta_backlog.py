@@ -100,7 +100,7 @@ def test_table_made_anew(table, tmp_path):
     offset = {**delta_offset(table, 3), "reservoirId": "11111111-1111-1111-1111-111111111111"}
     found = delta_backlog(table, offset, {})
     assert found.moved is True
-    assert "made anew" in (found.unknown or "")
+    assert "recreated" in (found.unknown or "")
     assert "no Delta table" in (delta_backlog(tmp_path / "none", None, {}).unknown or "")
 
 

@@ -87,7 +87,7 @@ def test_topic_made_anew():
     """An end before the checkpoint's offset is told as a topic made anew, not as negative lag."""
     found = kafka_backlog(OPTIONS, {"ev": {"0": 90}}, FakeTopics({("ev", 0): (0, 3)}))
     assert (found.records, found.moved) == (None, True)
-    assert "made anew" in (found.unknown or "")
+    assert "recreated" in (found.unknown or "")
 
 
 def test_missing_topic_and_address():
@@ -106,7 +106,7 @@ def test_broker_away_is_told_in_bounded_time():
     found = kafka_backlog(options, None, lambda servers: BrokerTopics(servers, timeout=0.5))
     assert time.monotonic() - start < 5
     assert found.records is None
-    assert "could not be asked" in (found.unknown or "")
+    assert "could not be queried" in (found.unknown or "")
 
 
 def subscribed(options):

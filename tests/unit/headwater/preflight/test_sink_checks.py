@@ -1,4 +1,4 @@
-"""Where nothing tells which batches it has, a lost position is told by what was recorded of it."""
+"""Where the target does not say which batches it has, a lost position is detected from what was recorded of it."""
 
 from __future__ import annotations
 

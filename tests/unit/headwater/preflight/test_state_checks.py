@@ -64,7 +64,7 @@ def put(folder: Path, name: str) -> None:
     ],
 )
 def test_one_file_is_gone(tmp_path: Path, names: tuple[str, ...], gone: str, newest: int | None):
-    """What the next batch needs is missed, and the batch that can be gone back to is told; what it does not need is not."""
+    """A missing file that the next batch needs is reported with the batch to go back to; other files are not."""
     flow = start(tmp_path, names)
     assert list(state_was_lost(flow)) == []
     assert newest_whole_batch(flow) == 3

@@ -30,7 +30,7 @@ def laid_down(flow: Path) -> Path:
 
 
 def test_a_moved_checkpoint_is_mended(tmp_path: Path):
-    """Where it was laid down all is well; elsewhere the paths are written anew, once; names with blanks are names, too."""
+    """Nothing changes in its own folder; elsewhere the paths are corrected, once; names with blanks work, too."""
     before, after = tmp_path / "a table" / "f", tmp_path / "ünd" / "another" / "f"
     file = laid_down(before)
     assert list(schemas_lie_elsewhere(start(before))) == []

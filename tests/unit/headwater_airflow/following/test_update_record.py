@@ -1,4 +1,4 @@
-"""What Airflow's task writes for a driver that ended without a word."""
+"""What Airflow's task writes for a driver that ended without a report."""
 
 from __future__ import annotations
 

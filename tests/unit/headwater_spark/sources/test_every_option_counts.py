@@ -1,4 +1,4 @@
-"""Options in the closed lists of sources: each changes the read, is noted, or is refused; none is taken without a word."""
+"""Options in the closed lists of sources: each changes the read, is noted, or is refused; none is silently ignored."""
 
 from __future__ import annotations
 
