@@ -32,7 +32,7 @@ ALLOWED = {
     ("include/headwater/preflight/moved_folders.py", "_is_same"): "a file that can't be looked at is not the same file",
     ("include/headwater/preflight/moved_folders.py", "_read_again"): "a folder that can't be listed has nothing that would be read again; Spark says what it misses",
     ("include/headwater/preflight/moved_folders.py", "_was_read"): "a file that is gone was not moved",
-    ("include/headwater/runtime/jar_stamps.py", "_known"): "without stamps every jar is hashed again",
+    ("include/headwater/runtime/jar_stamps.py", "_recorded_stamps"): "without stamps every jar is hashed again",
     ("include/headwater/runtime/java.py", "_major_version"): "a Java that can't be run is none; the search goes on and ends with an error that lists what was tried",
     ("include/headwater/updates/news.py", "has_news"): "a search that fails is a reason to run: the update meets the cause, or does not",
     ("include/headwater_demo/processes.py", "ProcessTable._is_ours"): "a process that has ended has no files below /proc",
