@@ -46,24 +46,28 @@ def silver():
 """
 
 
+def part(number: int) -> list[tuple[int, str]]:
+    """The values of an update: first those of which U+2028 and U+2029 are the greatest, as Delta's statistics quote them."""
+    notes = [*HOSTILE, *HALVES]
+    return [
+        (key, note)
+        for key, note in enumerate(notes)
+        if number == any("\u2029" < sign < "\ud800" or sign > "\udfff" for sign in note)
+    ]
+
+
 def wanted(first: int, number: int) -> list[tuple[int, str]]:
-    """The rows of a part of the input, as tables have them."""
-    notes = [*HOSTILE, *HALVES.values()]
-    return [(first + i * 2 + number, note) for i, note in enumerate(notes) if i % 2 == number]
+    """The rows of an update, as tables have them."""
+    return [(first + key, HALVES.get(note, note)) for key, note in part(number)]
 
 
 def land(case: Any, number: int) -> None:
-    """Every second value, escaped in one file and raw (as far as JSON lets it) in another."""
-    notes = [*HOSTILE, *HALVES]
-    rows = [
-        (first + i * 2 + number, note)
-        for first in (0, FIRST_HELD)
-        for i, note in enumerate(notes)
-        if i % 2 == number
-    ]
-    case.land([json.dumps({"id": key, "note": note}) for key, note in rows if key % 4 < 2])
-    raw = [(key, note) for key, note in rows if key % 4 >= 2]
-    case.land([json.dumps({"id": key, "note": note}, ensure_ascii=note in HALVES) for key, note in raw])
+    """Every second value escaped in one file, the others raw (as far as JSON lets them) in another."""
+    rows = [(first + key, note) for first in (0, FIRST_HELD) for key, note in part(number)]
+    case.land([json.dumps({"id": key, "note": note}) for key, note in rows[::2]])
+    case.land(
+        [json.dumps({"id": key, "note": note}, ensure_ascii=note in HALVES) for key, note in rows[1::2]]
+    )
 
 
 def shown(*arguments: str) -> dict[str, Any]:
@@ -105,6 +109,8 @@ def test_values_are_values(pipeline):
         assert report.state == "COMPLETED", report.error
     rows = Counter(wanted(0, 0) + wanted(0, 1))
     held = Counter(wanted(FIRST_HELD, 0) + wanted(FIRST_HELD, 1))
+    commits = "".join(path.read_text() for path in (case.table("bronze") / "_delta_log").glob("*.json"))
+    assert "\u2028" in commits or "\u2029" in commits
     assert Counter(case.rows("bronze")) == rows
     assert Counter(case.rows("silver")) == rows
     assert Counter(case.rows("loaded")) == rows + held
@@ -135,7 +141,7 @@ def check_without_spark(case: Any, rows: Counter[Any]) -> None:
     assert shown("checkpoints", "diagnose", folder, *roots)["findings"] == []
     assert shown("maintenance", folder, *roots)["plan"]["left_out"] == []
     assert not [event for event in shown("events", folder, *roots)["events"] if event["level"] == "ERROR"]
-    kept = shown("quarantine", "show", folder, "bronze", *roots)
+    kept = shown("quarantine", "show", folder, "bronze", "--limit=100", *roots)
     assert "curl http://evil" in json.dumps(kept)
 
 
