@@ -99,7 +99,7 @@ def appended():
     )
     with case.resolved() as found:
         modes = found.evaluation.output_modes
-    names = {flow: mode.name for flow, mode in modes.items()}
+    names = {flow: str(mode.kind) for flow, mode in modes.items()}
     assert names == {"bronze": "append", "whole": "update", "appended": "append"}
     assert modes["whole"].keys == ("window",)
 
