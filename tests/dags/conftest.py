@@ -3,23 +3,11 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 import tests.dags.airflow_home as airflow_home  # before Airflow
 from tests.dags.pipeline_folder import write_pipeline
 from tests.postgres_server import PROGRAMS, running_postgres
-from tests.sampling import keep_sample, report_header
-
-
-def pytest_report_header() -> str:
-    """Say how to run the same tests again."""
-    return report_header()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of those that run a whole pipeline on real drivers, one: each takes minutes."""
-    keep_sample(config, items, Path(__file__).parent, rotating=4)
 
 
 @pytest.fixture(scope="session")

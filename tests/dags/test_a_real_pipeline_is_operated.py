@@ -12,7 +12,7 @@ from tests.dags.live_airflow import wait_for
 
 from headwater.checkpoints.layout import flow_checkpoint
 
-pytestmark = [pytest.mark.rotates, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 DAG_FILE = """
 from headwater_airflow.dag import PipelineBackfillDag, PipelineDag, PipelineMaintenanceDag, PipelineRepairDag
 

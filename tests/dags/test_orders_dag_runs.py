@@ -23,7 +23,7 @@ from headwater_demo.kafka_broker import KafkaBroker
 from headwater_demo.sample_data import SampleData
 from headwater_demo.sample_delivery import TOPIC, Destination
 
-pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.rotates, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.timeout(600)]
 TABLES = {
     "orders_bronze",
     "clicks_bronze",
