@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headwater.checkpoints.layout import write_atomically
+from headwater.files.atomic_files import write_atomically
 
 
 @dataclass(frozen=True)

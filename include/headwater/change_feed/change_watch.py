@@ -15,9 +15,9 @@ from pathlib import Path
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after
 from headwater.change_feed.commit_changes import CommitChanges
-from headwater.checkpoints.layout import write_atomically
 from headwater.delta_log.commits import newest_version
 from headwater.errors import ChangeFeedBroken
+from headwater.files.atomic_files import write_atomically
 
 
 @dataclass

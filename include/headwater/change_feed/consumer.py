@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after, the_same_range
-from headwater.checkpoints.layout import write_atomically
 from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
+from headwater.files.atomic_files import write_atomically
 
 Start = str | int
 SNAPSHOT, LATEST = "snapshot", "latest"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.offsets import committed_offsets, entry_path, files_seen
+from headwater.files.atomic_files import write_atomically
 from headwater.files.json_lines import read_lines
 
 # Behind the path of an entry that was superseded; no file's URI holds a question mark.

@@ -14,16 +14,7 @@ from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.rights import not_readable
-from headwater.files.atomic_files import sync_folder, write_atomically
-
-__all__ = [
-    "FlowCheckpoint",
-    "FlowState",
-    "change_memory",
-    "flow_checkpoint",
-    "sync_folder",
-    "write_atomically",
-]
+from headwater.files.atomic_files import write_atomically
 
 
 @dataclass(frozen=True)

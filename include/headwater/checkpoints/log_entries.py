@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.checksums import agrees, checksum_file
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.offsets import numbered
+from headwater.files.atomic_files import write_atomically
 from headwater.files.json_lines import lines_of, read_lines
 
 # Spark 4.2 reads up to this version of its logs.

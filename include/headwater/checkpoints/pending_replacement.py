@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from headwater.checkpoints.layout import sync_folder
+from headwater.files.atomic_files import sync_folder
 
 _FOLDER = "backfills"
 

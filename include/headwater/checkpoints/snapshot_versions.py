@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
-from headwater.checkpoints.layout import write_atomically
 from headwater.delta_log.table_history import commits_of
+from headwater.files.atomic_files import write_atomically
 
 # Of a commit's user metadata: the version of the snapshot that it made.
 VERSION_KEY = "snapshot_version"

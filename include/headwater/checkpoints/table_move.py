@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.rights import not_readable
+from headwater.files.atomic_files import write_atomically
 
 
 @dataclass(frozen=True)

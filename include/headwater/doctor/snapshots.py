@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.layout import FlowCheckpoint, FlowState, sync_folder, write_atomically
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch
+from headwater.files.atomic_files import sync_folder, write_atomically
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"

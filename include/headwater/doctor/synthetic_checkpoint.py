@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.log_entries import fault_of, write_entry
 from headwater.checkpoints.offsets import numbered, read_offsets
 from headwater.doctor.snapshots import copy_durably
+from headwater.files.atomic_files import write_atomically
 from headwater.preflight.flow_start import Positions
 
 # Spark reads the two newest entries of its offset log at each start, so two are written.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headwater.checkpoints.layout import write_atomically
+from headwater.files.atomic_files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.table_move import TableMove
 from headwater.definitions.dataset import quarantine_folder
+from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
 from headwater.moves.move_plan import Wish, renamed_flow
 

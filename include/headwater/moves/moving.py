@@ -12,13 +12,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from headwater.checkpoints.flow_identity import FlowIdentity, as_text, former_names, names_file
-from headwater.checkpoints.layout import sync_folder, write_atomically
 from headwater.checkpoints.table_move import TableMove, mark_file, mark_old_name, write_journals
 from headwater.doctor.snapshots import take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
+from headwater.files.atomic_files import sync_folder, write_atomically
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.moves.move_plan import MovePlan, Wish, flow_folders, plan_move
 from headwater.moves.moved_manifest import rewrite_manifests

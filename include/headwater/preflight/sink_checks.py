@@ -14,7 +14,6 @@ from headwater.checkpoints.conditions import (
     TableRolledBack,
     TransactionsExpire,
 )
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.offsets import query_id
 from headwater.delta_log.table_history import (
     TRANSACTION_RETENTION,
@@ -25,6 +24,7 @@ from headwater.delta_log.table_history import (
     transaction_retention,
 )
 from headwater.errors import CheckpointUnreadable
+from headwater.files.atomic_files import write_atomically
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.definitions.flow_settings import fast_path
+from headwater.delta_log.table_history import has_transaction
+from headwater.files.atomic_files import write_atomically
 from headwater.graph.change_targets import RETENTION_PROPERTY
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
@@ -26,7 +27,6 @@ from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
 from headwater_spark.auto_cdc.widening import made_to_fit
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import has_transaction
 
 # Several flows may write one target, side by side in one application: each batch decides over what the last one left.
 _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)

@@ -22,14 +22,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import has_transaction, table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
 from headwater_spark.auto_cdc.column_types import fitted_type
 from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
 from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
-from headwater_spark.delta_writes.sink_commits import has_transaction
+from headwater_spark.delta_writes.delta_merge import commit_settings
 from headwater_spark.delta_writes.tables import clear_unborn
 
 RECORDED_AT = f"{OWN}recorded_at"
@@ -201,15 +201,8 @@ def _telling(session: SparkSession, transaction: BatchTransaction, *, fixed_sour
     repetition.
     """
     settings = {"spark.databricks.delta.commitInfo.userMetadata": transaction.user_metadata}
-    if fixed_source:
-        settings["spark.databricks.delta.merge.materializeSource"] = "none"
-    try:
-        for key, value in settings.items():
-            session.conf.set(key, value)
+    with commit_settings(session, settings, fixed_source=fixed_source):
         yield
-    finally:
-        for key in settings:
-            session.conf.unset(key)
 
 
 def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:

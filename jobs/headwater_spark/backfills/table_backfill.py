@@ -20,14 +20,14 @@ from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.contract.backfill_report import TableBackfill
 from headwater.definitions.change_conditions import DuplicateKey
-from headwater.delta_log.table_history import head_version
+from headwater.delta_log.table_history import has_transaction, head_version
 from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
 from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, flow_metadata
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
+from headwater_spark.delta_writes.sink_commits import SinkCommits
 from headwater_spark.execution.flow_writer import target_of, write_batch
 from headwater_spark.execution.late_rows import finish_replacements, put_back_late_rows, try_again
 from headwater_spark.execution.update_context import UpdateContext

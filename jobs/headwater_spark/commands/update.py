@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.contract.arguments import RunArguments
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.findings import show_findings
@@ -10,6 +9,7 @@ from headwater.contract.logs import show_error
 from headwater.contract.printing import print_json
 from headwater.definitions.finding import CODE_OF_CONDITION, finding
 from headwater.errors import InvalidPipeline
+from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import has_transaction
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,23 @@ def committing(
         "spark.databricks.delta.write.txnVersion": str(transaction.batch_id),
         "spark.databricks.delta.commitInfo.userMetadata": transaction.user_metadata,
     }
-    if fixed_source:
-        settings["spark.databricks.delta.merge.materializeSource"] = "none"
+    with commit_settings(session, settings, fixed_source=fixed_source):
+        yield
+
+
+@contextmanager
+def commit_settings(
+    session: SparkSession, settings: Mapping[str, str], *, fixed_source: bool
+) -> Iterator[None]:
+    """Have the session's own settings say what Delta commits inside the block; they are gone behind it.
+
+    Args:
+        session: the batch's own, which no other query uses.
+        settings: what a commit carries.
+        fixed_source: whether a merge's source gives the same rows however often it is read. Delta need not copy it then.
+    """
+    merge = {"spark.databricks.delta.merge.materializeSource": "none"} if fixed_source else {}
+    settings = {**settings, **merge}
     try:
         for key, value in settings.items():
             session.conf.set(key, value)

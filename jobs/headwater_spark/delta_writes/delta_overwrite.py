@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import has_transaction
 
 
 @dataclass(frozen=True)

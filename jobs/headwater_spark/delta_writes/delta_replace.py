@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headwater.definitions.flow import Replacement
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing, same_key
-from headwater_spark.delta_writes.sink_commits import has_transaction
 
 _RANK = "__headwater_rank"
 _LEAVES = "__headwater_leaves"

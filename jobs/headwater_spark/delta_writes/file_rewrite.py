@@ -28,9 +28,9 @@ from delta.exceptions import (
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import is_another_version, warn_of_another_version
-from headwater_spark.delta_writes.sink_commits import has_transaction
 
 _DELTA = "org.apache.spark.sql.delta"
 # What Delta takes for the change feed, not for the table: the rows where this column is not NULL.

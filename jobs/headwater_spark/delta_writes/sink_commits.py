@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
-from headwater.delta_log.table_history import has_transaction, head_version
+from headwater.delta_log.table_history import head_version
 from headwater_spark.rules.expectations import Quality, RuleCounts
-
-__all__ = ["SinkCommit", "SinkCommits", "as_metadata", "has_transaction", "quality_details"]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_
 
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 from headwater.delta_log.commits import commit_file, commit_head
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction
+from headwater_spark.delta_writes.sink_commits import SinkCommits
 from headwater_spark.execution.added_rows import rows_of_commit
 from headwater_spark.execution.failures import causes_of_error
 from headwater_spark.messages.known_exceptions import CONFLICT, shows

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headwater.definitions.output_kind import OutputKind
-from headwater.delta_log.table_history import head_version
+from headwater.delta_log.table_history import has_transaction, head_version
 from headwater.event_log.details import FlowStatus
-from headwater_spark.delta_writes.sink_commits import SinkCommits, has_transaction, quality_details
+from headwater_spark.delta_writes.sink_commits import SinkCommits, quality_details
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, target_of, write_rows
 from headwater_spark.execution.start_checks import bounded_state

@@ -21,7 +21,7 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
-from headwater_spark.delta_writes.sink_commits import has_transaction
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.execution.batch_counts import Recount
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun

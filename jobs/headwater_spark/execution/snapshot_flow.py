@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, encoded
-from headwater.delta_log.table_history import head_version, readable_table_id
+from headwater.delta_log.table_history import has_transaction, head_version, readable_table_id
 from headwater.errors import CheckpointMismatch
 from headwater.event_log.details import FlowStatus, operation_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
@@ -18,7 +18,7 @@ from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.auto_cdc.widening import made_to_fit
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
-from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, has_transaction
+from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows
 from headwater_spark.execution.start_checks import bounded_state

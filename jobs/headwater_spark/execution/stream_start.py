@@ -16,8 +16,8 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.sink import SinkKind
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTarget
-from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import judged_target, takes_streams, target_of
 from headwater_spark.execution.foreach_batch import BatchWriter

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError
@@ -28,6 +27,7 @@ from headwater.event_log.live_driver import told_driver
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
+from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables

@@ -14,12 +14,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import has_transaction, table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.rules.expectations import any_broken
 from headwater_spark.rules.judgement import broken_names, own_columns

@@ -15,11 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater.delta_log.table_history import has_transaction
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater.quarantine.table import literal
 from headwater_spark.delta_writes.batch_transaction import application_id
-from headwater_spark.delta_writes.sink_commits import has_transaction
 from headwater_spark.replays.replayed_query import HELD_ID
 
 IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"

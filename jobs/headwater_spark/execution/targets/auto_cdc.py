@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from headwater.delta_log.table_history import has_transaction
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes, check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import has_transaction
 
 
 class AutoCdc:

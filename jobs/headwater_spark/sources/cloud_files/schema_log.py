@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pyspark.sql.types import StructType
 
-from headwater.checkpoints.layout import write_atomically
 from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
+from headwater.files.atomic_files import write_atomically
 
 
 @dataclass(frozen=True)

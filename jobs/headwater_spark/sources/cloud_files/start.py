@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.file_source_log import forget_overwritten
-from headwater.checkpoints.layout import FlowCheckpoint, write_atomically
+from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.errors import SourceUnreachable, UnknownFields
+from headwater.files.atomic_files import write_atomically
 from headwater.metrics.file_listing import ListedFile
 from headwater_spark.sources.cloud_files.frames import FileRead
 from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from headwater.checkpoints.conditions import FlowStateDamaged
-from headwater.checkpoints.layout import FlowState, flow_checkpoint, write_atomically
+from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.files.atomic_files import write_atomically
 from headwater.graph.pipeline_project import open_project
 
 

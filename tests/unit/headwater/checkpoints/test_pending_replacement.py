@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoints import layout, pending_replacement
+from headwater.checkpoints import pending_replacement
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
+from headwater.files import atomic_files
 
 ONE = PendingReplacement("orders", "shop.orders@backfill-1", "day = '2026-01-02'", "{}", {"shop.orders@0": 7})
 OTHER = PendingReplacement("clicks", "shop.clicks@backfill-2", "true", "{}", {})
@@ -36,15 +37,15 @@ def test_only_who_has_ended_has_abandoned_it(tmp_path: Path):
 
 def test_it_is_locked_before_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Whoever looks at the very moment in which it gets its name sees that somebody works on it."""
-    sync = layout.sync_folder
+    sync = atomic_files.sync_folder
     seen: list[tuple[int, bool]] = []
 
     def look(folder: Path) -> None:
         seen.append((len(list(pending_replacements(tmp_path))), ONE.is_abandoned(tmp_path)))
         sync(folder)
 
-    for module in (layout, pending_replacement):
-        monkeypatch.setattr(module, "sync_folder", look, raising=False)
+    for module in (atomic_files, pending_replacement):
+        monkeypatch.setattr(module, "sync_folder", look)
     with ONE.written_down(tmp_path):
         assert seen == [(1, False)]
 

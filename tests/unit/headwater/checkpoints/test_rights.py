@@ -13,10 +13,11 @@ import pytest
 
 from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
 from headwater.checkpoints.flow_identity import former_names, names_file
-from headwater.checkpoints.layout import FlowState, flow_checkpoint, write_atomically
+from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.table_move import journal_file, unfinished_move
 from headwater.errors import InvalidSpec, StorageFailed
+from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import read_manifest
 from headwater.preflight.checks import examine
 from headwater.preflight.flow_start import FlowStart
