@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NEEDED_PYTHON := 3.11
+# Processes of tests side by side; one that is free takes over half of what the other has left.
+WORKERS := --numprocesses=2 --dist=worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-integration test-dags test-faults lint format bench soak compose-config compose-env lock clean
@@ -29,19 +31,19 @@ $(INSTALLED): requirements-dev.lock pyproject.toml
 demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
 	$(BIN)/python -m headwater_demo demo $(if $(filter 1 yes true,$(ONCE)),--once)
 
-test: test-unit test-integration test-dags test-faults ## Run all tests, one process (and so one Spark session) a folder
+test: test-unit test-integration test-dags ## Run every test but those that kill: the same ones each time
 
 test-unit: setup ## Run the unit tests: no JVM, about a minute
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/unit $(WORKERS)
 
 test-integration: setup ## Run the tests with a real broker and real tables
-	$(BIN)/pytest tests/integration
+	$(BIN)/pytest tests/integration $(WORKERS)
 
 test-dags: setup ## Run the tests of the DAGs, with real submits
-	$(BIN)/pytest tests/dags
+	$(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup
 
 test-faults: setup ## Run the tests that kill and corrupt things
-	$(BIN)/pytest tests/fault_injection
+	$(BIN)/pytest -s tests/fault_injection
 
 lint: setup ## Check style, types and who imports whom
 	$(BIN)/ruff check .
@@ -56,12 +58,12 @@ format: setup ## Format the code
 bench: setup ## Measure updates against the same queries written by hand
 	$(BIN)/pytest tests/benchmarks
 
-soak: setup ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); every case of all tests
+soak: setup ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); longer examples of all tests
 	$(eval SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')))
 	@echo "SEED=$(SEED)"
 	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
-	HEADWATER_SEED=$(SEED) HEADWATER_WHOLE=1 $(BIN)/pytest tests/integration --hypothesis-seed=$(SEED)
-	HEADWATER_SEED=$(SEED) HEADWATER_WHOLE=1 $(BIN)/pytest tests/dags --hypothesis-seed=$(SEED)
+	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/integration $(WORKERS) --hypothesis-seed=$(SEED)
+	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup --hypothesis-seed=$(SEED)
 
 compose-env: .env ## Make .env with fresh secrets for docker compose, unless it is there
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from tests.captured_streams import forget_captured_streams
 
@@ -17,6 +18,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests ran, and which were left out: in `make test` none is."""
+    stats = terminalreporter.stats
+    run = sum(len(stats.get(outcome, ())) for outcome in ("passed", "failed", "xfailed", "xpassed"))
+    left_out = len(stats.get("skipped", ())) + len(stats.get("deselected", ()))
+    terminalreporter.write_sep("=", f"{run} tests ran, {left_out or 'none'} left out")
 
 
 def pytest_unconfigure() -> None:

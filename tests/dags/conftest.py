@@ -10,6 +10,13 @@ from tests.dags.pipeline_folder import write_pipeline
 from tests.postgres_server import PROGRAMS, running_postgres
 
 
+def pytest_collection_modifyitems(items):
+    """One of the processes of tests starts the running Airflow, and has all tests that need it; the others have the rest."""
+    for item in items:
+        if "live_airflow" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("live"))
+
+
 @pytest.fixture(scope="session")
 def airflow_database():
     """Airflow's database, made once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import httpx
@@ -104,7 +103,6 @@ def test_a_secret_of_connection_and_environment_is_nowhere(stream):
         assert CANARY not in answer.text
 
 
-@pytest.mark.skipif("HEADWATER_WHOLE" not in os.environ, reason="takes a minute: HEADWATER_WHOLE=1")
 def test_a_killed_scheduler_never_makes_two_writers(stream):
     """After SIGKILL the old driver goes on or ends, another one waits for its lease, and the stream goes on."""
     (stream.state / "endless").touch()

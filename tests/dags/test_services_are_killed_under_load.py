@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import threading
 from pathlib import Path
 
@@ -14,10 +13,7 @@ from tests.dags.live_airflow import wait_for
 
 from headwater_demo.airflow_services import SERVICES
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    pytest.mark.skipif("HEADWATER_WHOLE" not in os.environ, reason="takes minutes: HEADWATER_WHOLE=1"),
-]
+pytestmark = pytest.mark.timeout(900)
 DAG_FILE = """
 from headwater_airflow.dag import PipelineDag
 

@@ -11,7 +11,6 @@ import random
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -36,14 +35,13 @@ from tests.seeds import SEED
 
 from headwater_demo.kafka_broker import KafkaBroker
 
-# The soak: every cell of the matrix, and then so many kills at random.
+# Every cell of the matrix in each run, and then some kills at random; many in the soak.
 SOAK = "SOAK_RUNS" in os.environ
-SAMPLED_KILLS = 8
 # So that a difference is found near its cause.
 COMPARED_EVERY = 8
 # A regular expression for the cells to run (their names are printed): to run one again; "none" has random kills alone.
 CELLS = os.environ.get("HEADWATER_CELLS")
-RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 21))
+RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 4))
 # Begin no other kill after so long: what was killed until then is compared, and what was left out is told.
 LONGEST = float(os.environ.get("SOAK_SECONDS") or "inf")
 
@@ -54,7 +52,7 @@ FIRST_UPDATE = not (SOAK and SEED % 2)
 class Trial:
     """A pipeline, the files that land for it, and the drivers that were started."""
 
-    def __init__(self, case: PipelineCase, chance: random.Random, outbox: Outbox | None) -> None:
+    def __init__(self, case: PipelineCase, chance: random.Random, outbox: Outbox) -> None:
         self.case, self.chance, self.outbox = case, chance, outbox
         self.feed = Feed(case, chance)
         self.drivers: list[Driver] = []
@@ -189,25 +187,20 @@ class Trial:
         for flow in ("bronze", "doubled", "running", "judged", "latest", "history"):
             check_records(self.case, self.feed, flow)
         check_endings(self.case)
-        if self.outbox is not None:
-            check_messages(self.outbox, self.feed)
+        check_messages(self.outbox, self.feed)
         print(f"  equal after {self.killed} kills", flush=True)
 
 
-def asked_for(*, kafka: bool) -> list[Stop]:
+def asked_for() -> list[Stop]:
     """All cells, or those of HEADWATER_CELLS."""
-    return [cell for cell in matrix(kafka=kafka) if CELLS is None or re.search(CELLS, str(cell))]
+    return [cell for cell in matrix() if CELLS is None or re.search(CELLS, str(cell))]
 
 
-def chosen_kills(chance: random.Random, *, kafka: bool) -> list[tuple[Stop, ...]]:
-    """Those of all cells in the soak, of the cells that were asked for, or a sample; resets last: they would hide losses."""
-    cells = asked_for(kafka=kafka)
-    found = kills(chance.sample(cells, len(cells)))
-    if not (SOAK or CELLS):
-        # A checkpoint of a log is due every tenth commit here.
-        found = [cells for cells in found if not any(cell.point == 10 for cell in cells)]
-        found = chance.sample(found, SAMPLED_KILLS)
-    return sorted(chance.sample(found, len(found)), key=lambda cells: bool(cells[0].arguments))
+def chosen_kills(chance: random.Random) -> list[tuple[Stop, ...]]:
+    """Those that serve all cells, or the cells of HEADWATER_CELLS; resets last: they would hide losses."""
+    cells = asked_for()
+    together = kills(chance.sample(cells, len(cells)))
+    return sorted(chance.sample(together, len(together)), key=lambda cells: bool(cells[0].arguments))
 
 
 @pytest.fixture
@@ -219,13 +212,11 @@ def trial(tmp_path: Path) -> Iterator[Trial]:
     print(f"\nthe same choices again: {again}")
     chance = random.Random(SEED)
     settings = SETTINGS | stopping_settings(tmp_path / "classes")
-    with KafkaBroker(tmp_path / "kafka") if SOAK or CELLS else nullcontext() as broker:
-        source, outbox = SOURCE, None
-        if broker is not None:
-            broker.create_topic("outbox")
-            outbox = Outbox(broker)
-            source = SOURCE + outbox.source()
-        if (SOAK or CELLS) and any(cell.point == 10 for cell in asked_for(kafka=True)):
+    with KafkaBroker(tmp_path / "kafka") as broker:
+        broker.create_topic("outbox")
+        outbox = Outbox(broker)
+        source = SOURCE + outbox.source()
+        if any(cell.point == 10 for cell in asked_for()):
             # So that a checkpoint of each log is due in each update.
             source = source.replace('"10"', '"1"')
         case = PipelineCase(tmp_path, source, spec=f"spark: {json.dumps(settings)}\n")
@@ -238,12 +229,12 @@ def trial(tmp_path: Path) -> Iterator[Trial]:
                 driver.kill_group()
 
 
-@pytest.mark.timeout(300 + 60 * (RANDOM_KILLS + (60 if SOAK or CELLS else SAMPLED_KILLS)))
+@pytest.mark.timeout(300 + 60 * (RANDOM_KILLS + 60))
 def test_killed_at_each_point(trial: Trial):
     """Killed at points of the matrix and at random while files keep coming, then left alone: no row is missing or doubled,
     and the event log has one record of each batch. Of several drivers at once one runs.
     """
-    cells = chosen_kills(trial.chance, kafka=trial.outbox is not None)
+    cells = chosen_kills(trial.chance)
     if FIRST_UPDATE:
         trial.first_update()
     begun = time.monotonic()

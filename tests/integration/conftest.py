@@ -1,14 +1,12 @@
-"""The session of these tests, and samples of their large matrices."""
+"""The session of these tests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
-from tests.sampling import keep_sample, report_header
 from tests.spark_fixtures import pipeline, spark
 
 __all__ = ["done", "pipeline", "prepared", "spark"]
@@ -28,13 +26,3 @@ ROOMY = {
 def spark_settings() -> Mapping[str, str]:
     """Those of a process that runs for twenty minutes."""
     return {**SPARK, **ROOMY}
-
-
-def pytest_report_header() -> str:
-    """Say how to run the same cases again."""
-    return report_header()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A sample: all would take an hour."""
-    keep_sample(config, items, Path(__file__).parent, rotating=10, others=5)

@@ -8,8 +8,6 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.errors import NotADataFrame, QueryFailed, UnsupportedArgument
 
-pytestmark = pytest.mark.rotates
-
 DAYS = """
 @dp.table(replace_where={condition}, partition_cols=["day"])
 def days():

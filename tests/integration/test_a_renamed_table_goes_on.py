@@ -83,7 +83,6 @@ def equals_the_batch(case: PipelineCase, everything: list[dict[str, object]]) ->
     assert Counter(case.rows("clean")) == Counter((r["id"], int(str(r["points"])) * 2) for r in kept)
 
 
-@pytest.mark.rotates
 @pytest.mark.usefixtures("spark")
 def test_an_update_takes_in_what_is_new(tmp_path: Path):
     """Streams, aggregates, AUTO CDC and snapshots go on under new names, one table in another pipeline."""

@@ -9,7 +9,6 @@ from headwater.errors import ActionInDefinition
 from headwater_spark.facade.action_guard import install_action_guard, no_actions
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 ACTIONS = [
     "spark.range(3).collect()",

@@ -14,8 +14,6 @@ from headwater.errors import UpdateInProgress
 from headwater.updates.news import has_news
 from headwater_spark.backfills import table_backfill
 
-pytestmark = pytest.mark.rotates
-
 DAY = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 FILES = {
     "lines": """
@@ -184,7 +182,6 @@ def test_a_table_whose_reader_skips_changes_is_not_replaced_beside_an_update(pip
     assert len(found) == 1
 
 
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize("table", ["recent", "newest", *FILES])
 def test_a_range_of_the_source_is_added_or_merged(pipeline, spark, table: str):
     """Versions, or files by their time, also through cloudFiles: once, and never what the stream has or will bring."""

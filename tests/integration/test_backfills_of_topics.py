@@ -11,8 +11,6 @@ from tests.integration.test_a_range_is_filled_again import ran, refused
 
 from headwater_demo.kafka_broker import KafkaBroker
 
-pytestmark = pytest.mark.rotates
-
 TOPIC = """
 @dp.table
 def {name}():

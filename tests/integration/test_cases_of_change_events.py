@@ -13,8 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.change_table import Changes, flow
 
-pytestmark = pytest.mark.rotates
-
 # Rows are written as the names that are there.
 LATEST = {
     "a@1,b@3 | c@2 | d@4 | D@2": "d",
@@ -88,7 +86,6 @@ def by_key(cases: dict[str, str], rows: dict[int, list[str]]) -> dict[str, str]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize("left_out", [("op",), ("op", "at")], ids=["sequence kept", "sequence left out"])
 def test_the_latest_row(spark: SparkSession, tmp_path: Path, left_out: tuple[str, ...]):
     """Type 1: each case leaves the row that its greatest event made, whether or not the table keeps the sequence."""

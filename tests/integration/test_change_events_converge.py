@@ -18,7 +18,7 @@ from delta.tables import DeltaTable
 from deltalake import DeltaTable as LogReader
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
-from tests.seeds import SEED
+from tests.seeds import SEED, SOAK
 
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.errors import FlowFailed
@@ -27,8 +27,6 @@ from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.on_driver import door
 from headwater_spark.auto_cdc.on_driver import rows as driver_rows
-
-pytestmark = pytest.mark.rotates
 
 
 @pytest.fixture
@@ -82,14 +80,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-# All of them with HEADWATER_WHOLE=1 (make soak); else one of each type: a merge takes seconds.
-WHOLE = bool(os.environ.get("HEADWATER_WHOLE"))
-BY_TYPE = [[name for name in VARIANTS if name.startswith(kind)] for kind in ("type 1", "type 2")]
-CHOSEN = list(VARIANTS) if WHOLE else [random.Random(SEED).choice(names) for names in BY_TYPE]
-
-
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("variant", CHOSEN)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPatch, variant: str):
     """Random events over many keys, shuffled, cut into batches, some sent twice, held on the driver or not: the table equals
     the oracle.
@@ -110,7 +102,7 @@ def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPa
     arrivals = [*sent, *chance.sample(sent, 40)]
     chance.shuffle(arrivals)
     table = changes(schema=f"{SCHEMA}, said ARRAY<STRING>" if "named" in variant else SCHEMA, **options)
-    cuts = sorted(chance.sample(range(len(arrivals)), 3 if WHOLE else 1))
+    cuts = sorted(chance.sample(range(len(arrivals)), 3 if SOAK else 1))
     for start, end in zip([0, *cuts], [*cuts, len(arrivals)], strict=True):
         table.apply(arrivals[start:end])
     rows: list[Mapping[str, Any]] = [dict(zip(names, event, strict=True)) for event in sent]
@@ -126,7 +118,6 @@ def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPa
     assert got == [tuple(row.values()) for row in wanted]
 
 
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     ("variant", "merge"),
     [("type 1, sequence left out", "merge_latest"), ("type 2, one column tracked", "merge_history")],
@@ -243,7 +234,6 @@ def test_a_history_whose_events_come_to_name_columns(changes: Callable[..., Chan
         check_unchanged(named, table.target, None)
 
 
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize("history", [False, True])
 def test_fields_that_structs_gain(changes: Callable[..., Changes], history: bool):
     """A field that a struct gains is NULL in older rows, and compared as such; one of another type is refused."""
@@ -273,7 +263,6 @@ def test_fields_that_structs_gain(changes: Callable[..., Changes], history: bool
         table.apply([(3, 5, "U", ("b", "4"))])
 
 
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize("history", [False, True])
 def test_names_with_backticks(spark: SparkSession, tmp_path: Path, history: bool):
     """Columns may have any characters in their names that a Delta table takes, keys and the sequence too."""

@@ -13,8 +13,6 @@ from headwater.checkpoints.conditions import SourceRowsChanged
 from headwater.errors import InvalidPipeline, SourceSchemaChanged
 from headwater_spark.execution import streaming_write
 
-pytestmark = pytest.mark.rotates
-
 POLICIES = {
     "fail": "",
     "add": '.option("mergeSchema", "true")',

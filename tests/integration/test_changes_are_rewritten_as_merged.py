@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -20,15 +19,11 @@ from headwater_spark.auto_cdc.on_driver import door
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
 from headwater_spark.delta_writes.sink_commits import SinkCommits
 
-pytestmark = pytest.mark.rotates
-
 KINDS: dict[str, dict[str, Any]] = {
     "type 1": {},
     "type 1, sequence left out": {"except_columns": ("op", "at")},
     "type 2": {"history": True, "except_columns": ("op", "at")},
 }
-# All of them with HEADWATER_WHOLE=1 (make soak); else one.
-CHOSEN = list(KINDS) if os.environ.get("HEADWATER_WHOLE") else [random.Random(SEED).choice(list(KINDS))]
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
@@ -75,7 +70,7 @@ def feed(changes: Changes) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("kind", CHOSEN)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_change_feed_is_a_merges(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -78,34 +80,38 @@ BATCHES = (
 
 
 def events(
-    spark: SparkSession, values: dict[str, tuple[str, ...]], batch: int, key: str, at: str
+    spark: SparkSession, values: dict[str, tuple[str, ...]], batch: int, keys: Sequence[str], at: str
 ) -> DataFrame:
-    """A batch of events with a column of each type; ``key`` and ``at`` make a value of the key and the sequence."""
+    """A batch of events with a column of each type; ``keys`` and ``at`` make a value of each key and of the sequence."""
     rows = []
     for number, (n, since, op) in enumerate(BATCHES[batch]):
         one = (texts[(0 if n == 5 else batch + number) % len(texts)] for texts in values.values())
         cells = [
             f"CAST({text} AS {kind}) AS v{i}" for i, (kind, text) in enumerate(zip(values, one, strict=True))
         ]
-        rows.append(
-            f"SELECT {key.format(n)} AS key, {at.format(since)} AS at, '{op}' AS op, {', '.join(cells)}"
-        )
+        key = ", ".join(f"{key.format(n)} AS {name}" for name, key in zip(key_names(keys), keys, strict=True))
+        rows.append(f"SELECT {key}, {at.format(since)} AS at, '{op}' AS op, {', '.join(cells)}")
     return spark.sql(" UNION ALL ".join(rows))
+
+
+def key_names(keys: Sequence[str]) -> tuple[str, ...]:
+    """The names of so many key columns."""
+    return ("key", *(f"key{n}" for n in range(1, len(keys))))
 
 
 def written(
     spark: SparkSession,
     root: Path,
     values: dict[str, tuple[str, ...]],
-    key: str,
+    keys: Sequence[str],
     at: str,
     kind: str,
     *,
     merges: bool = True,
 ) -> list[str]:
     """The rows of a table after all batches. ``merges``: whether one may be written by MERGE after the first."""
-    frames = [events(spark, values, number, key, at) for number in range(len(BATCHES))]
-    changes = Changes(spark, root, flow(**KINDS[kind]), frames[0].schema)
+    frames = [events(spark, values, number, keys, at) for number in range(len(BATCHES))]
+    changes = Changes(spark, root, flow(keys=key_names(keys), **KINDS[kind]), frames[0].schema)
     changes.apply_frame(frames[0])  # by a merge: an empty table has no files
     with pytest.MonkeyPatch.context() as patched:
         for module in (merge_latest, merge_history) if not merges else ():
@@ -121,15 +127,14 @@ def must_not(*_args: Any, **_options: Any) -> None:
     raise AssertionError("merged")
 
 
-@pytest.mark.matrix(1, one_in=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
     """A column of each type that Arrow carries, in order of times, where clocks change: no MERGE, and the rows that Spark's own way gives."""
-    key, at = "{}", "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
+    keys, at = ["{}"], "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
     with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
-        found = written(spark, tmp_path / "driver", ON_THE_DRIVER, key, at, kind, merges=False)
+        found = written(spark, tmp_path / "driver", ON_THE_DRIVER, keys, at, kind, merges=False)
         monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
-        wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, key, at, kind)
+        wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, keys, at, kind)
     assert found == wanted
     assert len(found) == (11 if kind == "type 2" else 4)
 
@@ -140,11 +145,10 @@ def in_texts(row: str, names: list[str]) -> dict[str, Any]:
     return {n: json.dumps(found[n]) if n.startswith("v") and n in found else found.get(n) for n in names}
 
 
-@pytest.mark.matrix(1, one_in=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
     """Columns of types that Arrow does not carry as they are come through, too: the rows are the oracle's."""
-    frames = [events(spark, IN_SPARK, number, "{}", "{}") for number in range(len(BATCHES))]
+    frames = [events(spark, IN_SPARK, number, ["{}"], "{}") for number in range(len(BATCHES))]
     names = frames[0].columns
     texts = [row.t for f in frames for row in f.selectExpr("to_json(struct(*)) AS t").collect()]
     oracle = expected_scd2 if kind == "type 2" else expected_scd1
@@ -156,20 +160,26 @@ def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
         apply_as_deletes=lambda row: row["op"] == "D",
         except_column_list=left_out,
     )
-    found = [in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, "{}", "{}", kind)]
+    found = [in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, ["{}"], "{}", kind)]
     assert sorted(found, key=str) == sorted(wanted, key=str)
     assert len(found) == (7 if kind == "type 2" else 4)
 
 
-@pytest.mark.matrix(1, one_in=3)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("identity", IDENTITIES)
-def test_keys_and_sequences(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, identity: str
-):
+# Each type as the sequence, in tables of all kinds in turn; and all types together as the key of each kind.
+CASES = {
+    **{
+        f"{name}, {kind}": ([key], at, kind)
+        for (name, (key, at)), kind in zip(IDENTITIES.items(), cycle(KINDS), strict=False)
+    },
+    **{f"all keys, {kind}": ([key for key, _ in IDENTITIES.values()], "{}", kind) for kind in KINDS},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_keys_and_sequences(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str):
     """Keys and sequences of each type that can be one: the rows are those that Spark's own way gives."""
-    key, at = IDENTITIES[identity]
+    keys, at, kind = CASES[case]
     values = {"TIMESTAMP": ON_THE_DRIVER["TIMESTAMP"]}
-    found = written(spark, tmp_path / "driver", values, key, at, kind)
+    on_driver = written(spark, tmp_path / "driver", values, keys, at, kind)
     monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
-    assert found == written(spark, tmp_path / "spark", values, key, at, kind)
+    assert on_driver == written(spark, tmp_path / "spark", values, keys, at, kind)

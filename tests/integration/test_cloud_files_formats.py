@@ -9,8 +9,6 @@ import pytest
 from pyarrow import orc, parquet
 from tests.integration.test_cloud_files_take_each_file_once import source
 
-pytestmark = pytest.mark.rotates
-
 
 def rescued(text: str | None) -> dict | None:
     data = json.loads(text) if text else None
@@ -60,7 +58,6 @@ def test_csv_takes_new_columns(pipeline):
     ]
 
 
-@pytest.mark.matrix(2)
 @pytest.mark.parametrize("mode", ["addNewColumns", "rescue"])
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_columnar_files(pipeline, kind: str, mode: str):

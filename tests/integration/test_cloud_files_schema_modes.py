@@ -8,8 +8,6 @@ import pytest
 
 from headwater_spark.sources.cloud_files.start import prepared
 
-pytestmark = pytest.mark.rotates
-
 FOUR = [
     {"id": 1, "name": "a"},
     {"id": "x", "name": "b"},

@@ -7,14 +7,10 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
 from headwater.commands.command_line import main
 from headwater.metrics.file_history import ingested_files
 from headwater.metrics.lag import flow_lag
 from headwater.updates.news import has_news
-
-pytestmark = pytest.mark.rotates
 
 
 def source(*options: str, schema: str = "id INT", source_format: str = "json") -> str:

@@ -17,8 +17,6 @@ from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.side_table import SideTable
 
-pytestmark = pytest.mark.rotates
-
 NARROW = """key INT, at INT, op STRING, b TINYINT, i INT, f FLOAT, d DATE, dec DECIMAL(6,2),
     s STRUCT<n: SMALLINT, gone: STRING, list: ARRAY<STRUCT<x: INT, lost: STRING>>>, m MAP<STRING, INT>"""
 WIDE = """key INT, at INT, op STRING, b BIGINT, i BIGINT, f DOUBLE, d TIMESTAMP_NTZ, dec DECIMAL(12,4),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
 from confluent_kafka import Producer
 from tests.killed_before_recording import killed_before_recording
 
@@ -138,7 +137,6 @@ def test_counts_that_cannot_be_had_are_null(pipeline):
     assert len(case.rows("second")) == 5
 
 
-@pytest.mark.rotates
 def test_topics_are_counted_again(pipeline, tmp_path):
     """Messages of Kafka that a dead driver had written and dropped are in the log, once."""
     with KafkaBroker(tmp_path / "kafka") as broker:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headwater_spark.quarantine.unreadable_files import UnreadableFile, stream_leaves, without_files
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 
 def test_files_are_left_out_of_their_own_source(spark: SparkSession, tmp_path: Path):

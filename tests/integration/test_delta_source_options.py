@@ -14,8 +14,6 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError, QueryFailed, SourceSchemaChanged, UnsupportedArgument
 
-pytestmark = pytest.mark.rotates
-
 DAY = datetime(2023, 4, 18, tzinfo=UTC)
 # Batches of a change feed reach back a week at most.
 RECENT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=5)
@@ -84,7 +82,6 @@ DELETED = {
 }
 
 
-@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("options", "expected"), DELETED.values(), ids=list(DELETED))
 def test_a_partition_is_deleted(pipeline, options: tuple[str, ...], expected: list[int] | None):
     """Rows deleted by partition stop a stream, unless it was told to pass over them."""
@@ -108,7 +105,6 @@ REWRITTEN = {
 }
 
 
-@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("option", "expected"), REWRITTEN.values(), ids=list(REWRITTEN))
 def test_a_file_is_rewritten(pipeline, option: str, expected: list[int] | None):
     """A row deleted inside a file rewrites the file: its other rows come again, or the commit is passed over."""

@@ -9,7 +9,6 @@ from headwater.errors import UnsupportedSource
 from headwater_spark.facade.pipeline_session import PipelineSession
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 BRONZE = """
 @dp.table

@@ -8,8 +8,6 @@ import pytest
 
 from headwater.errors import ExpectationViolated
 
-pytestmark = pytest.mark.rotates
-
 SCHEMA = "id INT, amount INT, age INT"
 RULES = """
 @dp.expect("adult", "age >= 18")

@@ -18,7 +18,6 @@ from headwater.errors import (
 )
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 BRONZE = """
 @dp.table

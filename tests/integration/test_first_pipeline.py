@@ -22,7 +22,6 @@ def shell_block(heading: str) -> str:
     return block[1]
 
 
-@pytest.mark.always
 @pytest.mark.timeout(240)
 def test_paste_the_readme(tmp_path: Path):
     """Pasted into a shell, the block makes both tables with the rows that the README names."""

@@ -153,7 +153,6 @@ def events():
 }  # fmt: skip
 
 
-@pytest.mark.matrix(7)
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_trap(name: str, world: Path, tmp_path: Path):
     """It is refused by validation: condition, the user's line, the form that works; nothing is written."""
@@ -268,7 +267,6 @@ def test_the_forms_run(world: Path, tmp_path: Path):
     ]
 
 
-@pytest.mark.matrix(4)
 @pytest.mark.parametrize("form", FILE_FORMS)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_spelling_in_every_file(world: Path, tmp_path: Path, spelling: str, form: str):

@@ -12,8 +12,6 @@ from headwater.runtime.ivy import Coordinate, retrieve
 from headwater.runtime.java import java_environment
 from headwater.runtime.trust_store import trust_options
 
-pytestmark = pytest.mark.always
-
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:

@@ -15,8 +15,6 @@ from headwater.errors import FlowFailed, SourceNotFound, SourcePositionLost, Sou
 from headwater.metrics.lag import pipeline_lag
 from headwater.updates.news import has_news
 
-pytestmark = pytest.mark.rotates
-
 KEY, SECRET = "AKIAOFATEST", "s3cr3t/of/a+test"
 
 

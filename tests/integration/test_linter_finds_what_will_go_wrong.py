@@ -90,7 +90,6 @@ def test_every_rule_is_documented():
         assert SECTIONS[code].strip().startswith(rule.title), code
 
 
-@pytest.mark.matrix(6)
 @pytest.mark.parametrize("code", sorted(LINT_RULES))
 def test_examples(code, findings, tmp_path):
     """The first example of each rule has its finding, at a line of the example; the second one has none."""

@@ -6,8 +6,6 @@ import shutil
 
 import pytest
 
-pytestmark = pytest.mark.rotates
-
 SOURCE = """
 dp.create_streaming_table("orders", comment="of all shops")
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from pyspark.sql import functions as F
-
-pytestmark = pytest.mark.rotates
 
 MODES = {"add": "addNewColumns", "rescue": "rescue", "fail": "failOnNewColumns"}
 FORMATS = ("parquet", "orc", "avro")

@@ -23,7 +23,6 @@ from headwater_spark.rules.judgement import (
 )
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 WARN, DROP = ViolationAction.WARN, ViolationAction.DROP
 QUARANTINE, FAIL = ViolationAction.QUARANTINE, ViolationAction.FAIL

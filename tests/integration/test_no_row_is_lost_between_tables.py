@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.killed_before_recording import killed_before_recording
 from tests.pipeline_case import PipelineCase
+from tests.seeds import SOAK
 
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.staged_append import StagedAppend
@@ -30,7 +30,7 @@ RULES: dict[str, tuple[str, Rule]] = {
     "low": ("id < 2", lambda row: None if row[0] is None else row[0] < 2),
 }
 DECORATORS = {"warn": "expect", "drop": "expect_or_drop", "quarantine": "expect_or_quarantine"}
-EXAMPLES = 40 if os.environ.get("HEADWATER_WHOLE") else 3
+EXAMPLES = 40 if SOAK else 3
 
 number = st.none() | st.integers(-2, 3)
 row = st.tuples(number, number, st.none() | st.sampled_from([17, 18]))
@@ -104,7 +104,6 @@ def fate(row: Row, chosen: dict[str, str]) -> str:
     phases=[Phase.generate],  # an example takes seconds: it is told as it is, not made smaller
 )
 @given(files=files, chosen=actions, points=crashes, dies=st.sampled_from(["never", "unmarked", "unrecorded"]))
-@pytest.mark.always
 @pytest.mark.timeout(1800)
 def test_every_row_has_one_fate(
     spark: Any, files: list[list[Row]], chosen: dict[str, str], points: set[int], dies: str

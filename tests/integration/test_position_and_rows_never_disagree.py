@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-pytestmark = pytest.mark.rotates
-
 SOURCE = """
 @dp.table(comment="made before its first row")
 def bronze():

@@ -14,8 +14,6 @@ from headwater_spark.delta_writes.staged_append import StagedAppend
 from headwater_spark.execution.targets import judged
 from headwater_spark.rules import one_pass
 
-pytestmark = pytest.mark.rotates
-
 SCHEMA = "id INT, amount INT, age INT"
 RULES = """
 @dp.expect("adult", "age >= 18")

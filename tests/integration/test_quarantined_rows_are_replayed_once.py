@@ -7,15 +7,11 @@ import json
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
-import pytest
-
 import replay_quarantine
 from headwater.commands.command_line import main
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.staged_append import StagedAppend
-
-pytestmark = pytest.mark.rotates
 
 SOURCE = """
 @dp.table

@@ -19,7 +19,6 @@ from headwater_spark.rules.expectations import Quality, RuleCounts
 from headwater_spark.rules.judgement import is_kept, mark_rows, own_columns
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 BAD = Expectation("good", "NOT bad", ViolationAction.QUARANTINE)
 DICE = Expectation("dice", "rand() < 0.5", ViolationAction.QUARANTINE)

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from headwater_spark.rules.source_records import SOURCE, with_source, without_source
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 
 @pytest.fixture

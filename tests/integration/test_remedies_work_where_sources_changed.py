@@ -15,8 +15,6 @@ from deltalake import DeltaTable, write_deltalake
 from tests.prepared_pipeline import SOURCE, Prepared, flip, lose, put
 from tests.repaired_pipeline import repair, treated, update_and_compare
 
-pytestmark = pytest.mark.rotates
-
 __all__ = ["treated"]
 
 
@@ -131,7 +129,6 @@ def another_query(done: Prepared) -> Counter[Any]:
     return Counter()
 
 
-@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     "damage", [log_cut, made_anew, rows_deleted, vacuumed, without_changes, another_query]
 )
@@ -151,7 +148,6 @@ def test_sources_that_changed(treated: Prepared, damage: Callable[[Prepared], Co
     assert dict(case.rows("running")) == Counter(row[0] for row in case.rows("bronze", "team, id"))
 
 
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize("round_", ["copies", "by hand"])
 def test_checkpoints_and_logs(treated: Prepared, round_: str):
     """A copy is gone on from; what was put back, and marks that Spark can do without, change nothing."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 
-import pytest
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, both, cut, empty, flip, lose, put
 from tests.repaired_pipeline import repair, treated, update_and_compare
 
 from headwater.leases.lease import update_lease
-
-pytestmark = pytest.mark.rotates
 
 __all__ = ["treated"]
 

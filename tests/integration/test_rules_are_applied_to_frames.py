@@ -22,7 +22,6 @@ from headwater_spark.rules.expectations import (
 )
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 WARN, DROP, FAIL = ViolationAction.WARN, ViolationAction.DROP, ViolationAction.FAIL
 ROWS = [(1, 10, 30), (None, 10, 30), (3, -1, 30), (None, -1, 10), (5, None, 10), (6, 5, 17)]

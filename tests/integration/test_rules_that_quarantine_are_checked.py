@@ -6,8 +6,6 @@ import pytest
 
 from headwater.errors import InvalidExpectation
 
-pytestmark = pytest.mark.rotates
-
 SCHEMA = "id INT, amount INT, age INT"
 REFUSED = {
     "on a view": (

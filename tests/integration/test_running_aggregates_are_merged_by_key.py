@@ -9,8 +9,6 @@ from deltalake import DeltaTable
 
 from headwater_spark.execution import foreach_batch
 
-pytestmark = pytest.mark.rotates
-
 EVENTS = """
 def events():
     return (spark.readStream.schema("user STRING, amount INT, at TIMESTAMP").option("maxFilesPerTrigger", 1).json(LANDING))
@@ -139,7 +137,6 @@ def test_which_queries_are_merged(pipeline):
     }
 
 
-@pytest.mark.matrix(1)
 @pytest.mark.parametrize("splits", [[1, 1, 1, 1, 1, 1], [2, 4]])
 def test_however_it_is_cut(pipeline, splits):
     """The tables equal the batch query over all rows whatever batches and updates the rows came in."""

@@ -8,7 +8,6 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from headwater_spark.plans.schemas import plain_schema
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 
 @pytest.mark.usefixtures("spark")

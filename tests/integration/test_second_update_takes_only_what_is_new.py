@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 SOURCE = """
 @dp.table(table_properties={"delta.enableChangeDataFeed": "true"}, comment="c")
 def bronze():
@@ -26,7 +24,6 @@ def today():
 B = "\u2028 b\u0085"
 
 
-@pytest.mark.always
 def test_rows_in_are_what_is_new(pipeline):
     """Three updates: with data, with more of it, with none; rows in and out, batches and versions are exact."""
     case = pipeline(SOURCE)

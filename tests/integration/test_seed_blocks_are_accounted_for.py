@@ -264,7 +264,6 @@ def test_none_is_left_out(seed: str):
     assert [number for key, number in OUTCOMES if key == seed] == list(range(1, len(blocks(seed)) + 1))
 
 
-@pytest.mark.matrix(12)
 @pytest.mark.parametrize(("seed", "number"), OUTCOMES, ids=[f"{s}-{n}" for s, n in OUTCOMES])
 def test_a_block(seed: str, number: int, block, world: Path, tmp_path: Path):
     """The block has its outcome, in a spelling of the face and a kind of file that change from block to block."""

@@ -14,8 +14,6 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointMismatch
 from headwater_demo.kafka_broker import KafkaBroker
 
-pytestmark = pytest.mark.rotates
-
 BRONZE = """
 @dp.table
 def bronze():

@@ -17,8 +17,6 @@ from headwater.errors import InvalidPipeline
 from headwater.testing.auto_cdc import expected_from_snapshots
 from headwater_spark.execution import snapshot_flow
 
-pytestmark = pytest.mark.rotates
-
 NAMED = """
 import os
 SCHEMA = "id INT, name STRING, city STRING, tags ARRAY<STRING>"
@@ -232,7 +230,6 @@ def events():
 """
 
 
-@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("flow", "condition", "what"),
     [

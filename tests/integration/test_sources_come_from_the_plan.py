@@ -8,7 +8,6 @@ from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 
 def sources(case, flow: str = "x") -> tuple[SourceEntry, ...]:

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 import pytest
 from tests.seeds import SEED
 
-pytestmark = pytest.mark.rotates
-
 BASE = """
 def landed(folder, columns):
     return spark.readStream.schema(columns).json(LANDING + "/" + folder)

@@ -61,7 +61,6 @@ def check_refused(case: Any, tables: tuple[str, ...]) -> None:
         assert log.count('"nullable":false') == 2
 
 
-@pytest.mark.rotates
 @pytest.mark.timeout(180)
 def test_events(pipeline):
     """Both types, and one by column: inserted, changed, late and deleted rows; what lacks a field is refused."""
@@ -90,7 +89,6 @@ def test_events(pipeline):
     check_refused(case, ("latest", "history", "by_column"))
 
 
-@pytest.mark.rotates
 @pytest.mark.timeout(180)
 def test_snapshots(pipeline):
     """Both types: new, changed and missing rows; what lacks a field is refused."""

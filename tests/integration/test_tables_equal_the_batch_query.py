@@ -33,7 +33,6 @@ def running():
 """
 
 
-@pytest.mark.always
 @pytest.mark.timeout(240)
 def test_random_cuts(pipeline):
     """Seeded random files over several updates: streaming tables, views over them and running aggregates are exact."""

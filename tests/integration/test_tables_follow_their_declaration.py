@@ -7,8 +7,6 @@ from deltalake import DeltaTable
 
 from headwater.errors import FlowFailed, UnknownDataset, UnsupportedArgument
 
-pytestmark = pytest.mark.rotates
-
 READ = 'spark.readStream.schema("id INT, name STRING, day DATE").json(LANDING)'
 
 

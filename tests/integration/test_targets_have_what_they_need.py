@@ -15,8 +15,6 @@ from headwater.commands.status import show_status
 from headwater.event_log.reader import flow_results
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 
-pytestmark = pytest.mark.rotates
-
 CHANGES = """
 @dp.temporary_view
 def cdc():
@@ -142,7 +140,6 @@ def test_several_flows_fill_one_target(pipeline):
     assert "both_current" in case.project().state_folder.joinpath("manifest.json").read_text()
 
 
-@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("rest", "what"),
     [

@@ -16,8 +16,6 @@ import replay_quarantine
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.staged_append import StagedAppend
 
-pytestmark = pytest.mark.rotates
-
 LINES = """
 @dp.table
 @dp.expect_or_quarantine("small", "id < 1000")

@@ -9,7 +9,6 @@ from headwater.errors import QueryFailed
 from headwater_spark.plans.stateful_queries import is_stateful
 
 # Quick where a session is there: they run each time.
-pytestmark = pytest.mark.always
 
 QUERIES = {
     "rows": (lambda rows: rows.where("value > 1"), False),

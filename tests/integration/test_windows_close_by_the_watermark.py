@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from headwater.metrics.lateness import late_rows
-
-pytestmark = pytest.mark.rotates
 
 WINDOWS = """
 def events(folder="events"):
