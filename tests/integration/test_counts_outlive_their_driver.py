@@ -128,7 +128,7 @@ def test_counts_that_cannot_be_had_are_null(pipeline):
     for flow, gone in (("bronze", "00001.json"), ("second", "00002.json")):
         lost = batches(case, flow)[0]
         assert lost["counts"]["origin"] == "UNKNOWN"
-        assert "gone, or were written again" in lost["counts"]["reason"]
+        assert "deleted or modified" in lost["counts"]["reason"]
         assert lost["counts"]["reason"].endswith(gone)
         assert "num_input_rows" not in lost["metrics"]
         assert lost["metrics"]["num_output_rows"] == 5

@@ -56,7 +56,7 @@ def test_every_row_has_one_fate(frame: DataFrame):
     with judged_batch(mark_rows(frame, rules), rules) as (judged, quality):
         counts = (RuleCounts("valid_id", 4, 2), RuleCounts("pos", 4, 2), RuleCounts("adult", 3, 3))
         assert quality == Quality(6, 1, counts, 2)
-        assert quality.kept == 3
+        assert quality.accepted == 3
         assert own_columns(judged) == ["id", "amount", "age"]
         assert [row.id for row in judged.where(is_kept(rules)).collect()] == [1, 5, 6]
         names = {
@@ -82,7 +82,7 @@ def test_a_rule_that_gives_something_else_each_time(spark: SparkSession):
     """Each row is judged once: what is counted is what is kept out, though the rule throws dice."""
     rules = [rule("dice", "rand() < 0.5", QUARANTINE)]
     with judged_batch(mark_rows(spark.range(1000).toDF("id"), rules), rules) as (judged, quality):
-        assert judged.where(is_kept(rules)).count() == quality.kept
+        assert judged.where(is_kept(rules)).count() == quality.accepted
         assert judged.where(~is_kept(rules)).count() == quality.quarantined
 
 

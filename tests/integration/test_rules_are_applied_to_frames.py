@@ -129,7 +129,7 @@ def test_a_rule_that_throws_dice(spark: SparkSession):
     frame = spark.range(400).withColumnRenamed("id", "number")
     written, quality = checked(frame, rules(("dice", "rand() < 0.5", DROP), ("more", "rand() < 0.5", WARN)))
     assert 0 < quality.dropped == quality.rules[0].failed < 400
-    assert len(written) == quality.kept
+    assert len(written) == quality.accepted
     thrown = apply_expectations(
         frame, rules(("never", "rand() < -1", FAIL), ("dice", "rand() < 0.5", FAIL)), Observation()
     )

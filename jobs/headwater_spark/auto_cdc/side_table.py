@@ -30,7 +30,7 @@ from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
 from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
 from headwater_spark.delta_writes.delta_merge import commit_settings
-from headwater_spark.delta_writes.tables import clear_unborn
+from headwater_spark.delta_writes.tables import remove_empty_logs
 
 RECORDED_AT = f"{OWN}recorded_at"
 # Of a row that is to be removed.
@@ -137,7 +137,7 @@ class SideTable:
     def _make(self, schema: StructType) -> None:
         # As a version of its own: what a batch adds must have one before it to go back to.
         if not self.exists:
-            clear_unborn(self.path)
+            remove_empty_logs(self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
             table.addColumns(_nullable(schema)).execute()
 

@@ -1,4 +1,4 @@
-"""What the Delta sink committed, read from the table's log: Spark's progress does not say how many rows it wrote."""
+"""What a flow committed, read from its table's log: Spark's progress does not say how many rows were written."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from headwater_spark.rules.expectations import Quality, RuleCounts
 
 @dataclass(frozen=True)
 class SinkCommit:
-    """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` went.
+    """The commit of one batch. ``rows`` were written; for a merge they are the ``upserted``; ``deleted`` were removed.
 
-    ``told``: the metadata that its writer gave it. ``counted``: whether Delta told how many rows.
+    ``metadata``: the user metadata of the commit. ``counted``: whether Delta recorded how many rows.
     """
 
     version: int
@@ -24,36 +24,36 @@ class SinkCommit:
     timestamp: int
     upserted: int | None = None
     deleted: int | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     counted: bool = True
 
     @property
     def quality(self) -> Quality | None:
-        """What the batch came to, where it was judged before it was written."""
-        return _quality(self.told.get("quality"))
+        """The batch's quality, where it was judged before it was written."""
+        return _quality(self.metadata.get("quality"))
 
 
 class SinkCommits:
-    """The commits of one flow, found by transaction id and batch number.
+    """The commits of one flow, looked up by transaction id and batch number.
 
-    An id is the query's own where the Delta sink wrote, and ``<pipeline>.<flow>@<epoch>`` where foreachBatch did.
+    The id is the query's own where the Delta sink wrote, and ``<pipeline>.<flow>@<epoch>`` where foreachBatch did.
     """
 
-    # A batch that a killed driver committed lies at most this far back when the flow starts again.
+    # A batch that a killed driver committed is at most this far back when the flow starts again.
     _LOOK_BACK = 100
 
     def __init__(self, table: Path, *applications: str, since: int | None = None) -> None:
-        """``since``: the version to look from, where that is known."""
+        """``since``: the first version to read, where that is known."""
         self._table = table
         self._applications = applications
         self._next = max(0, head_version(table) - self._LOOK_BACK) if since is None else since
-        self._found: dict[int, SinkCommit] = {}
+        self._commits: dict[int, SinkCommit] = {}
 
     def find(self, batch_id: int) -> SinkCommit | None:
-        """The commit of a batch, or None where it left none (a batch without rows may not)."""
-        if batch_id not in self._found:
+        """The commit of a batch, or None where it has none (a batch without rows may have none)."""
+        if batch_id not in self._commits:
             self._read_on()
-        return self._found.get(batch_id)
+        return self._commits.get(batch_id)
 
     def _read_on(self) -> None:
         for version in (number for number in commit_versions(self._table) if number >= self._next):
@@ -61,10 +61,10 @@ class SinkCommits:
             try:
                 head = commit_head(commit_file(self._table, version))
             except FileNotFoundError:
-                continue  # cleaned away meanwhile: what is as old is of no batch in flight
+                continue  # cleaned up meanwhile: a commit that old is not of a batch in flight
             for application in self._applications:
                 if application in head.transactions:
-                    self._found[head.transactions[application]] = _commit(version, head)
+                    self._commits[head.transactions[application]] = _commit(version, head)
 
 
 def _commit(version: int, head: CommitHead) -> SinkCommit:
@@ -73,30 +73,33 @@ def _commit(version: int, head: CommitHead) -> SinkCommit:
         name: int(value) for name, value in info.get("operationMetrics", {}).items() if str(value).isdigit()
     }
     timestamp = int(info.get("timestamp", 0))
-    told = head.told
     if info.get("operation") != "MERGE":
         return SinkCommit(
-            version, metrics.get("numOutputRows", 0), timestamp, told=told, counted="numOutputRows" in metrics
+            version,
+            metrics.get("numOutputRows", 0),
+            timestamp,
+            metadata=head.metadata,
+            counted="numOutputRows" in metrics,
         )
-    # Rows that a merge only copied from one file to another are in its numOutputRows too.
+    # A merge's numOutputRows includes rows that it only copied from one file to another.
     upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
-    return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0), told)
+    deleted = metrics.get("numTargetRowsDeleted", 0)
+    return SinkCommit(version, upserted, timestamp, upserted, deleted, head.metadata)
 
 
 def as_metadata(quality: Quality) -> dict[str, Any]:
-    """What a batch came to, as it is kept with the table's commit: known also where the driver dies before it tells."""
-    failed = {rule.name: rule.failed for rule in quality.rules}
+    """A batch's quality as the table's commit records it, so that it is known even if the driver dies before reporting it."""
     return {
         "rows": quality.rows,
         "dropped": quality.dropped,
         "quarantined": quality.quarantined,
-        "failed": failed,
+        "failed": {rule.name: rule.failed for rule in quality.rules},
         "files": quality.files,
     }
 
 
 def quality_details(quality: Quality, dataset: str) -> dict[str, Any]:
-    """What ``flow_progress`` takes of it."""
+    """A batch's quality as arguments of ``flow_progress``."""
     return {
         "dropped": quality.dropped,
         "quarantined": quality.quarantined,
@@ -108,9 +111,11 @@ def quality_details(quality: Quality, dataset: str) -> dict[str, Any]:
     }
 
 
-def _quality(told: Any) -> Quality | None:
-    if not isinstance(told, Mapping):
+def _quality(counts: Any) -> Quality | None:
+    if not isinstance(counts, Mapping):
         return None
-    rows = int(told["rows"])
-    rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in told["failed"].items())
-    return Quality(rows, int(told["dropped"]), rules, int(told["quarantined"]), int(told.get("files", 0)))
+    rows = int(counts["rows"])
+    rules = tuple(RuleCounts(name, rows - failed, failed) for name, failed in counts["failed"].items())
+    return Quality(
+        rows, int(counts["dropped"]), rules, int(counts["quarantined"]), int(counts.get("files", 0))
+    )

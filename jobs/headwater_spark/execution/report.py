@@ -1,4 +1,4 @@
-"""What an update reports of itself and of each of its flows."""
+"""The report of an update and of each of its flows."""
 
 from __future__ import annotations
 

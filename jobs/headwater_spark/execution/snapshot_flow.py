@@ -17,7 +17,7 @@ from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.auto_cdc.widening import made_to_fit
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows
@@ -103,7 +103,7 @@ class _Snapshots:
     def _apply(self, snapshot: Snapshot, position: SnapshotPosition) -> SnapshotPosition:
         assert self._flow.snapshots is not None
         where, started = self._flow.location, time.monotonic()
-        frame = apart(snapshot.frame)
+        frame = in_own_session(snapshot.frame)
         asked = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
         columns = change_columns(asked, frame, where)
         check_unchanged(columns, self._target, where, events=False)

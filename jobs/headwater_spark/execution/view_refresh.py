@@ -44,7 +44,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
         quality = _write(run, whole=force)
     keep_clustering(run.context.spark, run.dataset, run.table)
     run.context.check_lease()
-    message = f"{run.dataset.name} was recomputed: {quality.kept} rows, {quality.dropped} dropped."
+    message = f"{run.dataset.name} was recomputed: {quality.accepted} rows, {quality.dropped} dropped."
     count_rows(run, quality, message, head_version(run.table), level="METRICS")
     run.outcome.data_quality = quality_details(quality, run.dataset.name)
     run.checkpoint.update_state(

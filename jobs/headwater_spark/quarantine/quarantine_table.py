@@ -1,4 +1,4 @@
-"""Writing the rows of a batch that a quarantine takes, whole, with what is known of where they came from."""
+"""Write the quarantined rows of a batch, complete, with what is known about their source."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater.delta_log.table_history import has_transaction, table_exists
+from headwater.delta_log.table_history import table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.tables import columns_of
+from headwater_spark.plans.names import quoted
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.rules.expectations import any_broken
 from headwater_spark.rules.judgement import broken_names, own_columns
 from headwater_spark.rules.quarantine_schema import own_fields
 from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, has_bytes
 
-# Several flows may fill one quarantine, side by side: its columns grow one batch at a time.
+# Several flows may fill one quarantine concurrently: its columns grow one batch at a time.
 _WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
@@ -39,8 +41,8 @@ class QuarantineTable:
     update_id: str
 
     def has(self, transaction: BatchTransaction) -> bool:
-        """Whether the rows of a batch are there."""
-        return has_transaction(self.path, transaction.application, transaction.batch_id)
+        """Whether the table has the rows of a batch."""
+        return transaction.is_in(self.path)
 
     def hold(
         self,
@@ -62,7 +64,7 @@ class QuarantineTable:
         transaction: BatchTransaction,
         replay_id: str,
     ) -> None:
-        """Append rows of a file that is being replayed: they are held once the replay is done."""
+        """Append rows of a file that is being replayed: they become held when the replay is done."""
         with _WRITING[self.path]:
             rows = self._rows(judged, rules, transaction)
             rows = rows.withColumns(
@@ -81,9 +83,9 @@ class QuarantineTable:
         transaction: BatchTransaction,
         files: Sequence[UnreadableFile] = (),
     ) -> None:
-        """Put the rows and files of a batch in the place of those that a killed driver left of it, in one commit.
+        """Replace what a killed driver left of a batch by the batch's rows and files, in one commit.
 
-        The rules, or the rows of a query that is not repeatable, may be others now; the table does not have the batch yet.
+        The rules, or the rows of a query that is not repeatable, may have changed; the table does not have the batch yet.
         """
         batch = f"{c.FLOW} = {literal(self.flow)} AND {c.EPOCH} = {self.epoch} AND {c.BATCH} = {transaction.batch_id}"
         with _WRITING[self.path]:
@@ -93,7 +95,7 @@ class QuarantineTable:
     def replace_all(
         self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
     ) -> None:
-        """Put the rows in the place of all, as a materialized view is recomputed."""
+        """Replace all rows, when a materialized view is recomputed."""
         with _WRITING[self.path]:
             self._writer(judged, rules, transaction).mode("overwrite").save(str(self.path))
 
@@ -115,7 +117,7 @@ class QuarantineTable:
         self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
     ) -> DataFrame:
         broken = judged.where(any_broken(rules, ViolationAction.QUARANTINE))
-        columns = [*self._own(judged), *self._managed(judged, rules, transaction)]
+        columns = [*self._data_columns(judged), *self._managed_columns(judged, rules, transaction)]
         return broken.select(F.array_join(broken_names(rules), ", ").alias(c.REASON), *columns)
 
     def _as_table(self, rows: DataFrame, transaction: BatchTransaction) -> DataFrameWriter:
@@ -125,8 +127,8 @@ class QuarantineTable:
     def _files(
         self, session: SparkSession, files: Sequence[UnreadableFile], transaction: BatchTransaction
     ) -> DataFrame:
-        """A row for each file: its place, and what is known of it in the place of the row."""
-        names = [(file.uri, json.dumps(file.told)) for file in files]
+        """A row for each file: its URI, and its details in place of the row."""
+        names = [(file.uri, json.dumps(file.details)) for file in files]
         rows = session.createDataFrame(names, f"{c.FILE} STRING, {c.ROW} STRING")
         return rows.select(
             F.lit(c.UNREADABLE_FILE).alias(c.REASON),
@@ -149,20 +151,20 @@ class QuarantineTable:
             c.SOURCE_OFFSETS: F.lit(None if ends is None else json.dumps(ends)).cast("string"),
         }
 
-    def _own(self, judged: DataFrame) -> list[Column]:
-        """The row's columns that fit the table as it is; what does not fit is in the JSON alone."""
-        held = _held_types(self.path)
+    def _data_columns(self, judged: DataFrame) -> list[Column]:
+        """The row's columns that fit the table as it is; what does not fit is only in the JSON."""
+        stored = _column_types(self.path)
         rows = StructType([judged.schema[name] for name in own_columns(judged)])
         return [
-            F.col(f"`{field.name}`")
+            F.col(quoted(field.name))
             for field in own_fields(rows)
-            if held.get(field.name.lower(), field.dataType) == field.dataType
+            if stored.get(field.name.lower(), field.dataType) == field.dataType
         ]
 
-    def _managed(
+    def _managed_columns(
         self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
     ) -> list[Column]:
-        row = F.to_json(F.struct(*[F.col(_quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
+        row = F.to_json(F.struct(*[F.col(quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
         values = {
             c.RULES: broken_names(rules),
             **self._written_by(transaction),
@@ -195,14 +197,9 @@ def _origin(judged: DataFrame) -> dict[str, Column]:
     }
 
 
-def _held_types(path: Path) -> dict[str, DataType]:
+def _column_types(path: Path) -> dict[str, DataType]:
     if not table_exists(path):
         return {}
     from deltalake import DeltaTable
 
-    stored = StructType.fromJson(json.loads(DeltaTable(str(path)).schema().to_json()))
-    return {field.name.lower(): field.dataType for field in stored.fields}
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return {name: field.dataType for name, field in columns_of(DeltaTable(str(path))).items()}

@@ -111,7 +111,7 @@ def test_rows_that_are_read_twice_are_kept(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 3, "dropped": 1}))
     for passes in (1, 2):
         target: Any = SimpleNamespace(passes=passes, write=lambda *_: calls.append("write"))
-        assert write_rows(run, rows, target, run.transaction(0)).kept == 2
+        assert write_rows(run, rows, target, run.transaction(0)).accepted == 2
     assert calls == ["write", "keep", "write", "let go"]
 
 

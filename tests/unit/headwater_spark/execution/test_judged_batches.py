@@ -160,7 +160,7 @@ def test_flows_that_look_for_keys_take_turns(monkeypatch):
     )
     seen: list[bool] = []
     judging.judged.target = SimpleNamespace(  # type: ignore[assignment]
-        write=lambda *_: seen.append(module._LOOKING[Path("/t")].locked())
+        write=lambda *_: seen.append(module._LOCKS[Path("/t")].locked())
     )
     judging.judged.write(None, batch())  # type: ignore[arg-type]
     judging.judged.rules = RULES
