@@ -87,10 +87,10 @@ class Prepared:
             f"--storage={self.case.storage}",
             f"--warehouse={self.case.warehouse}",
         ]
-        shown, told = io.StringIO(), io.StringIO()
-        with redirect_stdout(shown), redirect_stderr(told):
+        output, errors = io.StringIO(), io.StringIO()
+        with redirect_stdout(output), redirect_stderr(errors):
             code = main([verb, *action, *roots, "--json"])
-        return code, json.loads(shown.getvalue().splitlines()[-1]), told.getvalue()
+        return code, json.loads(output.getvalue().splitlines()[-1]), errors.getvalue()
 
     def tables_equal_the_batch(self) -> None:
         """Every table is what its query gives over all that was landed."""
@@ -105,10 +105,10 @@ def conditions_of(case: PipelineCase, flow: str, *, deep: bool = False) -> list[
     project = case.project()
     manifest = stored_manifest(project)
     entry = next(item for item in manifest.flows if item.name == flow)
-    found = examine(flow_start(project, manifest, entry, deep=deep))
-    for damage in found:
+    findings = examine(flow_start(project, manifest, entry, deep=deep))
+    for damage in findings:
         is_told_well(damage, flow)
-    return [(damage.condition, damage.mends_itself) for damage in found]
+    return [(damage.condition, damage.mends_itself) for damage in findings]
 
 
 def is_told_well(damage: Finding, flow: str) -> None:

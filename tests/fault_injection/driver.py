@@ -76,13 +76,13 @@ class Driver:
         """Tell a waiting driver to run an update (or the backfill of its stop), and where to stand still."""
         self.stops = stops
         tell(self.folder, stops)
-        verb, told = "run", arguments
+        verb, words = "run", arguments
         if stops and stops[0].backfill is not None:
-            verb, told = "backfill", (*arguments, *stops[0].backfill(self.case))
+            verb, words = "backfill", (*arguments, *stops[0].backfill(self.case))
         elif stops:
-            told = (*arguments, *(stops[0].arguments or (f"--tables={tables_of(stops)}",)))
+            words = (*arguments, *(stops[0].arguments or (f"--tables={tables_of(stops)}",)))
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([verb, *told]).encode() + b"\n")
+        self.process.stdin.write(json.dumps([verb, *words]).encode() + b"\n")
         self.process.stdin.flush()
 
     def reached(self) -> list[Stop]:

@@ -195,16 +195,16 @@ def _totals(rows: list[tuple[int, str, int]], team: str) -> tuple[int, int]:
 def check_endings(case: PipelineCase) -> None:
     """Every update that got as far as to plan its flows has one end, and so has each of its flows."""
     endings: Counter[tuple[str, str | None]] = Counter()
-    begun: set[tuple[str, str | None]] = set()
+    started: set[tuple[str, str | None]] = set()
     for record in case.events(event_type=("flow_progress", "update_progress")):
         key = (record["origin"]["update_id"], record["origin"]["flow_name"])
         state = (
             record["details"].get("flow_progress", {}).get("status")
             or record["details"]["update_progress"]["state"]
         )
-        begun.add(key)
+        started.add(key)
         endings[key] += state in _ENDS
-    assert begun
+    assert started
     wrong = {key: count for key, count in endings.items() if count != 1}
     assert not wrong, wrong
 

@@ -31,10 +31,10 @@ def stop_python_writers() -> None:
 
 def stand_where_told(moment: str, path: Path) -> None:
     """Stand still for good where the file "stops" wants it, and leave the file that says so."""
-    told = Path(os.environ["HEADWATER_STOPS"]) / "stops"
-    lines = told.read_text().splitlines() if told.exists() else []
+    file = Path(os.environ["HEADWATER_STOPS"]) / "stops"
+    lines = file.read_text().splitlines() if file.exists() else []
     for number, line in enumerate(lines):
         wanted, _, pattern = line.partition(" ")
         if wanted == moment and re.search(pattern, str(path)):
-            told.with_name(str(number)).write_text(str(path))
+            file.with_name(str(number)).write_text(str(path))
             threading.Event().wait()

@@ -63,10 +63,10 @@ class Trial:
 
     def warm(self) -> Driver:
         """A driver that has started Spark, or is about to; the next one is begun."""
-        taken = self._ready or Driver.warm(self.case, f"warm-{len(self.drivers)}")
-        self.drivers.append(taken)
+        driver = self._ready or Driver.warm(self.case, f"warm-{len(self.drivers)}")
+        self.drivers.append(driver)
         self._ready = Driver.warm(self.case, f"warm-{len(self.drivers)}")
-        return taken
+        return driver
 
     def first_update(self) -> None:
         """One that nobody kills, whose driver leaves the archive of its classes to all others."""
@@ -202,12 +202,12 @@ def asked_for(*, kafka: bool) -> list[Stop]:
 def chosen_kills(chance: random.Random, *, kafka: bool) -> list[tuple[Stop, ...]]:
     """Those of all cells in the soak, of the cells that were asked for, or a sample; resets last: they would hide losses."""
     cells = asked_for(kafka=kafka)
-    found = kills(chance.sample(cells, len(cells)))
+    chosen = kills(chance.sample(cells, len(cells)))
     if not (SOAK or CELLS):
         # A checkpoint of a log is due every tenth commit here.
-        found = [cells for cells in found if not any(cell.point == 10 for cell in cells)]
-        found = chance.sample(found, SAMPLED_KILLS)
-    return sorted(chance.sample(found, len(found)), key=lambda cells: bool(cells[0].arguments))
+        chosen = [cells for cells in chosen if not any(cell.point == 10 for cell in cells)]
+        chosen = chance.sample(chosen, SAMPLED_KILLS)
+    return sorted(chance.sample(chosen, len(chosen)), key=lambda cells: bool(cells[0].arguments))
 
 
 @pytest.fixture
@@ -246,9 +246,9 @@ def test_killed_at_each_point(trial: Trial):
     cells = chosen_kills(trial.chance, kafka=trial.outbox is not None)
     if FIRST_UPDATE:
         trial.first_update()
-    begun = time.monotonic()
+    started = time.monotonic()
     for number, together in enumerate(cells, start=1):
-        if time.monotonic() - begun > LONGEST:
+        if time.monotonic() - started > LONGEST:
             print(f"  left out: {'; '.join(', '.join(map(str, left)) for left in cells[number - 1 :])}")
             break
         trial.visit(together)
@@ -257,7 +257,7 @@ def test_killed_at_each_point(trial: Trial):
             trial.last_update()
             trial.compare()
     for _ in range(RANDOM_KILLS):
-        if time.monotonic() - begun > LONGEST:
+        if time.monotonic() - started > LONGEST:
             break
         trial.kill_at_random()
     trial.last_update() if CELLS else trial.drivers_beside()

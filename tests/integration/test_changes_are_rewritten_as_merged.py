@@ -58,7 +58,7 @@ def writers(changes: Changes) -> list[tuple[str, str | None]]:
     heads = [
         commit_head(commit_file(changes.target.path, v)).metadata for v in commit_versions(changes.target.path)
     ]
-    return [(told["engine"], told.get("engine_reason")) for told in heads if "batch" in told]
+    return [(metadata["engine"], metadata.get("engine_reason")) for metadata in heads if "batch" in metadata]
 
 
 def must_not(*_args: Any, **_options: Any) -> None:
@@ -120,13 +120,13 @@ def test_the_change_feed_is_a_merges(
 def test_constraints_hold(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A row that breaks a constraint, or a NULL where none may be, fails the batch; nothing of it is there, and it can come again."""
     changes = target(spark, tmp_path, {})
-    made = (
+    creation = (
         DeltaTable.replace(spark)
         .location(str(changes.target.path))
         .addColumn("key", "INT")
         .addColumn("at", "INT")
     )
-    made.addColumn("name", "STRING", nullable=False).addColumn("city", "STRING").execute()
+    creation.addColumn("name", "STRING", nullable=False).addColumn("city", "STRING").execute()
     changes.apply([(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")])
     table = f"delta.`{changes.target.path}`"
     spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT known CHECK (city <> 'nowhere')")

@@ -73,9 +73,9 @@ def test_a_fail_rule_sees_what_others_keep_out(spark: SparkSession, tmp_path: Pa
     rules = [rule("small", "id < 5", FAIL), rule("tiny", "id < 3", QUARANTINE), rule("less", "id < 4", DROP)]
     with pytest.raises(PySparkException) as caught, judged_batch(mark_rows(frame, rules), rules):
         pass
-    found = find_violation(causes_of(cause_messages(caught.value)))
-    assert found is not None
-    assert found.rules == ("small",)
+    violation = find_violation(causes_of(cause_messages(caught.value)))
+    assert violation is not None
+    assert violation.rules == ("small",)
 
 
 def test_a_rule_that_gives_something_else_each_time(spark: SparkSession):
@@ -94,8 +94,8 @@ def test_columns_with_odd_names(spark: SparkSession):
         Expectation("ticked", "`e``f` > 0", DROP),
     ]
     with judged_batch(mark_rows(frame, rules), rules) as (judged, quality):
-        kept = kept_rows(judged, rules)
-        assert (kept.columns, [tuple(row) for row in kept.collect()]) == (frame.columns, [(2, 3)])
+        accepted = kept_rows(judged, rules)
+        assert (accepted.columns, [tuple(row) for row in accepted.collect()]) == (frame.columns, [(2, 3)])
     assert (quality.quarantined, quality.dropped) == (1, 1)
 
 
@@ -108,8 +108,8 @@ def test_keys_of_a_batch(spark: SparkSession):
             judged,
             quality,
         ):
-            kept = sorted(tuple(row)[:2] for row in judged.where(is_kept(rules)).collect() if row.id)
-            assert kept == [(1, "a"), (2, "c")]
+            accepted = sorted(tuple(row)[:2] for row in judged.where(is_kept(rules)).collect() if row.id)
+            assert accepted == [(1, "a"), (2, "c")]
             assert quality.dropped == 1
 
 
@@ -134,6 +134,6 @@ def test_a_key_that_fails(spark: SparkSession):
     frame = spark.range(3).select((F.col("id") % 2).alias("id"), F.col("id").alias("v"))
     with pytest.raises(PySparkException) as caught, judged_batch(mark_rows(frame, rules), rules):
         pass
-    found = find_violation(causes_of(cause_messages(caught.value)))
-    assert found is not None
-    assert (found.rules, found.record, found.input) == (("once",), '{"id": 0, "v": 2}', None)
+    violation = find_violation(causes_of(cause_messages(caught.value)))
+    assert violation is not None
+    assert (violation.rules, violation.record, violation.input) == (("once",), '{"id": 0, "v": 2}', None)

@@ -43,11 +43,11 @@ LINES = [
 def ran(case: Any, action: str, *arguments: str) -> tuple[int, dict[str, Any]]:
     """What an action of the verb answers; a replay in this process, as its program would."""
     roots = [str(case.folder), f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
-    shown, said = io.StringIO(), io.StringIO()
-    with redirect_stdout(shown), redirect_stderr(said):
-        given = [roots[0], *arguments, *roots[1:]]
-        code = replay_quarantine.main(given) if action == "replay" else main(["quarantine", action, *given])
-    lines = shown.getvalue().splitlines()
+    output, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(output), redirect_stderr(errors):
+        words = [roots[0], *arguments, *roots[1:]]
+        code = replay_quarantine.main(words) if action == "replay" else main(["quarantine", action, *words])
+    lines = output.getvalue().splitlines()
     return code, json.loads(lines[-1]) if lines else {}
 
 
@@ -59,8 +59,8 @@ def statuses(case: Any) -> dict[str, str]:
 
 def actions(case: Any, name: str) -> list[dict[str, Any]]:
     """What the event log has of somebody's actions."""
-    told = [event["details"]["user_action"] for event in case.events(event_type="user_action")]
-    return [action for action in told if action["action"] == name]
+    records = [event["details"]["user_action"] for event in case.events(event_type="user_action")]
+    return [action for action in records if action["action"] == name]
 
 
 def landed(pipeline: Any) -> Any:

@@ -79,9 +79,9 @@ def violation_of(frame: DataFrame) -> tuple[tuple[str, ...], str]:
     """The rules and the record that a failing query tells."""
     with pytest.raises(PySparkException) as caught:
         frame.collect()
-    found = find_violation(causes_of(cause_messages(caught.value)))
-    assert found is not None
-    return found.rules, found.record
+    violation = find_violation(causes_of(cause_messages(caught.value)))
+    assert violation is not None
+    return violation.rules, violation.record
 
 
 def test_a_violation_names_every_rule_and_the_row(frame: DataFrame):

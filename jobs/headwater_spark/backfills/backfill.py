@@ -108,25 +108,20 @@ def _record_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -
     if table.state == "COMPLETED":
         result = f"wrote {table.output_rows} rows in place of {table.replaced_rows}"
     context.say(f"{table.state:<9}  {table.dataset}: {result}")
+    details = operation_progress("BACKFILL", "COMPLETED", None, range=plan.chosen.as_dict(), **asdict(table))
+    message = f"The backfill of {table.dataset} ({plan.chosen}) {result}."
     context.events.emit(
-        "operation_progress",
-        f"The backfill of {table.dataset} ({plan.chosen}) {result}.",
-        flow=table.flow,
-        dataset=table.dataset,
-        details=operation_progress(
-            "BACKFILL", "COMPLETED", None, range=plan.chosen.as_dict(), **asdict(table)
-        ),
+        "operation_progress", message, flow=table.flow, dataset=table.dataset, details=details
     )
 
 
 def _record_failure(context: UpdateContext, plan: TablePlan, error: HeadwaterError) -> None:
+    details = {"range": plan.chosen.as_dict(), "mode": str(plan.mode)}
     context.events.emit(
         "operation_progress",
         f"The backfill of {plan.dataset.name} failed: {error.what}",
         level="ERROR",
         dataset=plan.dataset.name,
-        details=operation_progress(
-            "BACKFILL", "FAILED", None, range=plan.chosen.as_dict(), mode=str(plan.mode)
-        ),
+        details=operation_progress("BACKFILL", "FAILED", None, **details),
         error=error,
     )

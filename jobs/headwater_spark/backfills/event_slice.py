@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
 
@@ -77,8 +77,3 @@ def slice_size(session: SparkSession, table: Path, condition: str | None, versio
     totals = by_file.agg(F.sum("inside"), F.sum(of_range), F.sum("file_size"), F.sum("rows")).collect()[0]
     inside, inside_bytes, table_bytes, rows = (int(value or 0) for value in totals)
     return SliceSize(inside, inside_bytes, table_bytes / rows if rows else 0.0)
-
-
-def in_slice(frame: DataFrame, condition: str | None) -> DataFrame:
-    """The rows in the range."""
-    return frame if condition is None else frame.where(condition)

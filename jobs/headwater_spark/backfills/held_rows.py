@@ -29,7 +29,7 @@ def hold_rows(plan: TablePlan, part: RangeRows, transaction: BatchTransaction) -
     if plan.mode is BackfillMode.REPLACE_WHERE and table_exists(quarantine.path):
         _discard_previous(part.run.context, plan, part)
     if part.quality.quarantined:
-        quarantine.hold(part.judged, plan.dataset.expectations, transaction)
+        quarantine.hold(part.judged, transaction)
 
 
 def _discard_previous(context: UpdateContext, plan: TablePlan, part: RangeRows) -> None:

@@ -18,7 +18,6 @@ from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.doctor.start_facts import flow_start
 from headwater_spark.backfills.bounded_sources import BoundedSources
-from headwater_spark.backfills.event_slice import in_slice
 from headwater_spark.backfills.source_limits import Limit, chosen_part, read_so_far
 from headwater_spark.backfills.source_overlap import check_overlap
 from headwater_spark.backfills.table_plan import TablePlan
@@ -75,7 +74,8 @@ def judged_rows(
             frame = run.rows(whole=True)
         finally:
             evaluation.session.given = None
-        marked = in_own_session(mark_rows(with_source(in_slice(frame, condition)), rules))
+        frame = frame if condition is None else frame.where(condition)
+        marked = in_own_session(mark_rows(with_source(frame), rules))
         with judged_batch(marked, rules, run.table) as (judged, quality):
             yield judged, quality, _bytes_of(bounded.frames)
 

@@ -88,7 +88,7 @@ def _done_before(
         finish_replacements(context.spark, context.pipeline.project.state_folder, name, table)
     note = f"this range was done before{f', in version {commit.version}' if commit else ''}, by the same definition. "
     return TableBackfill(
-        name, names, str(plan.mode), "DONE_BEFORE",
+        names, name, "DONE_BEFORE", mode=str(plan.mode),
         version=head_version(table), note=note + "Nothing was written; --again does it once more.",
     )  # fmt: skip
 
@@ -99,10 +99,10 @@ def _planned(plan: TablePlan, names: str, parts: Sequence[RangeRows], existing: 
     replaced = existing.rows if plan.mode is BackfillMode.REPLACE_WHERE else 0
     sizes = [part.source_bytes for part in parts if part.source_bytes is not None]
     return TableBackfill(
-        plan.dataset.name,
         names,
-        str(plan.mode),
+        plan.dataset.name,
         "PLANNED",
+        mode=str(plan.mode),
         input_rows=sum(part.quality.rows for part in parts),
         output_rows=accepted,
         dropped_rows=sum(part.quality.dropped for part in parts),

@@ -54,11 +54,6 @@ def flow_metadata(pipeline: str, flow: str, **more: Any) -> dict[str, Any]:
     return {"pipeline": pipeline, "flow": flow, **more}
 
 
-def application_id(pipeline_id: str, flow: str, epoch: int) -> str:
-    """The id under which a flow's epoch commits."""
-    return f"{pipeline_id}.{flow}@{epoch}"
-
-
 def in_own_session(frame: DataFrame) -> DataFrame:
     """The frame in a session of its own: merges take their transaction from session settings, which no other query may see."""
     session = frame.sparkSession

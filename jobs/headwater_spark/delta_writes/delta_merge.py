@@ -21,8 +21,7 @@ class DeltaMerge:
 
     table: Path
     keys: tuple[str, ...]
-    # Delta itself materializes the rows while it merges.
-    passes: int = 1
+    passes: int = 1  # Delta itself materializes the rows while it merges
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the transaction."""

@@ -115,7 +115,8 @@ class FlowRun:
                 where=self.dataset.location,
                 remedy="Rename or move one of the two tables: <table>_quarantine is reserved for the rules.",
             )
-        return QuarantineTable(path, self.identity.flow, epoch, self.context.update_id)
+        rules = self.dataset.expectations
+        return QuarantineTable(path, self.identity.flow, epoch, self.context.update_id, rules)
 
     def metadata(self, **more: Any) -> dict[str, Any]:
         """The user metadata of the flow's commits."""

@@ -24,10 +24,10 @@ def _flow_report(outcome: FlowOutcome) -> FlowReport:
         outcome.flow,
         outcome.dataset,
         str(outcome.status),
-        outcome.batches,
         outcome.input_rows,
         outcome.output_rows,
         outcome.dropped_rows,
         outcome.quarantined_rows,
-        ReportedError.of(outcome.error) if outcome.error is not None else None,
+        batches=outcome.batches,
+        error=ReportedError.of(outcome.error) if outcome.error is not None else None,
     )

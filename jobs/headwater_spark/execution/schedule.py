@@ -77,7 +77,9 @@ def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, 
         return outcomes[flow].status is FlowStatus.COMPLETED
 
     def skip(stage: RefreshStage, upstream: list[str]) -> None:
-        failed = [dataset for dataset in upstream if _has_failed(dataset, outcomes)]
+        # Not those that were stopped on request.
+        broken = {outcome.dataset for outcome in outcomes.values() if outcome.status in FAILURES}
+        failed = [dataset for dataset in upstream if dataset in broken]
         for flow in stage.flows:
             leave_out(context, outcomes[flow], failed)
 
@@ -149,11 +151,6 @@ def _merges(context: UpdateContext, stage: RefreshStage) -> bool:
 def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:
     """Whether a flow has written to the table before: then the preflight checks judge its absence."""
     return any(context.checkpoint(stage.dataset, flow).has_written() for flow in stage.flows)
-
-
-def _has_failed(dataset: str, outcomes: dict[str, FlowOutcome]) -> bool:
-    """Whether a dataset failed, rather than being stopped on request."""
-    return any(outcome.dataset == dataset and outcome.status in FAILURES for outcome in outcomes.values())
 
 
 def leave_out(context: UpdateContext, outcome: FlowOutcome, failed: list[str]) -> None:

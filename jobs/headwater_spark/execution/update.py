@@ -90,11 +90,6 @@ def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
         return pipeline.manifest, lint(pipeline)
 
 
-def plan_only(project: PipelineProject, selection: Selection) -> UpdatePlan:
-    """What an update would do; writes nothing. Raises InvalidPipeline, RefusedForSafety."""
-    return plan_update(resolve_only(project), selection)
-
-
 def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult:
     """Run an update to its end.
 
@@ -123,30 +118,21 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
             project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
         )
         write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
+        stack.callback(keep_event_log, project.state_folder, project.spec.event_log.retention_days)
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)
-        try:
-            with EventLogWriter(
-                project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
-            ) as events:
-                more = request.attempt < request.max_attempts
-                context = UpdateContext(
-                    pipeline,
-                    spark,
-                    events,
-                    listener,
-                    update_id,
-                    recorded,
-                    lease,
-                    more,
-                    stop,
-                    # A person is told of a failure at once; a scheduled run has time to retry.
-                    flow_retries=FLOW_RETRIES if request.request_id is not None else 0,
-                )
-                return _run_and_record(context, plan, request, endings)
-        finally:
-            pipeline.session.streams.removeListener(listener)
-            keep_event_log(project.state_folder, project.spec.event_log.retention_days)
+        stack.callback(pipeline.session.streams.removeListener, listener)
+        writer = EventLogWriter(
+            project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
+        )
+        events = stack.enter_context(writer)
+        context = UpdateContext(
+            pipeline, spark, events, listener, update_id, recorded, lease,
+            attempts_left=request.attempt < request.max_attempts, stop_requested=stop,
+            # A person is told of a failure at once; a scheduled run has time to retry.
+            flow_retries=FLOW_RETRIES if request.request_id is not None else 0,
+        )  # fmt: skip
+        return _run_and_record(context, plan, request, endings)
 
 
 def _recorded_batches(project: PipelineProject) -> Future[dict[tuple[str, int], int]]:

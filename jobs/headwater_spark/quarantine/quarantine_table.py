@@ -33,55 +33,40 @@ _WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 @dataclass(frozen=True)
 class QuarantineTable:
-    """The quarantine table at ``path`` as one flow writes to it."""
+    """The quarantine table at ``path`` as one flow writes to it. ``rules``: of the flow's dataset."""
 
     path: Path
     flow: str
     epoch: int
     update_id: str
+    rules: Sequence[Expectation]
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the rows of a batch."""
         return transaction.is_in(self.path)
 
     def hold(
-        self,
-        judged: DataFrame,
-        rules: Sequence[Expectation],
-        transaction: BatchTransaction,
-        files: Sequence[UnreadableFile] = (),
+        self, judged: DataFrame, transaction: BatchTransaction, files: Sequence[UnreadableFile] = ()
     ) -> None:
         """Append the rows that break a quarantine rule, and files that can't be read, under the batch's transaction."""
         with _WRITING[self.path]:
-            self._writer(judged, rules, transaction, files).mode("append").option(
-                "txnAppId", transaction.application
-            ).option("txnVersion", str(transaction.batch_id)).save(str(self.path))
+            writer = self._writer(judged, transaction, files).mode("append")
+            writer = writer.option("txnAppId", transaction.application)
+            writer.option("txnVersion", str(transaction.batch_id)).save(str(self.path))
 
-    def hold_pending(
-        self,
-        judged: DataFrame,
-        rules: Sequence[Expectation],
-        transaction: BatchTransaction,
-        replay_id: str,
-    ) -> None:
+    def hold_pending(self, judged: DataFrame, transaction: BatchTransaction, replay_id: str) -> None:
         """Append rows of a file that is being replayed: they become held when the replay is done."""
         with _WRITING[self.path]:
-            rows = self._rows(judged, rules, transaction)
-            rows = rows.withColumns(
-                {
-                    c.STATUS: F.lit(str(RowStatus.PENDING)),
-                    c.REPLAY_ID: F.lit(replay_id),
-                    c.BATCH: F.lit(None).cast("bigint"),
-                }
-            )
+            pending = {
+                c.STATUS: F.lit(str(RowStatus.PENDING)),
+                c.REPLAY_ID: F.lit(replay_id),
+                c.BATCH: F.lit(None).cast("bigint"),
+            }
+            rows = self._rows(judged, transaction).withColumns(pending)
             self._as_table(rows, transaction).mode("append").save(str(self.path))
 
     def replace(
-        self,
-        judged: DataFrame,
-        rules: Sequence[Expectation],
-        transaction: BatchTransaction,
-        files: Sequence[UnreadableFile] = (),
+        self, judged: DataFrame, transaction: BatchTransaction, files: Sequence[UnreadableFile] = ()
     ) -> None:
         """Replace what a killed driver left of a batch by the batch's rows and files, in one commit.
 
@@ -89,36 +74,27 @@ class QuarantineTable:
         """
         batch = f"{c.FLOW} = {literal(self.flow)} AND {c.EPOCH} = {self.epoch} AND {c.BATCH} = {transaction.batch_id}"
         with _WRITING[self.path]:
-            writer = self._writer(judged, rules, transaction, files).mode("overwrite")
+            writer = self._writer(judged, transaction, files).mode("overwrite")
             writer.option("replaceWhere", batch).save(str(self.path))
 
-    def replace_all(
-        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
-    ) -> None:
+    def replace_all(self, judged: DataFrame, transaction: BatchTransaction) -> None:
         """Replace all rows, when a materialized view is recomputed."""
         with _WRITING[self.path]:
-            self._writer(judged, rules, transaction).mode("overwrite").save(str(self.path))
+            self._writer(judged, transaction).mode("overwrite").save(str(self.path))
 
     def _writer(
-        self,
-        judged: DataFrame,
-        rules: Sequence[Expectation],
-        transaction: BatchTransaction,
-        files: Sequence[UnreadableFile] = (),
+        self, judged: DataFrame, transaction: BatchTransaction, files: Sequence[UnreadableFile] = ()
     ) -> DataFrameWriter:
-        rows = self._rows(judged, rules, transaction)
+        rows = self._rows(judged, transaction)
         if files:
-            rows = rows.unionByName(
-                self._files(judged.sparkSession, files, transaction), allowMissingColumns=True
-            )
+            of_files = self._files(judged.sparkSession, files, transaction)
+            rows = rows.unionByName(of_files, allowMissingColumns=True)
         return self._as_table(rows, transaction)
 
-    def _rows(
-        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
-    ) -> DataFrame:
-        broken = judged.where(any_broken(rules, ViolationAction.QUARANTINE))
-        columns = [*self._data_columns(judged), *self._managed_columns(judged, rules, transaction)]
-        return broken.select(F.array_join(broken_names(rules), ", ").alias(c.REASON), *columns)
+    def _rows(self, judged: DataFrame, transaction: BatchTransaction) -> DataFrame:
+        broken = judged.where(any_broken(self.rules, ViolationAction.QUARANTINE))
+        columns = [*self._data_columns(judged), *self._managed_columns(judged, transaction)]
+        return broken.select(F.array_join(broken_names(self.rules), ", ").alias(c.REASON), *columns)
 
     def _as_table(self, rows: DataFrame, transaction: BatchTransaction) -> DataFrameWriter:
         writer = rows.write.format("delta")
@@ -161,12 +137,10 @@ class QuarantineTable:
             if stored.get(field.name.lower(), field.dataType) == field.dataType
         ]
 
-    def _managed_columns(
-        self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
-    ) -> list[Column]:
+    def _managed_columns(self, judged: DataFrame, transaction: BatchTransaction) -> list[Column]:
         row = F.to_json(F.struct(*[F.col(quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
         values = {
-            c.RULES: broken_names(rules),
+            c.RULES: broken_names(self.rules),
             **self._written_by(transaction),
             **_origin(judged),
             c.ROW: row,

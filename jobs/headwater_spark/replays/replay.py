@@ -224,8 +224,8 @@ def _replay_files(run: FlowRun, path: Path, files: Sequence[Row]) -> FlowReplay:
         marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
         if quality.quarantined:
             context.check_lease()
-            table = QuarantineTable(path, marks.flow, _epoch(run), context.update_id)
-            table.hold_pending(judged, rules, _transaction(run, marks), context.update_id)
+            table = QuarantineTable(path, marks.flow, _epoch(run), context.update_id, rules)
+            table.hold_pending(judged, _transaction(run, marks), context.update_id)
         if quality.accepted:
             accepted = own_rows(judged.where(is_kept(rules)))
             write_batch(context, accepted, target_of(run), _transaction(run, marks))

@@ -19,7 +19,6 @@ from headwater.delta_log.table_history import has_transaction
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater.quarantine.table import literal
-from headwater_spark.delta_writes.batch_transaction import application_id
 from headwater_spark.replays.replayed_query import HELD_ID
 
 IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"
@@ -43,7 +42,7 @@ class ReplayMarks:
     def application(self) -> str:
         """The id of the table's commit; each flow of a replay writes its own."""
         kind = ".files" if self.files else ""
-        return application_id(self.pipeline, f"replay.{self.replay_id}.{self.flow}{kind}", 0)
+        return FlowIdentity(self.pipeline, f"replay.{self.replay_id}.{self.flow}{kind}").application(0)
 
     def mark(self, ids: DataFrame, status: RowStatus, reason: str | None = None) -> None:
         """Give rows a status. ``ids``: a frame with the column ``HELD_ID``."""
@@ -70,7 +69,7 @@ class ReplayMarks:
 
     def in_table(self, table: Path) -> bool:
         """Whether the table has this commit, also under the id of earlier versions, which all flows of a replay shared."""
-        former = application_id(self.pipeline, f"replay.{self.replay_id}", 0)
+        former = FlowIdentity(self.pipeline, f"replay.{self.replay_id}").application(0)
         return any(has_transaction(table, name, 0) for name in (self.application, former))
 
     @property

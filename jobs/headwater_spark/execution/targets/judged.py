@@ -118,11 +118,11 @@ class Judged:
         self.check_lease()
         if self.whole:
             if quality.quarantined or table_exists(self.quarantine.path):
-                self.quarantine.replace_all(judged, self.rules, transaction)
+                self.quarantine.replace_all(judged, transaction)
             return
         is_repeated = self._may_repeat and self.quarantine.has(transaction)
         self._may_repeat = False
         if is_repeated:
-            self.quarantine.replace(judged, self.rules, transaction, files)
+            self.quarantine.replace(judged, transaction, files)
         elif quality.quarantined or files:
-            self.quarantine.hold(judged, self.rules, transaction, files)
+            self.quarantine.hold(judged, transaction, files)
