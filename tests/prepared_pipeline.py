@@ -48,11 +48,11 @@ class Prepared:
 
     def __init__(self, root: Path) -> None:
         self.case = PipelineCase(root / "live", SOURCE)
-        self._kept = root / "kept"
+        self._copy = root / "kept"
         for _ in range(3):
             self.land()
             assert self.case.update().state == "COMPLETED"
-        shutil.copytree(self.case.root, self._kept)
+        shutil.copytree(self.case.root, self._copy)
 
     def land(self) -> None:
         """Four more rows."""
@@ -62,7 +62,7 @@ class Prepared:
     def reset(self) -> None:
         """As it was after the third update."""
         shutil.rmtree(self.case.root)
-        shutil.copytree(self._kept, self.case.root)
+        shutil.copytree(self._copy, self.case.root)
         self.case._files_landed = 3
 
     def folder(self, flow: str) -> Path:
@@ -107,11 +107,11 @@ def conditions_of(case: PipelineCase, flow: str, *, deep: bool = False) -> list[
     entry = next(item for item in manifest.flows if item.name == flow)
     findings = examine(flow_start(project, manifest, entry, deep=deep))
     for damage in findings:
-        is_told_well(damage, flow)
+        check_message(damage, flow)
     return [(damage.condition, damage.mends_itself) for damage in findings]
 
 
-def is_told_well(damage: Finding, flow: str) -> None:
+def check_message(damage: Finding, flow: str) -> None:
     """Each message says whose it is, where, and what to do by a command that is there; never that something is "corrupt"."""
     error = damage.error
     # A hole in a table's log is everybody's.

@@ -115,7 +115,7 @@ class Driver:
                 if any(entry.resolve() == file.resolve() for entry in folder.iterdir()):
                     return
             time.sleep(_POLL_SECONDS)
-        raise AssertionError(self.told())
+        raise AssertionError(self.errors())
 
     def kill(self, *, alone: bool) -> None:
         """End it with SIGKILL: its whole group, or the Python process ``alone`` (the JVM has to notice)."""
@@ -165,6 +165,6 @@ class Driver:
         lines = (self.folder / "out").read_text().splitlines()
         return code, json.loads(lines[-1]) if lines else {}
 
-    def told(self) -> str:
-        """What it said on standard error, the end of it."""
+    def errors(self) -> str:
+        """The end of its standard error."""
         return (self.folder / "log").read_text(errors="replace")[-3000:]

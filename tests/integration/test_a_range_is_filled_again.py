@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import run_backfill
@@ -31,12 +28,9 @@ def order(number: int | None, day: int, amount: int = 10) -> dict[str, Any]:
 
 
 def ran(case: Any, *arguments: str) -> tuple[int, dict[str, Any]]:
-    """What ``headwater backfill`` becomes, in this process: the exit code, and the JSON of the last line."""
-    roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
-    output, errors = io.StringIO(), io.StringIO()
-    with redirect_stdout(output), redirect_stderr(errors):
-        code = run_backfill.main([str(case.folder), *roots, *arguments])
-    return code, json.loads(output.getvalue().splitlines()[-1])
+    """``headwater backfill`` in this process: the exit code, and the JSON of the last line."""
+    code, answer = case.call(run_backfill.main, *arguments)
+    return code, answer
 
 
 def refused(case: Any, *arguments: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import pytest
@@ -42,13 +40,11 @@ LINES = [
 
 def ran(case: Any, action: str, *arguments: str) -> tuple[int, dict[str, Any]]:
     """What an action of the verb answers; a replay in this process, as its program would."""
-    roots = [str(case.folder), f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
-    output, errors = io.StringIO(), io.StringIO()
-    with redirect_stdout(output), redirect_stderr(errors):
-        words = [roots[0], *arguments, *roots[1:]]
-        code = replay_quarantine.main(words) if action == "replay" else main(["quarantine", action, *words])
-    lines = output.getvalue().splitlines()
-    return code, json.loads(lines[-1]) if lines else {}
+    if action == "replay":
+        code, answer = case.call(replay_quarantine.main, *arguments)
+    else:
+        code, answer = case.call(main, *arguments, verb=("quarantine", action))
+    return code, answer
 
 
 def statuses(case: Any) -> dict[str, str]:

@@ -41,7 +41,7 @@ def log_cut(done: Prepared) -> Counter[Any]:
     return Counter([(99, 2)])
 
 
-def made_anew(done: Prepared) -> Counter[Any]:
+def recreated(done: Prepared) -> Counter[Any]:
     """Another table has the source's name: read from its beginning, beside the rows that are there."""
     shutil.rmtree(done.case.table("bronze"))
     append(done.case.table("bronze"), 99)
@@ -133,7 +133,7 @@ def another_query(done: Prepared) -> Counter[Any]:
 
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize(
-    "damage", [log_cut, made_anew, rows_deleted, vacuumed, without_changes, another_query]
+    "damage", [log_cut, recreated, rows_deleted, vacuumed, without_changes, another_query]
 )
 def test_sources_that_changed(treated: Prepared, damage: Callable[[Prepared], Counter[Any]]):
     """After the remedy updates go on, and the tables hold what is in their source, with what the remedy left over."""

@@ -1,6 +1,7 @@
 """The further rounds of a long update: each flow looks for new data at its own interval, always between two batches.
 
-Decisions 0009 and 0147.
+Decision 0009.
+Decision 0147.
 """
 
 from __future__ import annotations
