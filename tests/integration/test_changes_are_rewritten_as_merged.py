@@ -17,8 +17,8 @@ from tests.seeds import SEED
 from headwater.delta_log.commits import commit_file, commit_head, commit_info, commit_versions, read_actions
 from headwater_spark.auto_cdc import merge_history, merge_latest
 from headwater_spark.auto_cdc.on_driver import door
+from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
-from headwater_spark.delta_writes.sink_commits import SinkCommits
 
 pytestmark = pytest.mark.rotates
 
@@ -100,7 +100,7 @@ def test_the_change_feed_is_a_merges(
     assert sorted(rewritten.rows(), key=repr) == sorted(merged.rows(), key=repr)
     assert feed(rewritten) == feed(merged)
     for number in range(1, 3):
-        counts = [SinkCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
+        counts = [BatchCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
         assert counts[0] is not None
         assert counts[1] is not None
         facts = [

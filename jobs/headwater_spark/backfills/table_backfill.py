@@ -25,9 +25,9 @@ from headwater_spark.backfills.event_slice import SliceSize, slice_size
 from headwater_spark.backfills.held_rows import hold_rows
 from headwater_spark.backfills.range_rows import RangeRows, range_rows
 from headwater_spark.backfills.table_plan import TablePlan
+from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, flow_metadata
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
-from headwater_spark.delta_writes.sink_commits import SinkCommits
 from headwater_spark.execution.flow_writer import target_of, write_batch
 from headwater_spark.execution.late_rows import finish_replacements, put_back_late_rows, retry_conflicts
 from headwater_spark.execution.update_context import UpdateContext
@@ -82,7 +82,7 @@ def _done_before(
 ) -> TableBackfill:
     """The report of a range that the table already has; what a killed backfill left unfinished is finished."""
     table, name = context.table_path(plan.dataset), plan.dataset.name
-    commit = SinkCommits(table, transaction.application).find(0)
+    commit = BatchCommits(table, transaction.application).find(0)
     if not arguments.dry_run:
         context.check_lease()
         finish_replacements(context.spark, context.pipeline.project.state_folder, name, table)

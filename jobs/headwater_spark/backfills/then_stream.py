@@ -34,7 +34,7 @@ from headwater_spark.backfills.backfill import stored_dataset
 from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
-from headwater_spark.delta_writes.sink_commits import as_metadata
+from headwater_spark.delta_writes.batch_commits import as_metadata
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun

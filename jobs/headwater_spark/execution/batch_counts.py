@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater_spark.delta_writes.sink_commits import SinkCommit
+from headwater_spark.delta_writes.batch_commits import BatchCommit
 from headwater_spark.rules.expectations import Quality
 
 RECOMPUTED, UNKNOWN = "RECOMPUTED", "UNKNOWN"
@@ -46,7 +46,7 @@ class BatchCounts:
 
 def batch_counts(
     observed: BatchCounts,
-    commit: SinkCommit | None,
+    commit: BatchCommit | None,
     recount: Recount | None,
     *,
     has_rules: bool,

@@ -20,7 +20,7 @@ from headwater.event_log.stream_progress import (
     stream_progress,
 )
 from headwater_spark.auto_cdc.change_metrics import engine_details
-from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, quality_details
+from headwater_spark.delta_writes.batch_commits import BatchCommit, BatchCommits, quality_details
 from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.flow_run import FlowRun
@@ -45,7 +45,7 @@ class BatchRecords:
         self._recorded: set[int] = set()
         self._first = self._last_committed() + 1
         self._started = threading.Event()
-        self._commits: SinkCommits | None = None
+        self._commits: BatchCommits | None = None
         self._executors = ExecutorTime(context.spark)
         self._listing_ms: int | None = None
         self._stream: StartedStream | None = None
@@ -68,7 +68,7 @@ class BatchRecords:
         self._recounts = recounts
         table = self._run.delta_table
         self._stream = stream
-        self._commits = SinkCommits(table, *stream.applications) if table is not None else None
+        self._commits = BatchCommits(table, *stream.applications) if table is not None else None
         self._record_missing(self._first - 1)
         self._started.set()
 
@@ -126,7 +126,7 @@ class BatchRecords:
                 "report this: it should not happen.",
             )
 
-    def _check(self, batch_id: int, commit: SinkCommit | None, quality: Quality | None) -> None:
+    def _check(self, batch_id: int, commit: BatchCommit | None, quality: Quality | None) -> None:
         if quality is None or not self._appends or (commit is not None and not commit.counted):
             return
         written = commit.rows if commit else 0
@@ -209,7 +209,7 @@ class BatchRecords:
             ),
         )
 
-    def _add_to_outcome(self, counts: BatchCounts, output: int, commit: SinkCommit | None) -> None:
+    def _add_to_outcome(self, counts: BatchCounts, output: int, commit: BatchCommit | None) -> None:
         quality = counts.quality or _NO_ROWS
         self._run.outcome.add_batch(
             input_rows=output if counts.input_rows is None else counts.input_rows,
@@ -219,7 +219,7 @@ class BatchRecords:
             version=commit.version if commit else None,
         )
 
-    def _output_rows(self, commit: SinkCommit | None, counts: BatchCounts) -> int | None:
+    def _output_rows(self, commit: BatchCommit | None, counts: BatchCounts) -> int | None:
         if self._commits is not None:
             return commit.rows if commit else 0
         # A sink without a readable log: the rows that it was given.

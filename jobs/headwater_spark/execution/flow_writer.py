@@ -17,11 +17,11 @@ from headwater.definitions.output_kind import OutputKind
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
+from headwater_spark.delta_writes.batch_commits import BatchCommit
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, in_own_session
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
-from headwater_spark.delta_writes.sink_commits import SinkCommit
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
 from headwater_spark.execution.targets.judged import Judged
@@ -110,7 +110,7 @@ def write_batch(
 
 
 def row_metrics(
-    input_rows: int | None, output_rows: int | None, commit: SinkCommit | None
+    input_rows: int | None, output_rows: int | None, commit: BatchCommit | None
 ) -> dict[str, int | None]:
     """The metrics of a batch in the event log, with those of a merge where ``commit`` is one."""
     return {
@@ -127,7 +127,7 @@ def count_rows(
     quality: Quality,
     message: str,
     version: int | None,
-    commit: SinkCommit | None = None,
+    commit: BatchCommit | None = None,
     **more: Any,
 ) -> None:
     """Add what was written in one commit to the flow's outcome, and record it.

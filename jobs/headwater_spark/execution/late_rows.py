@@ -16,9 +16,9 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 from headwater.delta_log.commits import commit_file, commit_head
 from headwater.delta_log.table_history import has_transaction
+from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.sink_commits import SinkCommits
 from headwater_spark.execution.added_rows import rows_of_commit
 from headwater_spark.execution.failures import causes_of_error
 from headwater_spark.messages.known_exceptions import CONFLICT, shows
@@ -58,7 +58,7 @@ def put_back_late_rows(
 ) -> None:
     """Append again what the streams wrote to the range meanwhile, each batch once, and close the replacement."""
     first = min(pending.known.values(), default=None)
-    replaced = None if first is None else SinkCommits(table, pending.application, since=first).find(0)
+    replaced = None if first is None else BatchCommits(table, pending.application, since=first).find(0)
     if first is not None and replaced is not None:
         _put_back(spark, table, pending, first, replaced.version)
     pending.cross_out(state_folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.definitions.output_kind import OutputKind
 from headwater.delta_log.table_history import head_version
 from headwater.event_log.details import FlowStatus
-from headwater_spark.delta_writes.sink_commits import SinkCommits, quality_details
+from headwater_spark.delta_writes.batch_commits import BatchCommits, quality_details
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, target_of, write_rows
 from headwater_spark.execution.start_checks import bounded_state
@@ -33,7 +33,7 @@ def _write(run: FlowRun, epoch: int) -> None:
     quality = write_rows(run, rows, target_of(run), transaction, epoch)
     version = head_version(table) if table is not None else None
     merged = table is not None and run.mode.kind is OutputKind.CHANGES
-    commit = SinkCommits(table, transaction.application).find(0) if table is not None and merged else None
+    commit = BatchCommits(table, transaction.application).find(0) if table is not None and merged else None
     written = commit.rows if commit is not None else quality.accepted
     message = f"{run.name} appended {written} rows, once."
     count_rows(run, quality, message, version, commit, epoch=epoch)

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
 from headwater.delta_log.table_history import table_exists
+from headwater_spark.delta_writes.batch_commits import as_metadata
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.sink_commits import as_metadata
 from headwater_spark.delta_writes.staged_append import stage_append
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile

@@ -13,7 +13,7 @@ from headwater_spark.rules.expectations import Quality, RuleCounts
 
 
 @dataclass(frozen=True)
-class SinkCommit:
+class BatchCommit:
     """The commit of one batch. ``rows`` were written; for a merge they are the ``upserted``; ``deleted`` were removed.
 
     ``metadata``: the user metadata of the commit. ``counted``: whether Delta recorded how many rows.
@@ -33,7 +33,7 @@ class SinkCommit:
         return _quality(self.metadata.get("quality"))
 
 
-class SinkCommits:
+class BatchCommits:
     """The commits of one flow, looked up by transaction id and batch number.
 
     The id is the query's own where the Delta sink wrote, and ``<pipeline>.<flow>@<epoch>`` where foreachBatch did.
@@ -47,9 +47,9 @@ class SinkCommits:
         self._table = table
         self._applications = applications
         self._next = max(0, head_version(table) - self._LOOK_BACK) if since is None else since
-        self._commits: dict[int, SinkCommit] = {}
+        self._commits: dict[int, BatchCommit] = {}
 
-    def find(self, batch_id: int) -> SinkCommit | None:
+    def find(self, batch_id: int) -> BatchCommit | None:
         """The commit of a batch, or None where it has none (a batch without rows may have none)."""
         if batch_id not in self._commits:
             self._read_on()
@@ -67,14 +67,14 @@ class SinkCommits:
                     self._commits[head.transactions[application]] = _commit(version, head)
 
 
-def _commit(version: int, head: CommitHead) -> SinkCommit:
+def _commit(version: int, head: CommitHead) -> BatchCommit:
     info = head.info
     metrics = {
         name: int(value) for name, value in info.get("operationMetrics", {}).items() if str(value).isdigit()
     }
     timestamp = int(info.get("timestamp", 0))
     if info.get("operation") != "MERGE":
-        return SinkCommit(
+        return BatchCommit(
             version,
             metrics.get("numOutputRows", 0),
             timestamp,
@@ -84,7 +84,7 @@ def _commit(version: int, head: CommitHead) -> SinkCommit:
     # A merge's numOutputRows includes rows that it only copied from one file to another.
     upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
     deleted = metrics.get("numTargetRowsDeleted", 0)
-    return SinkCommit(version, upserted, timestamp, upserted, deleted, head.metadata)
+    return BatchCommit(version, upserted, timestamp, upserted, deleted, head.metadata)
 
 
 def as_metadata(quality: Quality) -> dict[str, Any]:
