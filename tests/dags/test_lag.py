@@ -23,7 +23,9 @@ from headwater_airflow.triggers.condition import ConditionTrigger
 @pytest.fixture
 def backlogs(medallion, monkeypatch):
     """What each flow has not read yet; a test may change it while something waits."""
-    backlogs_by_name = {name: Backlog(records=0, seconds=0.0, moved=False) for name in ("bronze", "silver", "gold")}
+    backlogs_by_name = {
+        name: Backlog(records=0, seconds=0.0, moved=False) for name in ("bronze", "silver", "gold")
+    }
 
     def measured(project, flow):
         if isinstance(backlogs_by_name[flow.name], Exception):

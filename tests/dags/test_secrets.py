@@ -83,7 +83,13 @@ def test_a_task_and_its_records(secretive, roots, driver, monkeypatch, caplog):
     log.close()
     (call,) = driver.calls
     records = "".join(path.read_text(errors="replace") for path in state.rglob("*.json"))
-    shown = [str(caught.value), caplog.text, json.dumps(call), json.dumps(events(state), default=str), records]
+    shown = [
+        str(caught.value),
+        caplog.text,
+        json.dumps(call),
+        json.dumps(events(state), default=str),
+        records,
+    ]
     shown += [
         str({name: getattr(task, name, None) for name in task.template_fields}),
         (secretive / "manifest.json").read_text(),

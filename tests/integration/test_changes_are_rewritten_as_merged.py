@@ -56,7 +56,8 @@ def never(*_args: Any, **_options: Any) -> str:
 def writers(changes: Changes) -> list[tuple[str, str | None]]:
     """What wrote each batch, and why it was not the fast path, as the commits say."""
     heads = [
-        commit_head(commit_file(changes.target.path, v)).metadata for v in commit_versions(changes.target.path)
+        commit_head(commit_file(changes.target.path, v)).metadata
+        for v in commit_versions(changes.target.path)
     ]
     return [(metadata["engine"], metadata.get("engine_reason")) for metadata in heads if "batch" in metadata]
 

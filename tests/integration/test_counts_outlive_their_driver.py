@@ -158,7 +158,11 @@ def messages():
         report = case.update()
     assert report.state == "COMPLETED", report.error
     records = batches(case, "messages")
-    assert (total(records, "num_input_rows"), total(records, "num_output_rows"), dropped(records)) == (5, 3, 2)
+    assert (total(records, "num_input_rows"), total(records, "num_output_rows"), dropped(records)) == (
+        5,
+        3,
+        2,
+    )
     assert records[0]["counts"] == {"origin": "RECOMPUTED"}
 
 

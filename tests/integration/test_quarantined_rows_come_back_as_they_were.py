@@ -30,7 +30,9 @@ def passed(frame: DataFrame, *rules: Expectation) -> tuple[list[Any], Quality, D
     """What a pass over a frame lets through, what it counts, and what it collects."""
     marked, observation = mark_rows(frame, rules), Observation()
     seen = one_pass.observe_rows(marked, rules, observation)
-    accepted = seen.where(is_kept(rules)).select(*[F.col(f"`{name}`") for name in own_columns(seen)]).collect()
+    accepted = (
+        seen.where(is_kept(rules)).select(*[F.col(f"`{name}`") for name in own_columns(seen)]).collect()
+    )
     return accepted, *one_pass.read_observed(marked, rules, observation)
 
 

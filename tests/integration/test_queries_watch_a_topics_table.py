@@ -52,7 +52,9 @@ def gaps(case: Any) -> list[int]:
         event["details"]["flow_progress"] for event in case.events(flow="offsets", event_type="flow_progress")
     ]
     return [
-        part["data_quality"]["expectations"][0]["failed_records"] for part in offsets if "data_quality" in part
+        part["data_quality"]["expectations"][0]["failed_records"]
+        for part in offsets
+        if "data_quality" in part
     ]
 
 

@@ -59,7 +59,9 @@ def test_what_a_start_makes_good(done: Prepared):
         done.tables_equal_the_batch()
         records = done.case.events(update_id=report.result.update_id, event_type="operation_progress")
         operations = [(e["origin"]["flow_name"], e["details"]["operation_progress"]) for e in records]
-        repaired = {flow: body["condition"] for flow, body in operations if body["type"] == "CHECKPOINT_MENDED"}
+        repaired = {
+            flow: body["condition"] for flow, body in operations if body["type"] == "CHECKPOINT_MENDED"
+        }
         assert repaired == {flow: condition for flow, (_, condition) in round_.items()}
         assert [done.conditions(flow) for flow in FLOWS] == [[], [], []]
 

@@ -72,7 +72,10 @@ def test_a_table_is_asked_without_spark(spark: SparkSession, tmp_path: Path):
     assert local is not None
     as_json = "to_json(struct(*)) AS row"
     wanted = spark.read.format("delta").load(str(path)).where("id IN (2, 7)")
-    assert local.orderBy("id").selectExpr(as_json).collect() == wanted.orderBy("id").selectExpr(as_json).collect()
+    assert (
+        local.orderBy("id").selectExpr(as_json).collect()
+        == wanted.orderBy("id").selectExpr(as_json).collect()
+    )
     both = rows_about(spark, path, ["id", "name"], asking)
     assert both is not None
     assert [row.id for row in both.select("id").collect()] == [2]
