@@ -44,11 +44,11 @@ class KinesisEmulator:
         The emulator would deal its records out to the children, and go on to put new ones into it; Kinesis does neither.
         """
         inner = kinesis_backends[DEFAULT_ACCOUNT_ID][REGION].streams[stream]
-        kept = inner.shards[shard].records
+        records = inner.shards[shard].records
         before = set(inner.shards)
         middle = (inner.shards[shard].starting_hash + inner.shards[shard].ending_hash) // 2
         self.client.split_shard(StreamName=stream, ShardToSplit=shard, NewStartingHashKey=str(middle))
-        inner.shards[shard].records = kept
+        inner.shards[shard].records = records
         inner.shards[shard].starting_hash = inner.shards[shard].ending_hash
         for child in set(inner.shards) - before:
             inner.shards[child].records.clear()

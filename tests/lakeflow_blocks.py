@@ -187,8 +187,12 @@ def build_world(spark: SparkSession, root: Path) -> Path:
     seen = events.select("user_id", F.col("event_timestamp").alias("impression_timestamp"))
     dimension = spark.createDataFrame([(1, "one")], "key INT, label STRING")
     since = users.withColumn("updated_timestamp", F.to_timestamp(F.lit(DAY)))
-    told = [("u2", "Bo", "FR", "none", 2), ("u1", "Anna", "DE", "gold", 3), ("u2", "Bob", "FR", "none", 4)]
-    changes = spark.createDataFrame(told, "user_id STRING, user_name STRING, country_code STRING, loyalty_tier STRING, hour INT").select(
+    users_changes = [
+        ("u2", "Bo", "FR", "none", 2),
+        ("u1", "Anna", "DE", "gold", 3),
+        ("u2", "Bob", "FR", "none", 4),
+    ]
+    changes = spark.createDataFrame(users_changes, "user_id STRING, user_name STRING, country_code STRING, loyalty_tier STRING, hour INT").select(
         "user_id", "user_name", "country_code", "loyalty_tier",
         F.expr(f"timestamp'{DAY}' + make_interval(0, 0, 0, 0, hour)").alias("updated_timestamp"),
         F.lit(None).cast("string").alias("_rescued_data"),

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,12 +109,18 @@ class PipelineCase:
         return UpdateReport(run_update(self.project(), request or UpdateRequest(Selection(**selection))))
 
     def run(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """What ``headwater run`` becomes, in this process: the exit code, and the JSON of the last line."""
-        roots = [f"--storage={self.storage}", f"--warehouse={self.warehouse}"]
-        shown = io.StringIO()
-        with redirect_stdout(shown):
-            code = run_update_program.main([str(self.folder), *roots, "--json", *arguments])
-        return code, json.loads(shown.getvalue().splitlines()[-1])
+        """``headwater run`` in this process: the exit code, and the JSON of the last line."""
+        return self.call(run_update_program.main, *arguments)
+
+    def call(
+        self, main: Callable[[list[str]], int], *arguments: str, verb: Sequence[str] = ()
+    ) -> tuple[int, dict[str, Any]]:
+        """A program's exit code and the JSON of its last line, if any, for this pipeline; ``verb`` comes first."""
+        roots = [f"--storage={self.storage}", f"--warehouse={self.warehouse}", "--json"]
+        with redirect_stdout(io.StringIO()) as output:
+            code = main([*verb, str(self.folder), *arguments, *roots])
+        lines = output.getvalue().splitlines()
+        return code, json.loads(lines[-1]) if lines else {}
 
     def table(self, name: str) -> Path:
         """The folder of a table."""

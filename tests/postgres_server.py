@@ -19,9 +19,9 @@ USER = "shop"
 
 
 def _programs() -> Path | None:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
-    return Path(on_path).parent if on_path else found[-1].parent if found else None
+    return Path(on_path).parent if on_path else paths[-1].parent if paths else None
 
 
 # The folder of the server's programs; None where none is installed.
@@ -46,12 +46,12 @@ class Postgres:
 
     def dump(self) -> str:
         """Every row of every table as text; bytes are in hexadecimal."""
-        found = io.StringIO()
+        buffer = io.StringIO()
         with self._cursor() as cursor:
             cursor.execute("select format('%I', tablename) from pg_tables where schemaname = 'public'")
             for (table,) in cursor.fetchall():
-                cursor.copy_expert(f"copy {table} to stdout", found)
-        return found.getvalue()
+                cursor.copy_expert(f"copy {table} to stdout", buffer)
+        return buffer.getvalue()
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:

@@ -48,11 +48,11 @@ class Prepared:
 
     def __init__(self, root: Path) -> None:
         self.case = PipelineCase(root / "live", SOURCE)
-        self._kept = root / "kept"
+        self._copy = root / "kept"
         for _ in range(3):
             self.land()
             assert self.case.update().state == "COMPLETED"
-        shutil.copytree(self.case.root, self._kept)
+        shutil.copytree(self.case.root, self._copy)
 
     def land(self) -> None:
         """Four more rows."""
@@ -62,7 +62,7 @@ class Prepared:
     def reset(self) -> None:
         """As it was after the third update."""
         shutil.rmtree(self.case.root)
-        shutil.copytree(self._kept, self.case.root)
+        shutil.copytree(self._copy, self.case.root)
         self.case._files_landed = 3
 
     def folder(self, flow: str) -> Path:
@@ -87,10 +87,10 @@ class Prepared:
             f"--storage={self.case.storage}",
             f"--warehouse={self.case.warehouse}",
         ]
-        shown, told = io.StringIO(), io.StringIO()
-        with redirect_stdout(shown), redirect_stderr(told):
+        output, errors = io.StringIO(), io.StringIO()
+        with redirect_stdout(output), redirect_stderr(errors):
             code = main([verb, *action, *roots, "--json"])
-        return code, json.loads(shown.getvalue().splitlines()[-1]), told.getvalue()
+        return code, json.loads(output.getvalue().splitlines()[-1]), errors.getvalue()
 
     def tables_equal_the_batch(self) -> None:
         """Every table is what its query gives over all that was landed."""
@@ -105,13 +105,13 @@ def conditions_of(case: PipelineCase, flow: str, *, deep: bool = False) -> list[
     project = case.project()
     manifest = stored_manifest(project)
     entry = next(item for item in manifest.flows if item.name == flow)
-    found = examine(flow_start(project, manifest, entry, deep=deep))
-    for damage in found:
-        is_told_well(damage, flow)
-    return [(damage.condition, damage.mends_itself) for damage in found]
+    findings = examine(flow_start(project, manifest, entry, deep=deep))
+    for damage in findings:
+        check_message(damage, flow)
+    return [(damage.condition, damage.mends_itself) for damage in findings]
 
 
-def is_told_well(damage: Finding, flow: str) -> None:
+def check_message(damage: Finding, flow: str) -> None:
     """Each message says whose it is, where, and what to do by a command that is there; never that something is "corrupt"."""
     error = damage.error
     # A hole in a table's log is everybody's.

@@ -29,18 +29,18 @@ def repair(
     code, answer, _ = done.call("checkpoints", "diagnose", flow)
     assert (code, answer["findings"][0]["condition"]) == (3, condition)
     before = sorted(str(path) for path in done.case.storage.rglob("*"))
-    code, answer, told = done.call("repair", flow, *arguments)
-    assert (code, answer["state"]) == (0, "PLANNED"), told
+    code, answer, errors = done.call("repair", flow, *arguments)
+    assert (code, answer["state"]) == (0, "PLANNED"), errors
     assert answer["plan"]["doubled"].startswith(doubled), answer
     assert [path for path in before if not path.endswith("update.lease")] == [
         str(path) for path in sorted(done.case.storage.rglob("*")) if path.name != "update.lease"
     ] or before == sorted(str(path) for path in done.case.storage.rglob("*"))
-    code, answer, told = done.call("repair", flow, *arguments, "--yes")
-    assert (code, answer["state"]) == (0, "COMPLETED"), told
+    code, answer, errors = done.call("repair", flow, *arguments, "--yes")
+    assert (code, answer["state"]) == (0, "COMPLETED"), errors
     records = done.case.events(flow=flow, event_type="user_action")
     assert records[-1]["details"]["user_action"]["action"] == "REPAIR"
-    found: dict[str, Any] = answer["repair"]
-    return found
+    repaired: dict[str, Any] = answer["repair"]
+    return repaired
 
 
 def update_and_compare(done: Prepared) -> None:

@@ -86,8 +86,8 @@ class Browser:
                         return answer.get("result", answer)
 
             async def value(expression: str) -> Any:
-                found = await call("Runtime.evaluate", expression=expression, returnByValue=True)
-                return found.get("result", {}).get("value")
+                result = await call("Runtime.evaluate", expression=expression, returnByValue=True)
+                return result.get("result", {}).get("value")
 
             for domain in ("Network", "Page", "Log", "Runtime"):
                 await call(f"{domain}.enable")

@@ -28,8 +28,8 @@ def note(**what: object) -> None:
 
 def stream(state_folder: Path, request: str) -> int:
     """Batches of a fifth of a second; two seconds of them, or as long as the file `endless` is there."""
-    told: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    batches: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: batches.append(number))
     ui = "http://127.0.0.1:4040"
     with (
         update_lease(state_folder, request, wait=timedelta(minutes=10)),
@@ -37,13 +37,13 @@ def stream(state_folder: Path, request: str) -> int:
     ):
         note(what="begun", request=request)
         ends = time.monotonic() + 2
-        while not told and (time.monotonic() < ends or (state_folder / "endless").exists()):
+        while not batches and (time.monotonic() < ends or (state_folder / "endless").exists()):
             time.sleep(0.2)
             note(what="batch")
-        note(what="stopped" if told else "ended")
-    state = "CANCELED" if told else "COMPLETED"
+        note(what="stopped" if batches else "ended")
+    state = "CANCELED" if batches else "COMPLETED"
     print(json.dumps({"state": state, "flows": []}), flush=True)
-    return 1 if told else 0
+    return 1 if batches else 0
 
 
 def main() -> int:

@@ -229,9 +229,9 @@ def stream():
 
 
 def bounds(item):
-    raw, found = item
-    assert json.loads(json.dumps(raw)) == found.as_dict()
-    return found.start_version, found.end_version
+    raw, feed_range = item
+    assert json.loads(json.dumps(raw)) == feed_range.as_dict()
+    return feed_range.start_version, feed_range.end_version
 
 
 def test_an_event_is_told_again_until_airflow_has_stored_it(commit):

@@ -23,15 +23,17 @@ from headwater_airflow.triggers.condition import ConditionTrigger
 @pytest.fixture
 def backlogs(medallion, monkeypatch):
     """What each flow has not read yet; a test may change it while something waits."""
-    found = {name: Backlog(records=0, seconds=0.0, moved=False) for name in ("bronze", "silver", "gold")}
+    backlogs_by_name = {
+        name: Backlog(records=0, seconds=0.0, moved=False) for name in ("bronze", "silver", "gold")
+    }
 
     def measured(project, flow):
-        if isinstance(found[flow.name], Exception):
-            raise found[flow.name]
-        return FlowLag(flow.name, flow.target, flow.streaming, found[flow.name], ())
+        if isinstance(backlogs_by_name[flow.name], Exception):
+            raise backlogs_by_name[flow.name]
+        return FlowLag(flow.name, flow.target, flow.streaming, backlogs_by_name[flow.name], ())
 
     monkeypatch.setattr("headwater_airflow.conditions.lag_reading.flow_lag", measured)
-    return found
+    return backlogs_by_name
 
 
 def first_event(trigger, seconds=5, after=None):
@@ -52,8 +54,8 @@ def waiting(dataset=None, **limits):
 
 def test_the_sensor_succeeds_at_once_within_its_limits(backlogs):
     """A pipeline that has caught up needs no deferral; the lag of every flow is the task's result."""
-    found = LagSensor(task_id="wait", pipeline="medallion", max_seconds=0, max_records=0).execute({})
-    assert [flow["flow"] for flow in found["flows"]] == ["bronze", "silver", "gold"]
+    result = LagSensor(task_id="wait", pipeline="medallion", max_seconds=0, max_records=0).execute({})
+    assert [flow["flow"] for flow in result["flows"]] == ["bronze", "silver", "gold"]
 
 
 def test_the_sensor_defers_with_its_timeout_while_it_is_behind(backlogs):

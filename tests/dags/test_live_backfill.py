@@ -41,16 +41,16 @@ def test_each_day_of_a_backfill_is_a_range(live_airflow):
     client.pause(DAG, paused=False)
     try:
         wait_for(lambda: made(client), 60)
-        found = wait_for(lambda: calls if len(calls := asked_for(live_airflow)) == 2 else None, 120)
+        requests = wait_for(lambda: calls if len(calls := asked_for(live_airflow)) == 2 else None, 120)
         wait_for(lambda: all(run.is_finished for run in client.runs(DAG)) and len(client.runs(DAG)) >= 3, 120)
     finally:
         client.pause(DAG, paused=True)
     ranges = sorted(
-        [argument for argument in call if argument.startswith(("--from", "--to"))] for call in found
+        [argument for argument in call if argument.startswith(("--from", "--to"))] for call in requests
     )
     days = [f"2026-01-0{day}T00:00:00+00:00" for day in (5, 6, 7)]
     assert ranges == [[f"--from={first}", f"--to={end}"] for first, end in pairwise(days)]
-    assert not any("--dry-run" in call for call in found)
+    assert not any("--dry-run" in call for call in requests)
     assert len(asked_for(live_airflow)) == 2
     states = {client.tasks(DAG, run.run_id)[0].state for run in client.runs(DAG)}
     assert states == {"success", "skipped"}

@@ -23,9 +23,9 @@ def browser(live_airflow, tmp_path_factory):
     token = httpx.post(f"{live_airflow.services.address}/auth/token", json=login).json()["access_token"]
     program = find_browser()
     assert program is not None
-    found = Browser(program, tmp_path_factory.mktemp("browser"), live_airflow.services.address, token)
-    yield found
-    found.close()
+    session = Browser(program, tmp_path_factory.mktemp("browser"), live_airflow.services.address, token)
+    yield session
+    session.close()
 
 
 def test_the_page_renders_in_light_and_dark(browser):
@@ -52,10 +52,10 @@ def test_a_sick_checkpoint_leads_to_the_repair_dag(browser, live_airflow):
     offsets.write_text("")
     try:
         button = "document.querySelector('.finding a.button')?.getAttribute('href')"
-        found = browser.visit("/headwater/pipelines/medallion/checkpoints", button)
-        assert "headwater repair medallion silver" in found["text"]
-        assert found["until"] == "/dags/medallion_repair"
+        page = browser.visit("/headwater/pipelines/medallion/checkpoints", button)
+        assert "headwater repair medallion silver" in page["text"]
+        assert page["until"] == "/dags/medallion_repair"
         shown = "document.body.innerText.includes('medallion_repair')"
-        assert browser.visit(found["until"], shown)["until"]
+        assert browser.visit(page["until"], shown)["until"]
     finally:
         offsets.write_text(whole)

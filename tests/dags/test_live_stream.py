@@ -30,20 +30,20 @@ class Stream:
 
     def by_driver(self) -> dict[int, list[str]]:
         """What each driver noted last, in the order in which they began."""
-        found: dict[int, list[str]] = {}
+        moments: dict[int, list[str]] = {}
         for line in self.notes("begun", "batch", "stopped", "ended"):
-            found.setdefault(line["process"], []).append(line["what"])
-        return found
+            moments.setdefault(line["process"], []).append(line["what"])
+        return moments
 
 
 @pytest.fixture(scope="module")
 def stream(live_airflow):
     """The stream, running until the tests are over."""
-    found = Stream(live_airflow)
+    watched = Stream(live_airflow)
     live_airflow.client.pause("stream", paused=False)
-    yield found
+    yield watched
     live_airflow.client.pause("stream", paused=True)
-    (found.state / "endless").unlink(missing_ok=True)
+    (watched.state / "endless").unlink(missing_ok=True)
     wait_for(lambda: all(run.is_finished for run in live_airflow.client.runs("stream")), 90)
 
 
@@ -69,7 +69,7 @@ def test_run_follows_run_and_a_stop_comes_between_two_batches(stream):
     after = wait_for(lambda: stream.notes("begun")[2:], 90)
     # One writer at a time: what a driver noted lies between its beginning and its end.
     assert after[0]["at"] > stopped[0]["at"]
-    assert all(told[0] == "begun" for told in stream.by_driver().values())
+    assert all(moments[0] == "begun" for moments in stream.by_driver().values())
 
 
 def command_lines():

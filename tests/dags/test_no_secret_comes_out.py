@@ -98,10 +98,10 @@ def secretive(roots, monkeypatch):
 def _sources() -> tuple[SourceEntry, ...]:
     """The sources as an update writes them, made by a process of its own: pyspark is not to be loaded here."""
     # Kinesis would be asked over the network.
-    given = {name: options for name, options in SOURCES.items() if name != "kinesis"}
+    selected = {name: options for name, options in SOURCES.items() if name != "kinesis"}
     done = subprocess.run(
         [sys.executable, "-c", _ENTRIES],
-        input=json.dumps(given),
+        input=json.dumps(selected),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
@@ -117,7 +117,7 @@ def _no_broker(servers):
 def record_failure(state) -> None:
     """What a failed update leaves in the log: definitions with Spark's plan, and errors that quote options."""
     log = UpdateLog(state, "request-2", "update-2")
-    options = ",".join(f"{k}={v}" for found in SOURCES.values() for k, v in found.items())
+    options = ",".join(f"{k}={v}" for source in SOURCES.values() for k, v in source.items())
     plan = f"StreamingRelationV2 org.apache.spark.sql.kafka010.KafkaSourceProvider@1, kafka, [{options},a=b], [key#1]"
     manifest = read_manifest(state / FILE_NAME)
     log.writer.emit(
@@ -138,12 +138,12 @@ def outputs(capsys) -> Iterator[str]:
     ):  # fmt: skip
         for shape in ((), ("--json",)):
             main([*verb, "pipelines/medallion", *shape])
-            found = capsys.readouterr()
-            yield found.out + found.err
+            output = capsys.readouterr()
+            yield output.out + output.err
     for known in ({}, {"--param": f"api_token={CANARY}"}):
         main(["status", "pipelines/medallion", "--json", *(f"{k}={v}" for k, v in known.items())])
-        found = capsys.readouterr()
-        yield found.out + found.err
+        output = capsys.readouterr()
+        yield output.out + output.err
 
 
 def test_commands_state_and_lineage(secretive, roots, monkeypatch, capsys, caplog):
@@ -151,9 +151,9 @@ def test_commands_state_and_lineage(secretive, roots, monkeypatch, capsys, caplo
     monkeypatch.chdir(roots)
     record_failure(secretive)
     with caplog.at_level(logging.DEBUG):
-        said = list(outputs(capsys))
-    assert any("[redacted]" in text for text in said)
-    for text in said:
+        texts = list(outputs(capsys))
+    assert any("[redacted]" in text for text in texts)
+    for text in texts:
         assert CANARY not in text
     for path in [*secretive.rglob("*"), roots / "pipelines" / "medallion" / FILE_NAME]:
         if path.is_file():
@@ -203,9 +203,9 @@ def test_the_end_of_a_driver(secretive, error, capsys):
         raise error("\n".join(ERRORS))
 
     run_and_report(failing, as_json=True)
-    said = "".join(capsys.readouterr())
-    assert "[redacted]" in said
-    assert CANARY not in said
+    output = "".join(capsys.readouterr())
+    assert "[redacted]" in output
+    assert CANARY not in output
     if error is SourceFileFailed:
         assert CANARY not in str(
             ReportedError.of(SourceFileFailed(ERRORS[0], where=ERRORS[1], remedy=ERRORS[-1]))

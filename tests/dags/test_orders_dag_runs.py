@@ -68,20 +68,20 @@ def run_orders(dag_id="orders", **conf):
 
 def rows_by_dataset(state_folder, run):
     """Rows in and out of each dataset, over its flows, in a run."""
-    found = {}
+    rows = {}
     for result in flow_results(state_folder, request_id=request_id("orders", run.run_id)):
-        before = found.get(result.dataset, (0, 0))
-        found[result.dataset] = (before[0] + result.input_rows, before[1] + result.output_rows)
-    return found
+        before = rows.get(result.dataset, (0, 0))
+        rows[result.dataset] = (before[0] + result.input_rows, before[1] + result.output_rows)
+    return rows
 
 
 def kill_driver_when(reached):
     """A thread that sends SIGKILL to Spark's JVM, once `reached` says so; it ends after the first."""
 
     def watch():
-        while not (reached() and (found := jvms())):
+        while not (reached() and (processes := jvms())):
             time.sleep(0.2)
-        for pid in found:
+        for pid in processes:
             os.kill(pid, signal.SIGKILL)
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -141,9 +141,9 @@ def test_two_updates_take_in_exactly_what_arrived_and_a_third_finds_nothing(shop
         assert rows["clicks_bronze"] == (counts.clicks, counts.clicks)
         clicks += counts.clicks
         assert rows["customers_bronze"] == (counts.customers, counts.customers)
-    begun = time.monotonic()
+    started = time.monotonic()
     run, tasks = run_orders()
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     assert set(tasks.values()) == {"success"}
     assert updates(state_folder)[-1].request_id == request_id("orders", run.run_id)
     assert "no source has moved" in updates(state_folder)[-1].message
@@ -152,10 +152,10 @@ def test_two_updates_take_in_exactly_what_arrived_and_a_third_finds_nothing(shop
     version = DeltaTable(table).version()
     run, tasks = run_orders("orders_backfill", dry_run=False, **{"from": "2000-01-01", "to": "2100-01-01"})
     assert tasks == {"backfill": "success"}
-    (told,) = events(
+    (event,) = events(
         state_folder, event_type="operation_progress", request_id=request_id(run.dag_id, run.run_id)
     )
-    done = told["details"]["operation_progress"]
+    done = event["details"]["operation_progress"]
     assert (done["type"], done["status"], done["replaced_rows"]) == (
         "BACKFILL",
         "COMPLETED",

@@ -249,9 +249,9 @@ def test_the_cost_of_a_page_grows_with_its_tables(page, roots):
         times = []
         for _ in range(5):
             # What others do on the machine meanwhile says nothing of the page.
-            begun = time.process_time()
+            started = time.process_time()
             page(f"/pipelines/{name}")
-            times.append(time.process_time() - begun)
+            times.append(time.process_time() - started)
         medians[count] = statistics.median(times)
         print(f"{count} tables: {medians[count] * 1000:.0f} ms, {[round(t * 1000) for t in times]}")
     assert medians[50] < 20 * medians[5]

@@ -46,9 +46,9 @@ def test_the_others_are_shown(page, pipelines, capsys):
         with pytest.raises(InvalidSpec):
             PipelineDag("bad")
         assert main(["status", str(pipelines)]) == 2
-        told = capsys.readouterr().err
-        assert "[INVALID_SPEC]" in told
-        assert "Traceback" not in told
+        errors = capsys.readouterr().err
+        assert "[INVALID_SPEC]" in errors
+        assert "Traceback" not in errors
         assert link("bad") == ""
 
 
@@ -97,8 +97,8 @@ def test_a_link_never_fails(pipelines, monkeypatch):
 def test_the_command_line_shows_no_traceback(pipelines):
     """As a process of its own, as users call it."""
     (pipelines / "pipeline.yml").write_text("name: a\nconfiguration: &a {x: *a}\n")
-    asked = [sys.executable, "-m", "headwater", "graph", str(pipelines)]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, env={"PYTHONPATH": "include"})
+    command = [sys.executable, "-m", "headwater", "graph", str(pipelines)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": "include"})
     assert done.returncode == 2
     assert done.stderr.startswith("[INVALID_SPEC] An anchor holds an alias of itself.")
 

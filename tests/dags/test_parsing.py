@@ -58,11 +58,11 @@ def parse(airflow_database, roots):
 def test_the_dags_of_this_project_parse_without_errors_and_without_spark(parse, monkeypatch):
     """The DAG files parse, are shown as their own files, and load neither Spark nor Delta nor pandas."""
     monkeypatch.delenv("HEADWATER_PIPELINES")
-    found = parse(CHECKOUT / "dags")
-    assert found["errors"] == [{}]
-    assert {"orders", "orders_backfill", "orders_checks", "revenue_changes"} <= set(found["dags"][0])
-    assert found["fileloc"]["orders"] == str(CHECKOUT / "dags" / "orders.py")
-    assert found["heavy"] == []
+    parsed = parse(CHECKOUT / "dags")
+    assert parsed["errors"] == [{}]
+    assert {"orders", "orders_backfill", "orders_checks", "revenue_changes"} <= set(parsed["dags"][0])
+    assert parsed["fileloc"]["orders"] == str(CHECKOUT / "dags" / "orders.py")
+    assert parsed["heavy"] == []
 
 
 def test_fifty_pipelines_parse_in_under_three_seconds_more_than_none(parse, roots):
@@ -76,11 +76,11 @@ def test_fifty_pipelines_parse_in_under_three_seconds_more_than_none(parse, root
         (full / f"generated_{number}.py").write_text(
             f"from headwater_airflow.dag import PipelineDag\n\ndag = PipelineDag('generated_{number}')\n"
         )
-    found = parse(empty, full)
-    assert found["errors"] == [{}, {}]
-    assert len(found["dags"][1]) == 50
-    assert found["seconds"][1] - found["seconds"][0] < 3
-    assert found["heavy"] == []
+    parsed = parse(empty, full)
+    assert parsed["errors"] == [{}, {}]
+    assert len(parsed["dags"][1]) == 50
+    assert parsed["seconds"][1] - parsed["seconds"][0] < 3
+    assert parsed["heavy"] == []
 
 
 def test_two_parses_give_the_same_dag(parse, roots):

@@ -127,12 +127,12 @@ def test_a_killed_driver_leaves_an_end_in_the_event_log(run, driver, medallion):
     driver.will({"killed": True}, {"killed": True})
     failed(run, retries=1)
     failed(run, number=2, retries=1)
-    found = updates(medallion)
-    assert [(update.update_id, update.state) for update in found] == [
+    states = updates(medallion)
+    assert [(update.update_id, update.state) for update in states] == [
         ("update-1", "FAILED"),
         ("update-2", "FAILED"),
     ]
-    assert "killed by signal 9" in found[-1].message
+    assert "killed by signal 9" in states[-1].message
 
 
 def test_a_driver_that_is_gone_before_its_first_word_is_recorded_too(run, driver, medallion, monkeypatch):

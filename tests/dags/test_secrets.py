@@ -82,8 +82,14 @@ def test_a_task_and_its_records(secretive, roots, driver, monkeypatch, caplog):
     log.update(UpdateState.FAILED)
     log.close()
     (call,) = driver.calls
-    kept = "".join(path.read_text(errors="replace") for path in state.rglob("*.json"))
-    shown = [str(caught.value), caplog.text, json.dumps(call), json.dumps(events(state), default=str), kept]
+    records = "".join(path.read_text(errors="replace") for path in state.rglob("*.json"))
+    shown = [
+        str(caught.value),
+        caplog.text,
+        json.dumps(call),
+        json.dumps(events(state), default=str),
+        records,
+    ]
     shown += [
         str({name: getattr(task, name, None) for name in task.template_fields}),
         (secretive / "manifest.json").read_text(),
@@ -97,6 +103,6 @@ def test_the_dag_as_airflow_keeps_it(secretive):
     """What the DAG processor writes into Airflow's database."""
     from airflow.serialization.serialized_objects import DagSerialization
 
-    kept = json.dumps(DagSerialization.to_dict(PipelineDag("secretive")), default=str)
-    assert "secretive" in kept
-    assert CANARY not in kept
+    serialized = json.dumps(DagSerialization.to_dict(PipelineDag("secretive")), default=str)
+    assert "secretive" in serialized
+    assert CANARY not in serialized

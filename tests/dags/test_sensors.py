@@ -83,8 +83,8 @@ def test_freshness_is_waited_for(tables):
     for name in ("bronze", "silver"):
         tables(name)
     waiting = sensor(FreshnessSensor, pipeline="medallion", max_seconds=600)
-    found = resumed(waiting, lambda: tables("gold"))
-    assert [entry["dataset"] for entry in found["datasets"]] == ["bronze", "silver", "gold"]
+    event = resumed(waiting, lambda: tables("gold"))
+    assert [entry["dataset"] for entry in event["datasets"]] == ["bronze", "silver", "gold"]
     assert waiting.execute({})["datasets"][2]["version"] == 0
 
 
@@ -106,8 +106,8 @@ def test_a_watermark_is_waited_for(tables):
     point = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp() * 1000
     with pytest.raises(TimeoutError):
         resumed(waiting, lambda: tables.batch("bronze", int(point) - 1), seconds=0.6)
-    found = resumed(waiting, lambda: tables.batch("bronze", int(point)))
-    assert [flow["flow"] for flow in found["flows"]] == ["bronze"]
+    event = resumed(waiting, lambda: tables.batch("bronze", int(point)))
+    assert [flow["flow"] for flow in event["flows"]] == ["bronze"]
     near = sensor(WatermarkSensor, pipeline="medallion", max_seconds=60)
     assert resumed(near, lambda: tables.batch("bronze", int(time.time() * 1000)))
 
@@ -120,8 +120,8 @@ def test_a_sick_checkpoint_is_waited_out(tables, medallion):
     offsets = flow_checkpoint(medallion, "bronze", "bronze").epoch_folder(0) / "offsets" / "0"
     text = offsets.read_text()
     offsets.write_text("")
-    found = resumed(waiting, lambda: offsets.write_text(text))
-    assert found["flows"][0]["health"] == "healthy"
+    event = resumed(waiting, lambda: offsets.write_text(text))
+    assert event["flows"][0]["health"] == "healthy"
 
 
 def test_a_version_is_waited_for(tables):
@@ -139,8 +139,8 @@ def test_changes_are_waited_for(tables):
     waiting = sensor(ChangeFeedSensor, table="shop.bronze", after_version=1, min_rows=2)
     with pytest.raises(TimeoutError):
         resumed(waiting, lambda: DeltaTable(path).optimize.compact(), seconds=0.6)
-    found = resumed(waiting, lambda: tables("bronze", [4, 5]))
-    assert (found["start_version"], found["end_version"], found["counts"]["insert"]) == (2, 3, 2)
+    event = resumed(waiting, lambda: tables("bronze", [4, 5]))
+    assert (event["start_version"], event["end_version"], event["counts"]["insert"]) == (2, 3, 2)
 
 
 def test_a_table_made_anew_ends_the_wait_for_its_changes(tables, roots):
@@ -223,8 +223,8 @@ def test_a_look_at_fifty_tables_takes_less_than_a_second(roots):
         "lag": lambda: read_lag("wide", None, LagLimits(600)),
     }
     for name, look in looks.items():
-        begun = time.perf_counter()
+        started = time.perf_counter()
         look()
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         print(f"{name} of 50 tables: {seconds * 1000:.0f} ms")
         assert seconds < 1

@@ -71,10 +71,10 @@ def arrivals(live_airflow):
     client = live_airflow.client
     client.wait_for_dag("ticks", 60)
     client.pause("ticks", paused=False)
-    found = Arrivals(landing)
-    found.start()
-    yield found
-    found.ended.set()
+    landed = Arrivals(landing)
+    landed.start()
+    yield landed
+    landed.ended.set()
     client.pause("ticks", paused=True)
     wait_for(lambda: all(run.is_finished for run in client.runs("ticks")), 120)
 

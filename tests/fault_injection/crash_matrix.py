@@ -60,18 +60,18 @@ def kills(cells: Sequence[Stop]) -> list[tuple[Stop, ...]]:
 
     All wait for ``bronze``, which therefore stands by itself; resets and backfills go table by table.
     """
-    found: list[tuple[Stop, ...]] = []
+    chosen: list[tuple[Stop, ...]] = []
     beside: dict[bool, dict[str, list[Stop]]] = {False: {}, True: {}}
     for cell in cells:
         if cell.kind == "append" or cell.arguments or cell.backfill is not None:
-            found.append((cell,))
+            chosen.append((cell,))
         else:
             beside[cell.alone].setdefault(cell.kind, []).append(cell)
     for by_kind in beside.values():
         while any(by_kind.values()):
             longest = sorted(by_kind.values(), key=len, reverse=True)[:MAX_CONCURRENT_FLOWS]
-            found.append(tuple(left.pop() for left in longest if left))
-    return found
+            chosen.append(tuple(left.pop() for left in longest if left))
+    return chosen
 
 
 def tables_of(cells: Sequence[Stop]) -> str:
@@ -80,23 +80,23 @@ def tables_of(cells: Sequence[Stop]) -> str:
 
 
 def _batches() -> list[Stop]:
-    found = []
+    stops = []
     for name in STREAMS:
         kind, folder = KINDS[name], rf"/checkpoints/{name}/\w+/\d+"
         offsets, commits = rf"{folder}/offsets/\d+$", rf"{folder}/commits/\d+$"
         # Rows of a torn batch reach Kafka again, so somebody has to say that they may.
         say_so = {"afterwards": send_again} if name == "outbox" else {}
-        found += [
+        stops += [
             Stop(1, kind, "writing", offsets),
             Stop(2, kind, "written", offsets),
             Stop(7, kind, "writing", commits),
             Stop(8, kind, "torn", commits, **say_so),
         ]
-    return found
+    return stops
 
 
 def _commits() -> list[Stop]:
-    found = [
+    stops = [
         Stop(3, "quarantine", "writing", rf"/judged_quarantine{LOG}"),
         Stop(4, "quarantine", "written", rf"/judged_quarantine{LOG}"),
     ]
@@ -104,25 +104,25 @@ def _commits() -> list[Stop]:
         merged = name in ("latest", "history")
         # Before the table, the quarantine has been written; a merge closes and opens rows in one commit.
         before = {"judged": 4, "latest": 6, "history": 14}.get(name, 3)
-        found += [
+        stops += [
             Stop(before, KINDS[name], "writing", rf"/shop/{name}{LOG}"),
             Stop(5, KINDS[name], "written", rf"/shop/{name}{LOG}"),
         ]
         if merged:
             memory = rf"/auto_cdc/{name}/events{LOG}"
-            found += [
+            stops += [
                 Stop(3, KINDS[name], "writing", memory),
                 Stop(4, KINDS[name], "written", memory),
             ]
-    return found
+    return stops
 
 
 def _state_and_log() -> list[Stop]:
-    found = [Stop(9, "aggregate", "written", r"/checkpoints/running/\w+/\d+/state/\d+/\d+/\d+\.\w+$")]
+    stops = [Stop(9, "aggregate", "written", r"/checkpoints/running/\w+/\d+/state/\d+/\d+/\d+\.\w+$")]
     pointer = r"/shop/{}/_delta_log/_last_checkpoint$"
     for moment in ("writing", "written"):
-        found += [Stop(10, KINDS[name], moment, pointer.format(name)) for name in TABLES]
-    return found
+        stops += [Stop(10, KINDS[name], moment, pointer.format(name)) for name in TABLES]
+    return stops
 
 
 def _compactions() -> list[Stop]:

@@ -76,13 +76,13 @@ class Driver:
         """Tell a waiting driver to run an update (or the backfill of its stop), and where to stand still."""
         self.stops = stops
         tell(self.folder, stops)
-        verb, told = "run", arguments
+        verb, words = "run", arguments
         if stops and stops[0].backfill is not None:
-            verb, told = "backfill", (*arguments, *stops[0].backfill(self.case))
+            verb, words = "backfill", (*arguments, *stops[0].backfill(self.case))
         elif stops:
-            told = (*arguments, *(stops[0].arguments or (f"--tables={tables_of(stops)}",)))
+            words = (*arguments, *(stops[0].arguments or (f"--tables={tables_of(stops)}",)))
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([verb, *told]).encode() + b"\n")
+        self.process.stdin.write(json.dumps([verb, *words]).encode() + b"\n")
         self.process.stdin.flush()
 
     def reached(self) -> list[Stop]:
@@ -115,7 +115,7 @@ class Driver:
                 if any(entry.resolve() == file.resolve() for entry in folder.iterdir()):
                     return
             time.sleep(_POLL_SECONDS)
-        raise AssertionError(self.told())
+        raise AssertionError(self.errors())
 
     def kill(self, *, alone: bool) -> None:
         """End it with SIGKILL: its whole group, or the Python process ``alone`` (the JVM has to notice)."""
@@ -165,6 +165,6 @@ class Driver:
         lines = (self.folder / "out").read_text().splitlines()
         return code, json.loads(lines[-1]) if lines else {}
 
-    def told(self) -> str:
-        """What it said on standard error, the end of it."""
+    def errors(self) -> str:
+        """The end of its standard error."""
         return (self.folder / "log").read_text(errors="replace")[-3000:]

@@ -105,14 +105,14 @@ class Feed:
             self.land(1)
 
     @property
-    def kept(self) -> list[tuple[int, str, int]]:
+    def accepted(self) -> list[tuple[int, str, int]]:
         """What the rules let through."""
         return [row for row in self.rows if row[2] > 0]
 
     @property
     def judged(self) -> list[tuple[int, str, int]]:
         """What neither the quarantine nor the second rule keeps out."""
-        return [row for row in self.kept if row[1] != "c" and row[2] < 9]
+        return [row for row in self.accepted if row[1] != "c" and row[2] < 9]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Outbox:
 
 def check_at_any_moment(case: PipelineCase, feed: Feed) -> None:
     """A table holds a part of its rows, each as often as it came; of a history no key has two open rows."""
-    parts = {"bronze": feed.kept, "judged": feed.judged}
+    parts = {"bronze": feed.accepted, "judged": feed.judged}
     for name, rows in parts.items():
         if table_exists(case.table(name)):
             assert not Counter(case.rows(name)) - Counter(rows), name
@@ -151,13 +151,13 @@ def check_at_any_moment(case: PipelineCase, feed: Feed) -> None:
 
 
 def check_tables(case: PipelineCase, feed: Feed) -> None:
-    doubled = [(i, team, points * k) for i, team, points in feed.kept for k in (1, 2)]
-    assert Counter(case.rows("bronze")) == Counter(feed.kept)
+    doubled = [(i, team, points * k) for i, team, points in feed.accepted for k in (1, 2)]
+    assert Counter(case.rows("bronze")) == Counter(feed.accepted)
     assert Counter(case.rows("doubled")) == Counter(doubled)
     assert Counter(case.rows("judged")) == Counter(feed.judged)
-    kept_out = Counter(row for row in feed.kept if row[1] == "c")
+    kept_out = Counter(row for row in feed.accepted if row[1] == "c")
     assert Counter(case.rows("judged_quarantine", "id, team, points")) == kept_out
-    assert dict(case.rows("running")) == Counter(team for _, team, _ in feed.kept)
+    assert dict(case.rows("running")) == Counter(team for _, team, _ in feed.accepted)
     teams = sorted({team for _, team, _ in doubled})
     expected = [(team, *_totals(doubled, team)) for team in teams]
     assert case.rows("standings") == expected
@@ -195,16 +195,16 @@ def _totals(rows: list[tuple[int, str, int]], team: str) -> tuple[int, int]:
 def check_endings(case: PipelineCase) -> None:
     """Every update that got as far as to plan its flows has one end, and so has each of its flows."""
     endings: Counter[tuple[str, str | None]] = Counter()
-    begun: set[tuple[str, str | None]] = set()
+    started: set[tuple[str, str | None]] = set()
     for record in case.events(event_type=("flow_progress", "update_progress")):
         key = (record["origin"]["update_id"], record["origin"]["flow_name"])
         state = (
             record["details"].get("flow_progress", {}).get("status")
             or record["details"]["update_progress"]["state"]
         )
-        begun.add(key)
+        started.add(key)
         endings[key] += state in _ENDS
-    assert begun
+    assert started
     wrong = {key: count for key, count in endings.items() if count != 1}
     assert not wrong, wrong
 
@@ -240,4 +240,4 @@ def check_records(case: PipelineCase, feed: Feed, flow: str) -> None:
 
 def check_messages(outbox: Outbox, feed: Feed) -> None:
     """Every row was sent at least once, and nothing else was."""
-    assert set(outbox.received()) == {row[0] for row in feed.kept}
+    assert set(outbox.received()) == {row[0] for row in feed.accepted}

@@ -22,19 +22,19 @@ def stop_python_writers() -> None:
 
     def stopping(table: Any, *arguments: Any, **options: Any) -> None:
         commit = Path(str(table)) / "_delta_log" / f"{head_version(Path(str(table))) + 1:020}.json"
-        stand_where_told("writing", commit)
+        stop_here_if_wanted("writing", commit)
         write(table, *arguments, **options)
-        stand_where_told("written", commit)
+        stop_here_if_wanted("written", commit)
 
     deltalake.write_deltalake = stopping
 
 
-def stand_where_told(moment: str, path: Path) -> None:
+def stop_here_if_wanted(moment: str, path: Path) -> None:
     """Stand still for good where the file "stops" wants it, and leave the file that says so."""
-    told = Path(os.environ["HEADWATER_STOPS"]) / "stops"
-    lines = told.read_text().splitlines() if told.exists() else []
+    file = Path(os.environ["HEADWATER_STOPS"]) / "stops"
+    lines = file.read_text().splitlines() if file.exists() else []
     for number, line in enumerate(lines):
         wanted, _, pattern = line.partition(" ")
         if wanted == moment and re.search(pattern, str(path)):
-            told.with_name(str(number)).write_text(str(path))
+            file.with_name(str(number)).write_text(str(path))
             threading.Event().wait()

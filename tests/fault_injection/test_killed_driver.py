@@ -237,9 +237,9 @@ def test_killed_at_each_point(trial: Trial):
     cells = chosen_kills(trial.chance)
     if FIRST_UPDATE:
         trial.first_update()
-    begun = time.monotonic()
+    started = time.monotonic()
     for number, together in enumerate(cells, start=1):
-        if time.monotonic() - begun > LONGEST:
+        if time.monotonic() - started > LONGEST:
             print(f"  left out: {'; '.join(', '.join(map(str, left)) for left in cells[number - 1 :])}")
             break
         trial.visit(together)
@@ -248,7 +248,7 @@ def test_killed_at_each_point(trial: Trial):
             trial.last_update()
             trial.compare()
     for _ in range(RANDOM_KILLS):
-        if time.monotonic() - begun > LONGEST:
+        if time.monotonic() - started > LONGEST:
             break
         trial.kill_at_random()
     trial.last_update() if CELLS else trial.drivers_beside()

@@ -95,7 +95,7 @@ def test_a_folder_that_lies_elsewhere(pipeline, capsys):
     refused(case)
     now = datetime.now(UTC).isoformat()
     for flow in ("plain", "loaded"):
-        asked = [
+        arguments = [
             "repair",
             str(case.folder),
             flow,
@@ -106,7 +106,7 @@ def test_a_folder_that_lies_elsewhere(pipeline, capsys):
             "--yes",
             *roots,
         ]
-        assert main(asked) == 0
+        assert main(arguments) == 0
     case.land([{"id": number + 1}])
     assert case.update().state == "COMPLETED"
     assert both(case) == list(range(1, number + 2))

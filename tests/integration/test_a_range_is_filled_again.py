@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import run_backfill
@@ -31,12 +28,9 @@ def order(number: int | None, day: int, amount: int = 10) -> dict[str, Any]:
 
 
 def ran(case: Any, *arguments: str) -> tuple[int, dict[str, Any]]:
-    """What ``headwater backfill`` becomes, in this process: the exit code, and the JSON of the last line."""
-    roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
-    shown, said = io.StringIO(), io.StringIO()
-    with redirect_stdout(shown), redirect_stderr(said):
-        code = run_backfill.main([str(case.folder), *roots, *arguments])
-    return code, json.loads(shown.getvalue().splitlines()[-1])
+    """``headwater backfill`` in this process: the exit code, and the JSON of the last line."""
+    code, answer = case.call(run_backfill.main, *arguments)
+    return code, answer
 
 
 def refused(case: Any, *arguments: str) -> str:
@@ -90,8 +84,8 @@ def test_a_range_of_time_is_replaced_by_what_the_definition_gives_now(pipeline, 
     assert ran(case, "--tables", "orders", *BY_TIME, "--again")[1]["flows"][0]["state"] == "COMPLETED"
     assert case.update().state == "COMPLETED"
     assert taxes(case) == [(1, 20), (2, 30), (3, 30), (4, 20), (5, 30)]
-    told = [e["details"]["operation_progress"] for e in case.events(event_type="operation_progress")]
-    assert [t["status"] for t in told if t["type"] == "BACKFILL"] == ["COMPLETED"] * 3
+    records = [e["details"]["operation_progress"] for e in case.events(event_type="operation_progress")]
+    assert [t["status"] for t in records if t["type"] == "BACKFILL"] == ["COMPLETED"] * 3
     assert ran(case, "--tables", "by_day", "--column", "day", *BY_TIME[2:])[1]["flows"][0]["output_rows"] == 1
 
 

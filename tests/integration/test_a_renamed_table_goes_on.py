@@ -69,18 +69,18 @@ def forget_mark(case: PipelineCase, flow: str) -> None:
 
 def batches(case: PipelineCase, flow: str) -> dict[int, int | None]:
     """How many rows the event log says that each batch wrote; None where it only says how far the old name came."""
-    found = case.events(flow=flow, level="METRICS", event_type="flow_progress")
-    metrics = {r["origin"]["batch_id"]: r["details"]["flow_progress"].get("metrics", {}) for r in found}
-    assert len(found) == len(metrics)
-    return {batch: told.get("num_output_rows") for batch, told in metrics.items()}
+    records = case.events(flow=flow, level="METRICS", event_type="flow_progress")
+    metrics = {r["origin"]["batch_id"]: r["details"]["flow_progress"].get("metrics", {}) for r in records}
+    assert len(records) == len(metrics)
+    return {batch: counts.get("num_output_rows") for batch, counts in metrics.items()}
 
 
 def equals_the_batch(case: PipelineCase, everything: list[dict[str, object]]) -> None:
     """Each table is its query over all rows."""
-    kept = [row for row in everything if row["points"] != 9]
-    assert Counter(case.rows("raw")) == Counter((r["id"], r["team"], r["points"]) for r in kept)
-    assert len(case.rows("raw_quarantine", "id")) == len(everything) - len(kept)
-    assert Counter(case.rows("clean")) == Counter((r["id"], int(str(r["points"])) * 2) for r in kept)
+    passed = [row for row in everything if row["points"] != 9]
+    assert Counter(case.rows("raw")) == Counter((r["id"], r["team"], r["points"]) for r in passed)
+    assert len(case.rows("raw_quarantine", "id")) == len(everything) - len(passed)
+    assert Counter(case.rows("clean")) == Counter((r["id"], int(str(r["points"])) * 2) for r in passed)
 
 
 @pytest.mark.usefixtures("spark")

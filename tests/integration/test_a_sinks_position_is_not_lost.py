@@ -91,10 +91,10 @@ def test_both_logs_are_lost(pipeline: Any, capsys: pytest.CaptureFixture[str], r
         {"bronze": "COMPLETED", "send": "FAILED"},
     )
     assert sent(case) == [1, 2]
-    told = next(str(flow["error"]) for flow in answer["flows"] if flow["flow"] == "send")
-    assert "CHECKPOINT_LOST" in told
+    error = next(str(flow["error"]) for flow in answer["flows"] if flow["flow"] == "send")
+    assert "CHECKPOINT_LOST" in error
     if remedy == "rebuild":
-        assert "--action rebuild" in told
+        assert "--action rebuild" in error
         roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
         code = main(["repair", str(case.folder), "send", "--action=rebuild", "--yes", "--json", *roots])
         answer = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -103,7 +103,7 @@ def test_both_logs_are_lost(pipeline: Any, capsys: pytest.CaptureFixture[str], r
         assert case.update().state == "COMPLETED"
         assert sent(case) == [1, 2, 3]
     else:
-        assert "--reset-checkpoint send" in told
+        assert "--reset-checkpoint send" in error
         assert case.update(reset_flows=("send",)).state == "COMPLETED"
         assert sent(case) == [1, 2, 1, 2, 3]
     assert conditions_of(case, "send") == []

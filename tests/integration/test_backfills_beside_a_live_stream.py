@@ -128,15 +128,15 @@ def test_what_a_killed_backfill_took_along_is_put_back_by_whoever_comes_next(
     with monkeypatch.context() as patched:
         patched.setattr(table_backfill, "put_back_late_rows", killed)
         assert ran(case, "--tables", "orders", *DAY)[0] == 1
-    lost = [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
-    assert orders(case) == lost
+    without_late_rows = [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
+    assert orders(case) == without_late_rows
     assert has_news(case.project()).reasons == ("a backfill of orders was not finished",)
     for _ in range(2):
         if next_one == "update":
             assert case.update().state == "COMPLETED"
         else:
             assert ran(case, "--tables", "orders", *DAY)[1]["flows"][0]["state"] == "DONE_BEFORE"
-        assert orders(case) == [*lost, (7, 20), (8, 20)]
+        assert orders(case) == [*without_late_rows, (7, 20), (8, 20)]
 
 
 def test_a_conflict_with_another_writer_is_tried_again(pipeline, monkeypatch, spark):
@@ -168,18 +168,18 @@ def test_a_conflict_with_another_writer_is_tried_again(pipeline, monkeypatch, sp
 def test_a_table_whose_reader_skips_changes_is_not_replaced_beside_an_update(pipeline, monkeypatch):
     """Rows that are put back would come twice to its reader: an update meanwhile is told who runs."""
     case = landed(pipeline, SOURCE, versions=1)
-    counted, found = table_backfill.slice_size, []
+    counted, states = table_backfill.slice_size, []
 
     def meanwhile(*arguments: Any) -> Any:
         with pytest.raises(UpdateInProgress) as raised:
             case.update()
-        found.append(raised.value)
+        states.append(raised.value)
         return counted(*arguments)
 
     monkeypatch.setattr(table_backfill, "slice_size", meanwhile)
     code, done = ran(case, "--tables", "raw", *DAY)
     assert code == 0, done
-    assert len(found) == 1
+    assert len(states) == 1
 
 
 @pytest.mark.parametrize("table", ["recent", "newest", *FILES])

@@ -72,15 +72,15 @@ def good(*numbers: int) -> list[bytes]:
 
 def check_quarantine(case: PipelineCase, values: list[bytes | None]) -> None:
     """Each message is kept as it came, under its place in the topic, though the query selected it away."""
-    held = case.rows(
+    quarantined = case.rows(
         "kept_quarantine",
         "_topic, _partition, _offset, _source_value, error_reason",
         "_offset * 2 + _partition",
     )
-    assert [row[3] for row in held] == values
-    assert {(row[0], row[4]) for row in held} == {("orders", "well_formed")}
+    assert [row[3] for row in quarantined] == values
+    assert {(row[0], row[4]) for row in quarantined} == {("orders", "well_formed")}
     # The first message was a good one.
-    assert [row[1:3] for row in held[:3]] == [(1, 0), (0, 1), (1, 1)]
+    assert [row[1:3] for row in quarantined[:3]] == [(1, 0), (0, 1), (1, 1)]
 
 
 def check_replay(case: PipelineCase, source: str) -> None:

@@ -97,8 +97,8 @@ def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPa
         sent += [(None, chance.randint(2, 6), "T", None, None) for _ in range(2)]
     names: tuple[str, ...] = ("key", "at", "op", "name", "city")
     if "named" in variant:
-        said = (None, [], ["name"], [None, "city"], ["name", "city", "no column"])
-        sent, names = [(*event, chance.choice(said)) for event in sent], (*names, "said")
+        choices = (None, [], ["name"], [None, "city"], ["name", "city", "no column"])
+        sent, names = [(*event, chance.choice(choices)) for event in sent], (*names, "said")
     arrivals = [*sent, *chance.sample(sent, 40)]
     chance.shuffle(arrivals)
     table = changes(schema=f"{SCHEMA}, said ARRAY<STRING>" if "named" in variant else SCHEMA, **options)

@@ -67,16 +67,16 @@ def test_the_worked_example(pipeline):
     assert case.rows("moves", order=order) == MOVES
     # Which engine wrote the last batch of each, and why it was not the fast path.
     records = sorted(case.events(event_type="flow_progress", level="METRICS"), key=lambda r: r["timestamp"])
-    told = {r["origin"]["flow_name"]: r["details"]["flow_progress"] for r in records}
+    progress = {r["origin"]["flow_name"]: r["details"]["flow_progress"] for r in records}
     assert {
-        name: (told[name]["engine"], told[name].get("engine_reason"))
+        name: (progress[name]["engine"], progress[name].get("engine_reason"))
         for name in ("latest", "history", "moves")
     } == {
         "latest": ("merge", "the flow has truncates"),
         "history": ("driver_rewrite", None),
         "moves": ("merge", "closed by pipelines.cdc.fastPath"),
     }
-    assert told["history"]["metrics"]["num_tied_events"] == 0
+    assert progress["history"]["metrics"]["num_tied_events"] == 0
     assert case.update(full_refresh=("history",)).state == "COMPLETED"
     assert case.rows("history", order=order) == HISTORY
     # To the other two the truncate would be an event without a key, and they would refuse it.

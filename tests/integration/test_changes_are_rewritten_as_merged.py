@@ -16,8 +16,8 @@ from tests.seeds import SEED
 from headwater.delta_log.commits import commit_file, commit_head, commit_info, commit_versions, read_actions
 from headwater_spark.auto_cdc import merge_history, merge_latest
 from headwater_spark.auto_cdc.on_driver import door
+from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
-from headwater_spark.delta_writes.sink_commits import SinkCommits
 
 KINDS: dict[str, dict[str, Any]] = {
     "type 1": {},
@@ -51,9 +51,10 @@ def never(*_args: Any, **_options: Any) -> str:
 def writers(changes: Changes) -> list[tuple[str, str | None]]:
     """What wrote each batch, and why it was not the fast path, as the commits say."""
     heads = [
-        commit_head(commit_file(changes.target.path, v)).told for v in commit_versions(changes.target.path)
+        commit_head(commit_file(changes.target.path, v)).metadata
+        for v in commit_versions(changes.target.path)
     ]
-    return [(told["engine"], told.get("engine_reason")) for told in heads if "batch" in told]
+    return [(metadata["engine"], metadata.get("engine_reason")) for metadata in heads if "batch" in metadata]
 
 
 def must_not(*_args: Any, **_options: Any) -> None:
@@ -95,11 +96,11 @@ def test_the_change_feed_is_a_merges(
     assert sorted(rewritten.rows(), key=repr) == sorted(merged.rows(), key=repr)
     assert feed(rewritten) == feed(merged)
     for number in range(1, 3):
-        counts = [SinkCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
+        counts = [BatchCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
         assert counts[0] is not None
         assert counts[1] is not None
         facts = [
-            (c.version, c.rows, c.upserted, c.deleted, c.told["changes"], c.counted) for c in counts if c
+            (c.version, c.rows, c.upserted, c.deleted, c.metadata["changes"], c.counted) for c in counts if c
         ]
         assert facts[0] == facts[1]
     assert [writer for writer, _ in writers(rewritten)] == ["merge", "driver_rewrite"]
@@ -115,13 +116,13 @@ def test_the_change_feed_is_a_merges(
 def test_constraints_hold(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A row that breaks a constraint, or a NULL where none may be, fails the batch; nothing of it is there, and it can come again."""
     changes = target(spark, tmp_path, {})
-    made = (
+    creation = (
         DeltaTable.replace(spark)
         .location(str(changes.target.path))
         .addColumn("key", "INT")
         .addColumn("at", "INT")
     )
-    made.addColumn("name", "STRING", nullable=False).addColumn("city", "STRING").execute()
+    creation.addColumn("name", "STRING", nullable=False).addColumn("city", "STRING").execute()
     changes.apply([(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")])
     table = f"delta.`{changes.target.path}`"
     spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT known CHECK (city <> 'nowhere')")

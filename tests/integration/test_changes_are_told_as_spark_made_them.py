@@ -69,33 +69,33 @@ def test_counts_are_those_of_the_change_feed(table, spark):
     path, versions = table
     for command, (inserted, updated, deleted) in (*COMMANDS, *WITH_VECTORS):
         for version in versions.get(command, ()):
-            told = commit_changes(path, version).counts
+            counts = commit_changes(path, version).counts
             feed = of_spark(spark, path, version, version)
-            assert told.insert == feed["insert"], command
-            assert told.update == feed["update_postimage"], command
-            assert told.delete in (feed["delete"], None), command
+            assert counts.insert == feed["insert"], command
+            assert counts.update == feed["update_postimage"], command
+            assert counts.delete in (feed["delete"], None), command
             if "OVERWRITE" not in command:
-                assert (told.insert, told.update, told.delete) == (inserted, updated, deleted), command
+                assert (counts.insert, counts.update, counts.delete) == (inserted, updated, deleted), command
 
 
 def test_rows_of_a_range_are_those_that_spark_reads(table, spark):
     """The Arrow table, the question for Spark, and Spark's own answer, over all commands."""
     path, _ = table
     head = range_after("shop.orders", path, None)
-    found = range_after("shop.orders", path, FeedPosition(head.table_id, 1))
-    rows = arrow_table(path, found).to_pylist()
+    feed_range = range_after("shop.orders", path, FeedPosition(head.table_id, 1))
+    rows = arrow_table(path, feed_range).to_pylist()
     columns = ("id", "amount", "note", "_change_type", "_commit_version")
-    asked = spark_read(path, found).load(spark).select(*columns).collect()
+    asked = spark_read(path, feed_range).load(spark).select(*columns).collect()
     assert Counter(tuple(row[name] for name in columns) for row in rows) == Counter(map(tuple, asked))
-    assert found.end_version == newest_version(path)
+    assert feed_range.end_version == newest_version(path)
 
 
 def test_a_snapshot_has_the_rows_of_the_table(table, spark):
     """Also where some of its files' rows are deleted by vectors."""
     path, _ = table
-    found = range_after("shop.orders", path, None)
-    rows = arrow_table(path, found)
-    assert rows.num_rows == spark_read(path, found).load(spark).count() == found.counts.insert > 0
+    feed_range = range_after("shop.orders", path, None)
+    rows = arrow_table(path, feed_range)
+    assert rows.num_rows == spark_read(path, feed_range).load(spark).count() == feed_range.counts.insert > 0
 
 
 @pytest.mark.parametrize("table", ["files"], indirect=True)

@@ -132,17 +132,17 @@ def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A column of each type that Arrow carries, in order of times, where clocks change: no MERGE, and the rows that Spark's own way gives."""
     keys, at = ["{}"], "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
     with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
-        found = written(spark, tmp_path / "driver", ON_THE_DRIVER, keys, at, kind, merges=False)
+        result = written(spark, tmp_path / "driver", ON_THE_DRIVER, keys, at, kind, merges=False)
         monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
         wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, keys, at, kind)
-    assert found == wanted
-    assert len(found) == (11 if kind == "type 2" else 4)
+    assert result == wanted
+    assert len(result) == (11 if kind == "type 2" else 4)
 
 
 def in_texts(row: str, names: list[str]) -> dict[str, Any]:
     """A row that Spark wrote as JSON, its values of many types as texts that can be compared."""
-    found = json.loads(row)
-    return {n: json.dumps(found[n]) if n.startswith("v") and n in found else found.get(n) for n in names}
+    values = json.loads(row)
+    return {n: json.dumps(values[n]) if n.startswith("v") and n in values else values.get(n) for n in names}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -160,9 +160,9 @@ def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
         apply_as_deletes=lambda row: row["op"] == "D",
         except_column_list=left_out,
     )
-    found = [in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, ["{}"], "{}", kind)]
-    assert sorted(found, key=str) == sorted(wanted, key=str)
-    assert len(found) == (7 if kind == "type 2" else 4)
+    result = [in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, ["{}"], "{}", kind)]
+    assert sorted(result, key=str) == sorted(wanted, key=str)
+    assert len(result) == (7 if kind == "type 2" else 4)
 
 
 # Each type as the sequence, in tables of all kinds in turn; and all types together as the key of each kind.

@@ -79,9 +79,9 @@ def test_avro(pipeline, spark):
     """Avro files are read, and a new field becomes a column."""
     case = pipeline(source(schema="", source_format="avro"))
     for number, columns in enumerate((["1 as id"], ["2 as id", "9 as z"])):
-        made = case.root / f"made-{number}"
-        spark.range(1).selectExpr(*columns).coalesce(1).write.format("avro").save(str(made))
-        next(made.glob("*.avro")).rename(case.landing / f"{number}.avro")
+        folder = case.root / f"made-{number}"
+        spark.range(1).selectExpr(*columns).coalesce(1).write.format("avro").save(str(folder))
+        next(folder.glob("*.avro")).rename(case.landing / f"{number}.avro")
         assert case.update().state == "COMPLETED"
     assert case.rows("bronze", "id, z") == [(1, None), (2, 9)]
 

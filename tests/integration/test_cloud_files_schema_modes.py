@@ -22,11 +22,11 @@ def source(*options: str, schema: str = "") -> str:
         f".option({('' if key.startswith('!') else 'cloudFiles.') + key.lstrip('!')!r}, {value!r})"
         for key, _, value in (option.partition("=") for option in options)
     )
-    given = f".schema({schema!r})" if schema else ""
+    schema_call = f".schema({schema!r})" if schema else ""
     return f"""
 @dp.table
 def bronze():
-    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json"){chain}{given}.load(LANDING))
+    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json"){chain}{schema_call}.load(LANDING))
 """
 
 
@@ -90,12 +90,12 @@ def test_what_fits_is_read_as_it_is_and_what_comes_late_is_not_missed(pipeline, 
     assert case.update().state == "COMPLETED"
     assert [read.fits for read in reads] == [True, False]
     assert any("starts again" in event["message"] for event in case.events(flow="bronze"))
-    found = [(1, "a", None), (2, "\u00e9", None), (3, None, {"z": 9}), (None, "b", {"id": "x"})]
-    assert rescued(case) == sorted(found, key=str)
+    expected = [(1, "a", None), (2, "\u00e9", None), (3, None, {"z": 9}), (None, "b", {"id": "x"})]
+    assert rescued(case) == sorted(expected, key=str)
     case.land([{"id": 4, "name": "c"}])
     assert case.update()["bronze"].output_rows == 1
     assert reads[-1].fits
-    assert rescued(case) == sorted([*found, (4, "c", None)], key=str)
+    assert rescued(case) == sorted([*expected, (4, "c", None)], key=str)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ def source(*options: str, schema: str = "id INT", source_format: str = "json") -
         f".option({('' if key.startswith('!') else 'cloudFiles.') + key.lstrip('!')!r}, {value!r})"
         for key, _, value in (option.partition("=") for option in options)
     )
-    given = f".schema({schema!r})" if schema else ""
+    schema_call = f".schema({schema!r})" if schema else ""
     return f"""
 @dp.table
 def bronze():
-    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", {source_format!r}){chain}{given}
+    return (spark.readStream.format("cloudFiles").option("cloudFiles.format", {source_format!r}){chain}{schema_call}
             .load(LANDING))
 """
 

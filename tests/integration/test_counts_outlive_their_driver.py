@@ -65,10 +65,10 @@ def dropped(bodies: list[dict[str, Any]]) -> int:
 
 
 def failed(bodies: list[dict[str, Any]]) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for rule in (rule for body in bodies for rule in body["data_quality"]["expectations"]):
-        found[rule["name"]] += rule["failed_records"]
-    return dict(found)
+        counts[rule["name"]] += rule["failed_records"]
+    return dict(counts)
 
 
 def test_what_a_dead_driver_had_written_is_counted_again(pipeline):
@@ -84,28 +84,28 @@ def test_what_a_dead_driver_had_written_is_counted_again(pipeline):
     report = case.update()
     assert report.state == "COMPLETED", report.error
     rows = [row for first in (0, 10, 20) for row in lot(first)]
-    kept = [row for row in rows if row["points"] > 0]
+    passed = [row for row in rows if row["points"] > 0]
 
     bronze = batches(case, "bronze")
     assert [body.get("counts", {}).get("origin") for body in bronze] == ["RECOMPUTED", "RECOMPUTED", None]
     assert (total(bronze, "num_input_rows"), dropped(bronze)) == (len(rows), 3)
-    assert total(bronze, "num_output_rows") == len(case.rows("bronze")) == len(kept)
+    assert total(bronze, "num_output_rows") == len(case.rows("bronze")) == len(passed)
     assert failed(bronze) == {"even": sum(row["id"] % 2 for row in rows), "positive": 3}
 
     distinct = batches(case, "distinct")
-    assert total(distinct, "num_input_rows") == len(kept)
+    assert total(distinct, "num_input_rows") == len(passed)
     assert dropped(distinct) == 6
-    assert total(distinct, "num_output_rows") == len(case.rows("distinct")) == len(kept) - 3 - 6
+    assert total(distinct, "num_output_rows") == len(case.rows("distinct")) == len(passed) - 3 - 6
 
-    assert total(batches(case, "plain"), "num_input_rows") == len(case.rows("plain")) == len(kept)
+    assert total(batches(case, "plain"), "num_input_rows") == len(case.rows("plain")) == len(passed)
 
     totals = batches(case, "totals")
-    assert total(totals, "num_input_rows") == len(kept)
+    assert total(totals, "num_input_rows") == len(passed)
     assert failed(totals) == {"not_c": len(totals)}
     assert case.rows("totals") == [("a", 51), ("b", 21)]
 
     latest = batches(case, "latest")
-    assert (total(latest, "num_input_rows"), dropped(latest)) == (len(kept), 6)
+    assert (total(latest, "num_input_rows"), dropped(latest)) == (len(passed), 6)
     assert len(case.rows("latest")) == 6
     for flow in TABLES:
         leftover = case.checkpoint(flow).folder / ".recount"
@@ -124,15 +124,15 @@ def test_counts_that_cannot_be_had_are_null(pipeline):
     case.land(lot(20))
     report = case.update()
     assert report.state == "COMPLETED", report.error
-    for flow, gone in (("bronze", "00001.json"), ("second", "00002.json")):
-        lost = batches(case, flow)[0]
-        assert lost["counts"]["origin"] == "UNKNOWN"
-        assert "gone, or were written again" in lost["counts"]["reason"]
-        assert lost["counts"]["reason"].endswith(gone)
-        assert "num_input_rows" not in lost["metrics"]
-        assert lost["metrics"]["num_output_rows"] == 5
-        assert lost["data_quality"]["dropped_records"] is None
-        assert lost["data_quality"]["expectations"] == []
+    for flow, file in (("bronze", "00001.json"), ("second", "00002.json")):
+        batch = batches(case, flow)[0]
+        assert batch["counts"]["origin"] == "UNKNOWN"
+        assert "deleted or modified" in batch["counts"]["reason"]
+        assert batch["counts"]["reason"].endswith(file)
+        assert "num_input_rows" not in batch["metrics"]
+        assert batch["metrics"]["num_output_rows"] == 5
+        assert batch["data_quality"]["dropped_records"] is None
+        assert batch["data_quality"]["expectations"] == []
     assert len(case.rows("bronze")) == 10
     assert len(case.rows("second")) == 5
 
@@ -155,9 +155,13 @@ def messages():
         send(broker, ["d", "ee"])
         report = case.update()
     assert report.state == "COMPLETED", report.error
-    found = batches(case, "messages")
-    assert (total(found, "num_input_rows"), total(found, "num_output_rows"), dropped(found)) == (5, 3, 2)
-    assert found[0]["counts"] == {"origin": "RECOMPUTED"}
+    records = batches(case, "messages")
+    assert (total(records, "num_input_rows"), total(records, "num_output_rows"), dropped(records)) == (
+        5,
+        3,
+        2,
+    )
+    assert records[0]["counts"] == {"origin": "RECOMPUTED"}
 
 
 def send(broker: KafkaBroker, values: list[str]) -> None:

@@ -66,8 +66,8 @@ def test_of_a_checksum_that_is_left(done: Prepared):
     folder = done.folder("silver")
     (folder / "commits" / "2").unlink()
     assert done.conditions("silver") == [("COMMITS_DAMAGED", True)]
-    ((_, told),) = check_start(done.flow_case("silver").start)
-    assert ".2.crc" in told
+    ((_, repair),) = check_start(done.flow_case("silver").start)
+    assert ".2.crc" in repair
     assert done.conditions("silver") == []
 
 
@@ -219,9 +219,9 @@ def quickest(done: Prepared, flow: str) -> float:
     """The seconds that all checks of a flow take, the best of five: others work on this machine, too."""
     spent = []
     for _ in range(5):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         assert done.conditions(flow) == []
-        spent.append(time.perf_counter() - begun)
+        spent.append(time.perf_counter() - started)
     return min(spent)
 
 

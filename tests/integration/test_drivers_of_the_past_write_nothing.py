@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.pipeline_case import PipelineCase
 
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
+from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 
 SOURCE = """
@@ -72,7 +73,7 @@ def test_of_the_delta_sink_and_of_foreach_batch(pipeline, spark: Any):
         refused = str(error)
     assert "DELTA_CONCURRENT_TRANSACTION" in refused or "ConcurrentTransaction" in refused, refused
     old_driver(case, spark, gate).awaitTermination(60)
-    later = BatchTransaction(application_id("case", "judged", 0), 1, "{}")
+    later = BatchTransaction(FlowIdentity("case", "judged").application(0), 1, "{}")
     target = DeltaAppend(case.table("judged"))
     assert target.has(later)
     target.write(spark.createDataFrame([(2,)], "id INT"), later)

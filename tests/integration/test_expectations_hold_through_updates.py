@@ -85,9 +85,9 @@ def test_warn_and_drop(pipeline, source: str):
         rule["name"]: (rule["passed_records"], rule["failed_records"]) for rule in found["expectations"]
     }
     assert counts == {"adult": (3, 3), "valid_id": (4, 2), "pos": (4, 2)}
-    told = [r["details"]["flow_progress"] for r in case.events(flow="people", event_type="flow_progress")]
-    told_in = [body["status"] for body in told if "data_quality" in body]
-    assert told_in == ["RUNNING" if source is STREAM else "COMPLETED"]
+    bodies = [r["details"]["flow_progress"] for r in case.events(flow="people", event_type="flow_progress")]
+    statuses = [body["status"] for body in bodies if "data_quality" in body]
+    assert statuses == ["RUNNING" if source is STREAM else "COMPLETED"]
 
 
 def test_counts_are_of_each_batch(pipeline):
@@ -99,10 +99,10 @@ def test_counts_are_of_each_batch(pipeline):
     case.land([person(8, -1, 10), person(9, 1, 10)])
     report = case.update()
     assert (report["people"].input_rows, report["people"].dropped_rows) == (2, 1)
-    adults = [found["expectations"][0] for found in quality(case, "people")]
+    adults = [counts["expectations"][0] for counts in quality(case, "people")]
     assert [rule["name"] for rule in adults] == ["adult"] * 3
     assert [(rule["passed_records"], rule["failed_records"]) for rule in adults] == [(3, 3), (1, 0), (0, 2)]
-    assert [found["dropped_records"] for found in quality(case, "people")] == [3, 0, 1]
+    assert [counts["dropped_records"] for counts in quality(case, "people")] == [3, 0, 1]
 
 
 def test_rules_of_a_view_are_told_by_its_readers(pipeline):
@@ -129,13 +129,13 @@ def judged():
     case.land(SIX)
     assert case.update().state == "COMPLETED"
     for flow in ("counted", "judged"):
-        (told,) = quality(case, flow)
+        (counts,) = quality(case, flow)
         seen = {
             (r["dataset"], r["name"]): (r["passed_records"], r["failed_records"])
-            for r in told["expectations"]
+            for r in counts["expectations"]
         }
         assert seen == {(flow, "pos"): (3, 1), ("cleaned", "pos"): (4, 2), ("cleaned", "adult"): (3, 3)}
-        assert told["dropped_records"] + told["quarantined_records"] == 1
+        assert counts["dropped_records"] + counts["quarantined_records"] == 1
 
 
 def test_fail_writes_nothing_of_its_batch(pipeline):
@@ -154,7 +154,7 @@ def test_fail_writes_nothing_of_its_batch(pipeline):
         assert case.rows("strict") == [(1, 10, 30)]
         assert not case.table("after").exists()
         assert len(case.rows("beside")) == 5
-        assert [found["dropped_records"] for found in quality(case, "strict")] == [1]
+        assert [counts["dropped_records"] for counts in quality(case, "strict")] == [1]
     error = case.update().error
     assert isinstance(error, ExpectationViolated)
     assert not error.transient

@@ -96,8 +96,8 @@ def appended():
     return dp.read_stream("bronze").withWatermark("at", "1 hour").groupBy(F.window("at", "1 day")).count()
 """
     )
-    with case.resolved() as found:
-        modes = found.evaluation.output_modes
+    with case.resolved() as resolved:
+        modes = resolved.evaluation.output_modes
     names = {flow: str(mode.kind) for flow, mode in modes.items()}
     assert names == {"bronze": "append", "whole": "update", "appended": "append"}
     assert modes["whole"].keys == ("window",)

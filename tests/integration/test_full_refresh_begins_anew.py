@@ -47,13 +47,13 @@ def epochs(case: Any, *flows: str) -> list[int]:
     return [state.epoch for state in states if state is not None]
 
 
-def check_flow_ids(case: Any, first: Any, anew: Any) -> None:
+def check_flow_ids(case: Any, first: Any, refreshed: Any) -> None:
     """All records that an update has of a flow, from its definition to its end, bear one id; a full refresh gives another."""
     ids = []
-    for report in (first, anew):
-        found = case.events(update_id=report.result.update_id)
+    for report in (first, refreshed):
+        events = case.events(update_id=report.result.update_id)
         ids.append(
-            {(e["origin"]["flow_name"], e["origin"]["flow_id"]) for e in found if e["origin"]["flow_name"]}
+            {(e["origin"]["flow_name"], e["origin"]["flow_id"]) for e in events if e["origin"]["flow_name"]}
         )
         assert sorted(flow for flow, _ in ids[-1]) == ["bronze", "kept", "silver", "total"]
     same = {flow for flow, _ in ids[0] & ids[1]}
@@ -71,9 +71,9 @@ def test_everything_anew(pipeline):
     identity = DeltaTable(str(case.table("bronze"))).metadata().id
     (case.landing / "00001.json").unlink()
     case.land(ids(6))
-    anew = case.update(full_refresh_all=True)
-    assert anew.state == "COMPLETED"
-    check_flow_ids(case, first, anew)
+    refreshed = case.update(full_refresh_all=True)
+    assert refreshed.state == "COMPLETED"
+    check_flow_ids(case, first, refreshed)
     assert case.rows("bronze") == [(3,), (4,), (6,)]
     assert case.rows("silver") == [(4,), (6,)]
     assert case.rows("total") == [(2, 10)]

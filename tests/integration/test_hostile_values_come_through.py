@@ -75,8 +75,8 @@ def shown(*arguments: str) -> dict[str, Any]:
     out = StringIO()
     with redirect_stdout(out):
         assert main([*arguments, "--json"]) == 0
-    found: dict[str, Any] = json.loads(out.getvalue().rstrip("\n").split("\n")[-1])
-    return found
+    answer: dict[str, Any] = json.loads(out.getvalue().rstrip("\n").split("\n")[-1])
+    return answer
 
 
 def pages(case: Any, *addresses: str) -> dict[str, dict[str, Any]]:
@@ -96,8 +96,8 @@ def pages(case: Any, *addresses: str) -> dict[str, dict[str, Any]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, dict[str, Any]] = json.loads(done.stdout.rstrip("\n").split("\n")[-1])
-    return found
+    answer: dict[str, dict[str, Any]] = json.loads(done.stdout.rstrip("\n").split("\n")[-1])
+    return answer
 
 
 def test_values_are_values(pipeline):
@@ -108,13 +108,13 @@ def test_values_are_values(pipeline):
         report = case.update()
         assert report.state == "COMPLETED", report.error
     rows = Counter(wanted(0, 0) + wanted(0, 1))
-    held = Counter(wanted(FIRST_HELD, 0) + wanted(FIRST_HELD, 1))
+    quarantined = Counter(wanted(FIRST_HELD, 0) + wanted(FIRST_HELD, 1))
     commits = "".join(path.read_text() for path in (case.table("bronze") / "_delta_log").glob("*.json"))
     assert "\u2028" in commits or "\u2029" in commits
     assert Counter(case.rows("bronze")) == rows
     assert Counter(case.rows("silver")) == rows
-    assert Counter(case.rows("loaded")) == rows + held
-    assert Counter(case.rows("bronze_quarantine", "id, note")) == held
+    assert Counter(case.rows("loaded")) == rows + quarantined
+    assert Counter(case.rows("bronze_quarantine", "id, note")) == quarantined
     for key, note, record in case.rows("bronze_quarantine", "id, note, _row"):
         assert json.loads(record) == {"id": key, "note": note}
     check_without_spark(case, rows)
@@ -125,10 +125,10 @@ def check_without_spark(case: Any, rows: Counter[Any]) -> None:
     """Change feed, lag, status, events, health and plans of maintenance are made, and name no error."""
     head = table_head(case.table("bronze"))
     assert head is not None
-    found = range_after("shop.bronze", case.table("bronze"), FeedPosition(head.table_id, 0))
-    assert found is not None
+    feed_range = range_after("shop.bronze", case.table("bronze"), FeedPosition(head.table_id, 0))
+    assert feed_range is not None
     assert (
-        Counter((row["id"], row["note"]) for row in arrow_table(case.table("bronze"), found).to_pylist())
+        Counter((row["id"], row["note"]) for row in arrow_table(case.table("bronze"), feed_range).to_pylist())
         == rows
     )
     roots = (f"--storage={case.storage}", f"--warehouse={case.warehouse}")
@@ -141,8 +141,8 @@ def check_without_spark(case: Any, rows: Counter[Any]) -> None:
     assert shown("checkpoints", "diagnose", folder, *roots)["findings"] == []
     assert shown("maintenance", folder, *roots)["plan"]["left_out"] == []
     assert not [event for event in shown("events", folder, *roots)["events"] if event["level"] == "ERROR"]
-    kept = shown("quarantine", "show", folder, "bronze", "--limit=100", *roots)
-    assert "curl http://evil" in json.dumps(kept)
+    quarantined = shown("quarantine", "show", folder, "bronze", "--limit=100", *roots)
+    assert "curl http://evil" in json.dumps(quarantined)
 
 
 def check_page(case: Any) -> None:

@@ -93,9 +93,9 @@ def test_options_of_kafka(pipeline, broker: KafkaBroker):
     case: PipelineCase = pipeline(text)
     report = case.update()
     assert report.state == "COMPLETED", report.error
-    found = {name: sorted(row[0] for row in case.rows(name, "v", "1")) for name in [*forms, "headers"]}
+    values = {name: sorted(row[0] for row in case.rows(name, "v", "1")) for name in [*forms, "headers"]}
     numbers = [str(number) for number in range(10)]
-    assert found == {
+    assert values == {
         "everything": numbers,
         "from_latest": [],
         "by_offsets": ["1", "3", "5", "6", "7", "8", "9"],

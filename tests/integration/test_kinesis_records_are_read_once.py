@@ -50,8 +50,8 @@ def values(case: PipelineCase) -> list[int]:
 def batch_rows(case: PipelineCase) -> list[int]:
     """Rows by batch, without the empty ones."""
     events = sorted(case.events(flow="t", level="METRICS"), key=lambda event: event["origin"]["batch_id"])
-    found = [event["details"]["flow_progress"]["metrics"].get("num_output_rows", 0) for event in events]
-    return [rows for rows in found if rows]
+    counts = [event["details"]["flow_progress"]["metrics"].get("num_output_rows", 0) for event in events]
+    return [rows for rows in counts if rows]
 
 
 def test_every_record_once(pipeline, kinesis: KinesisEmulator):

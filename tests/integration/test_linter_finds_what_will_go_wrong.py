@@ -72,7 +72,7 @@ def test_first_loads_of_other_sources(findings, read: str, found: bool):
 
 def codes(report: LintReport) -> set[str]:
     """The codes of what was found."""
-    return {found.code for found in report.findings}
+    return {finding.code for finding in report.findings}
 
 
 def only(report: LintReport) -> Finding:
@@ -105,22 +105,22 @@ def test_examples(code, findings, tmp_path):
         assert "main.py:" in raised.value.where
     else:
         report = findings(bad)
-        found = [one for one in report.findings if one.code == code]
-        assert len(found) == 1, report
-        assert found[0].where is not None
-        assert found[0].where.line > EVENTS.count("\n") + 1
-        assert found[0].severity is LINT_RULES[code].severity
-        assert found[0].remedy
+        matching = [one for one in report.findings if one.code == code]
+        assert len(matching) == 1, report
+        assert matching[0].where is not None
+        assert matching[0].where.line > EVENTS.count("\n") + 1
+        assert matching[0].severity is LINT_RULES[code].severity
+        assert matching[0].remedy
     assert codes(findings(good)) == set()
 
 
 def test_line_of_the_call(findings):
     """A finding points at the call, not only at the function."""
-    found = only(findings(examples("HW103")[0].replace(".dropDuplicates", "\\\n        .dropDuplicates")))
-    assert found.where is not None
-    text = Path(found.where.file).read_text(encoding="utf-8").splitlines()
-    assert ".dropDuplicates" in text[found.where.line - 1]
-    assert found.dataset == "once_each"
+    finding = only(findings(examples("HW103")[0].replace(".dropDuplicates", "\\\n        .dropDuplicates")))
+    assert finding.where is not None
+    text = Path(finding.where.file).read_text(encoding="utf-8").splitlines()
+    assert ".dropDuplicates" in text[finding.where.line - 1]
+    assert finding.dataset == "once_each"
 
 
 def test_silenced_by_comment(findings):
@@ -129,7 +129,7 @@ def test_silenced_by_comment(findings):
     above = findings("# headwater: ignore[HW103] they are few\n" + source)
     inside = findings(source.replace("():\n", "():\n    # headwater: ignore[hw501, hw103]\n"))
     assert (codes(above), codes(inside)) == (set(), set())
-    assert [found.code for found in above.silenced] == ["HW103"]
+    assert [finding.code for finding in above.silenced] == ["HW103"]
     other = findings(
         "@dp.table\ndef copy():  # headwater: ignore[HW103]\n    return dp.read_stream('events')\n\n\n"
         + source
@@ -142,7 +142,7 @@ def test_silenced_by_comment(findings):
 def test_silenced_for_the_pipeline(findings):
     """`lint.ignore` silences a code everywhere; a code that does not exist is refused."""
     report = findings(examples("HW501")[0], "lint: {ignore: [HW501]}\n")
-    assert (codes(report), [found.code for found in report.silenced]) == (set(), ["HW501"])
+    assert (codes(report), [finding.code for finding in report.silenced]) == (set(), ["HW501"])
     with pytest.raises(InvalidPipeline, match="HW999"):
         findings("", "lint: {ignore: [HW999]}\n")
 
@@ -191,8 +191,8 @@ def validated(pipeline, capsys):
 
     def run(source: str, *, spec: str = "", **arguments: bool) -> tuple[int, dict, bool]:
         case = pipeline(EVENTS + source, spec=spec)
-        asked = RunArguments(str(case.folder), validate=True, as_json=True, **arguments)
-        code = answer(case.project(), asked)
+        request = RunArguments(str(case.folder), validate=True, as_json=True, **arguments)
+        code = answer(case.project(), request)
         written = (case.folder / "manifest.json").exists()
         return code, json.loads(capsys.readouterr().out.splitlines()[-1]), written
 
@@ -202,25 +202,25 @@ def validated(pipeline, capsys):
 def test_validate_with_a_warning(validated):
     """A warning is told and the manifest is written; with --strict, or `lint.strict`, it is an error and nothing is."""
     source = examples("HW103")[0]
-    code, told, written = validated(source)
-    assert (code, told["state"], written) == (0, "VALID", True)
-    found = told["findings"][0]
-    assert (found["code"], found["severity"], found["dataset"]) == ("HW103", "warning", "once_each")
-    assert re.search(r"main\.py:\d+$", found["where"])
-    assert "HW103" in found["silence"]
-    code, told, _ = validated(source, strict=True)
-    assert (code, told["state"], told["manifest"]) == (2, "INVALID", None)
+    code, answer, written = validated(source)
+    assert (code, answer["state"], written) == (0, "VALID", True)
+    finding = answer["findings"][0]
+    assert (finding["code"], finding["severity"], finding["dataset"]) == ("HW103", "warning", "once_each")
+    assert re.search(r"main\.py:\d+$", finding["where"])
+    assert "HW103" in finding["silence"]
+    code, answer, _ = validated(source, strict=True)
+    assert (code, answer["state"], answer["manifest"]) == (2, "INVALID", None)
     assert validated(source, spec="lint: {strict: true}\n")[0] == 2
 
 
 def test_validate_with_an_error(validated):
     """An error ends with code 2 and no manifest, also where the graph can't be resolved for it."""
-    code, told, written = validated(examples("HW201")[0])
-    assert (code, told["state"], written) == (2, "INVALID", False)
-    code, told, written = validated(examples("HW105")[0])
-    assert (code, told["state"], written) == (2, "INVALID", False)
-    assert told["findings"][0]["code"] == "HW105"
-    assert told["error"]["condition"] == "UNSUPPORTED_STREAM_OPERATION"
+    code, answer, written = validated(examples("HW201")[0])
+    assert (code, answer["state"], written) == (2, "INVALID", False)
+    code, answer, written = validated(examples("HW105")[0])
+    assert (code, answer["state"], written) == (2, "INVALID", False)
+    assert answer["findings"][0]["code"] == "HW105"
+    assert answer["error"]["condition"] == "UNSUPPORTED_STREAM_OPERATION"
 
 
 def test_validate_for_people(pipeline, capsys):

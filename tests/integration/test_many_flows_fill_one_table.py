@@ -34,11 +34,11 @@ def sizes():
 @pytest.fixture
 def case(pipeline):
     """The pipeline after its first update."""
-    made = pipeline(SOURCE)
+    prepared = pipeline(SOURCE)
     for folder in ("web", "archive", "app"):
-        made.land([{"id": 1, "shop": folder}], folder)
-    assert made.update().statuses == {"web": "COMPLETED", "archive": "COMPLETED"}
-    return made
+        prepared.land([{"id": 1, "shop": folder}], folder)
+    assert prepared.update().statuses == {"web": "COMPLETED", "archive": "COMPLETED"}
+    return prepared
 
 
 def test_a_flow_is_added_later(case):

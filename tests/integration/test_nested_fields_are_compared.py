@@ -25,9 +25,9 @@ from headwater_spark.sources.cloud_files.nested_fields import narrowed, surplus,
 
 def ddl(text: str) -> StructType:
     """The columns that a text of DDL names."""
-    found = DataType.fromDDL(text)
-    assert isinstance(found, StructType)
-    return found
+    data_type = DataType.fromDDL(text)
+    assert isinstance(data_type, StructType)
+    return data_type
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_values(spark: SparkSession):
             narrowed(F.col("v"), *kinds).alias("kept"), surplus(F.col("v"), *kinds).alias("left")
         )
         assert rows.schema["kept"].dataType.simpleString() == wanted[name].dataType.simpleString()
-        found = [json.loads(row[0]) for row in rows.select(F.to_json(F.struct("kept", "left"))).collect()]
-        assert [(row.get("kept"), row.get("left")) for row in found] == [
+        values = [json.loads(row[0]) for row in rows.select(F.to_json(F.struct("kept", "left"))).collect()]
+        assert [(row.get("kept"), row.get("left")) for row in values] == [
             (kept, left) for _, kept, left in cases
         ]

@@ -44,10 +44,10 @@ def test_new_fields_inside(pipeline, spark):
 
     def land(name: str, columns: list[str]) -> None:
         for kind in FORMATS:
-            made = case.root / f"made-{kind}-{name}"
-            spark.range(1).selectExpr(*columns).coalesce(1).write.format(kind).save(str(made))
+            folder = case.root / f"made-{kind}-{name}"
+            spark.range(1).selectExpr(*columns).coalesce(1).write.format(kind).save(str(folder))
             (case.landing / kind).mkdir(exist_ok=True)
-            next(made.glob(f"*.{kind}")).rename(case.landing / kind / f"{name}.{kind}")
+            next(folder.glob(f"*.{kind}")).rename(case.landing / kind / f"{name}.{kind}")
 
     land("a", OLD)
     assert case.update().state == "COMPLETED"
@@ -78,9 +78,9 @@ def test_new_fields_inside(pipeline, spark):
         (first, second) = rows(f"{kind}_rescue")
         assert first == (1, {"a": 1}, [{"a": 1}], {"k": {"a": 1}}, None), kind
         assert second[:-1] == (2, {"a": 2}, [{"a": 2}, {"a": 3}], {"j": {"a": 5}}), kind
-        lost = json.loads(second[-1])
-        assert lost.pop("_file_path").endswith(f"b.{kind}")
-        assert lost == RESCUED, kind
+        rescued = json.loads(second[-1])
+        assert rescued.pop("_file_path").endswith(f"b.{kind}")
+        assert rescued == RESCUED, kind
         failed = report[f"{kind}_fail"]
         assert (failed.status.value, failed.error.condition) == ("FAILED", "UNKNOWN_FIELDS"), kind
         assert all(name in failed.error.what for name in ("s.b", "l.element.b", "m.value.b")), kind

@@ -55,7 +55,7 @@ def test_every_row_has_one_fate(frame: DataFrame):
     with judged_batch(mark_rows(frame, rules), rules) as (judged, quality):
         counts = (RuleCounts("valid_id", 4, 2), RuleCounts("pos", 4, 2), RuleCounts("adult", 3, 3))
         assert quality == Quality(6, 1, counts, 2)
-        assert quality.kept == 3
+        assert quality.accepted == 3
         assert own_columns(judged) == ["id", "amount", "age"]
         assert [row.id for row in judged.where(is_kept(rules)).collect()] == [1, 5, 6]
         names = {
@@ -72,16 +72,16 @@ def test_a_fail_rule_sees_what_others_keep_out(spark: SparkSession, tmp_path: Pa
     rules = [rule("small", "id < 5", FAIL), rule("tiny", "id < 3", QUARANTINE), rule("less", "id < 4", DROP)]
     with pytest.raises(PySparkException) as caught, judged_batch(mark_rows(frame, rules), rules):
         pass
-    found = find_violation(causes_of(cause_messages(caught.value)))
-    assert found is not None
-    assert found.rules == ("small",)
+    violation = find_violation(causes_of(cause_messages(caught.value)))
+    assert violation is not None
+    assert violation.rules == ("small",)
 
 
 def test_a_rule_that_gives_something_else_each_time(spark: SparkSession):
     """Each row is judged once: what is counted is what is kept out, though the rule throws dice."""
     rules = [rule("dice", "rand() < 0.5", QUARANTINE)]
     with judged_batch(mark_rows(spark.range(1000).toDF("id"), rules), rules) as (judged, quality):
-        assert judged.where(is_kept(rules)).count() == quality.kept
+        assert judged.where(is_kept(rules)).count() == quality.accepted
         assert judged.where(~is_kept(rules)).count() == quality.quarantined
 
 
@@ -93,8 +93,8 @@ def test_columns_with_odd_names(spark: SparkSession):
         Expectation("ticked", "`e``f` > 0", DROP),
     ]
     with judged_batch(mark_rows(frame, rules), rules) as (judged, quality):
-        kept = kept_rows(judged, rules)
-        assert (kept.columns, [tuple(row) for row in kept.collect()]) == (frame.columns, [(2, 3)])
+        accepted = kept_rows(judged, rules)
+        assert (accepted.columns, [tuple(row) for row in accepted.collect()]) == (frame.columns, [(2, 3)])
     assert (quality.quarantined, quality.dropped) == (1, 1)
 
 
@@ -107,8 +107,8 @@ def test_keys_of_a_batch(spark: SparkSession):
             judged,
             quality,
         ):
-            kept = sorted(tuple(row)[:2] for row in judged.where(is_kept(rules)).collect() if row.id)
-            assert kept == [(1, "a"), (2, "c")]
+            accepted = sorted(tuple(row)[:2] for row in judged.where(is_kept(rules)).collect() if row.id)
+            assert accepted == [(1, "a"), (2, "c")]
             assert quality.dropped == 1
 
 
@@ -133,6 +133,6 @@ def test_a_key_that_fails(spark: SparkSession):
     frame = spark.range(3).select((F.col("id") % 2).alias("id"), F.col("id").alias("v"))
     with pytest.raises(PySparkException) as caught, judged_batch(mark_rows(frame, rules), rules):
         pass
-    found = find_violation(causes_of(cause_messages(caught.value)))
-    assert found is not None
-    assert (found.rules, found.record, found.input) == (("once",), '{"id": 0, "v": 2}', None)
+    violation = find_violation(causes_of(cause_messages(caught.value)))
+    assert violation is not None
+    assert (violation.rules, violation.record, violation.input) == (("once",), '{"id": 0, "v": 2}', None)

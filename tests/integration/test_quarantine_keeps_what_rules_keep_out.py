@@ -274,8 +274,8 @@ def test_keys_that_are_there_twice(pipeline):
     case.land(people((1, 10, 31), (1, 14, 31), (4, None, 31)))
     flow = case.update()["people"]
     assert (flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (5, 2, 2)
-    kept = [row[:2] for row in case.rows("people", order="3, 1, 2")]
-    assert sorted(kept, key=str) == [(1, 10), (2, 12), (4, None), (None, 13), (None, None)]
+    accepted = [row[:2] for row in case.rows("people", order="3, 1, 2")]
+    assert sorted(accepted, key=str) == [(1, 10), (2, 12), (4, None), (None, 13), (None, None)]
     assert [row[:2] for row in held(case)] == [(1, 11), (1, 14)]
 
 

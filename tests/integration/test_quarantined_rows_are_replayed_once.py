@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import replay_quarantine
@@ -38,13 +36,11 @@ LINES = [
 
 def ran(case: Any, action: str, *arguments: str) -> tuple[int, dict[str, Any]]:
     """What an action of the verb answers; a replay in this process, as its program would."""
-    roots = [str(case.folder), f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
-    shown, said = io.StringIO(), io.StringIO()
-    with redirect_stdout(shown), redirect_stderr(said):
-        given = [roots[0], *arguments, *roots[1:]]
-        code = replay_quarantine.main(given) if action == "replay" else main(["quarantine", action, *given])
-    lines = shown.getvalue().splitlines()
-    return code, json.loads(lines[-1]) if lines else {}
+    if action == "replay":
+        code, answer = case.call(replay_quarantine.main, *arguments)
+    else:
+        code, answer = case.call(main, *arguments, verb=("quarantine", action))
+    return code, answer
 
 
 def statuses(case: Any) -> dict[str, str]:
@@ -55,8 +51,8 @@ def statuses(case: Any) -> dict[str, str]:
 
 def actions(case: Any, name: str) -> list[dict[str, Any]]:
     """What the event log has of somebody's actions."""
-    told = [event["details"]["user_action"] for event in case.events(event_type="user_action")]
-    return [action for action in told if action["action"] == name]
+    records = [event["details"]["user_action"] for event in case.events(event_type="user_action")]
+    return [action for action in records if action["action"] == name]
 
 
 def landed(pipeline: Any) -> Any:

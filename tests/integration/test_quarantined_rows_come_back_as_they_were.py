@@ -29,8 +29,10 @@ def passed(frame: DataFrame, *rules: Expectation) -> tuple[list[Any], Quality, D
     """What a pass over a frame lets through, what it counts, and what it collects."""
     marked, observation = mark_rows(frame, rules), Observation()
     seen = one_pass.observe_rows(marked, rules, observation)
-    kept = seen.where(is_kept(rules)).select(*[F.col(f"`{name}`") for name in own_columns(seen)]).collect()
-    return kept, *one_pass.read_observed(marked, rules, observation)
+    accepted = (
+        seen.where(is_kept(rules)).select(*[F.col(f"`{name}`") for name in own_columns(seen)]).collect()
+    )
+    return accepted, *one_pass.read_observed(marked, rules, observation)
 
 
 def test_rows_of_many_types_come_back(spark: SparkSession):
@@ -44,10 +46,10 @@ def test_rows_of_many_types_come_back(spark: SparkSession):
         UNION ALL SELECT false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"""
     frame = spark.sql(values)
     assert one_pass.can_collect(frame.schema, [BAD])
-    kept, quality, held = passed(frame, BAD)
-    assert (len(kept), quality) == (1, Quality(3, 0, (RuleCounts("good", 1, 2),), 2))
-    assert held is not None
-    back = held.select(*[F.col(f"`{name}`") for name in frame.columns])
+    accepted, quality, rejected = passed(frame, BAD)
+    assert (len(accepted), quality) == (1, Quality(3, 0, (RuleCounts("good", 1, 2),), 2))
+    assert rejected is not None
+    back = rejected.select(*[F.col(f"`{name}`") for name in frame.columns])
     assert {str(row) for row in back.collect()} == {str(row) for row in frame.where("bad").collect()}
 
 
@@ -63,23 +65,23 @@ def test_types_that_do_not(columns: str):
 def test_rows_that_are_not_collected(spark: SparkSession, value: str):
     """A row of long ago, or one that is too large, is counted, and its lack is told."""
     frame = spark.sql(f"SELECT true AS bad, {value} AS v UNION ALL SELECT false, {value}")
-    kept, quality, held = passed(frame, BAD)
-    assert (len(kept), quality.quarantined, held) == (1, 1, None)
+    accepted, quality, rejected = passed(frame, BAD)
+    assert (len(accepted), quality.quarantined, rejected) == (1, 1, None)
 
 
 def test_a_rule_that_throws_dice(spark: SparkSession):
     """Each row is judged once: it is kept or collected, never both, and none is missing."""
-    kept, quality, held = passed(spark.range(1000).toDF("id"), DICE, DROP)
-    assert held is not None
-    ids = [row.id for row in kept] + [row.id for row in held.collect()]
+    accepted, quality, rejected = passed(spark.range(1000).toDF("id"), DICE, DROP)
+    assert rejected is not None
+    ids = [row.id for row in accepted] + [row.id for row in rejected.collect()]
     assert len(ids) == len(set(ids)) == 1000 - quality.dropped
 
 
 def test_no_more_rows_than_there_is_room(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
     """Of too many none is taken for all; the counts are whole."""
     monkeypatch.setattr(one_pass, "_MOST", 10)
-    _, quality, held = passed(spark.range(100).selectExpr("id", "id < 50 AS bad"), BAD)
-    assert (quality.quarantined, held) == (50, None)
+    _, quality, rejected = passed(spark.range(100).selectExpr("id", "id < 50 AS bad"), BAD)
+    assert (quality.quarantined, rejected) == (50, None)
 
 
 def test_files_are_part_of_the_table_with_the_commit(spark: SparkSession, tmp_path: Path):
@@ -100,14 +102,14 @@ def test_files_are_part_of_the_table_with_the_commit(spark: SparkSession, tmp_pa
     )
     assert wider is not None
     wider.commit(BatchTransaction("flow", 1, "{}"))
-    found = spark.read.format("delta").load(str(table)).select("id", "part", "more").collect()
-    assert sorted((tuple(row) for row in found), key=str) == sorted(
+    rows_read = spark.read.format("delta").load(str(table)).select("id", "part", "more").collect()
+    assert sorted((tuple(row) for row in rows_read), key=str) == sorted(
         [(1, "a", None), (2, "b", None), (1, "a", 1), (2, "b", 1)], key=str
     )
     history = [
         spark.sql(f"DESCRIBE HISTORY delta.`{path}`").orderBy("version").first()
         for path in (table, tmp_path / "plain")
     ]
-    told = ("operation", "operationParameters", "userMetadata", "isBlindAppend")
-    assert [history[0][name] for name in told] == [history[1][name] for name in told]
+    fields = ("operation", "operationParameters", "userMetadata", "isBlindAppend")
+    assert [history[0][name] for name in fields] == [history[1][name] for name in fields]
     assert history[0]["operationMetrics"]["numOutputRows"] == "2"

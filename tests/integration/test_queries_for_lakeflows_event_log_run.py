@@ -49,10 +49,10 @@ SELECT origin.update_id AS id FROM event_log_raw WHERE event_type = 'create_upda
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[PipelineCase]:
-    made = PipelineCase(tmp_path_factory.mktemp("queries"), SOURCE)
-    made.land([{"id": 1, "amount": 5}, {"id": 2, "amount": -1}, {"id": 3, "amount": 500}])
-    assert made.update().state == "COMPLETED"
-    return made
+    prepared = PipelineCase(tmp_path_factory.mktemp("queries"), SOURCE)
+    prepared.land([{"id": 1, "amount": 5}, {"id": 2, "amount": -1}, {"id": 3, "amount": 500}])
+    assert prepared.update().state == "COMPLETED"
+    return prepared
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def ask(case: PipelineCase, spark: SparkSession) -> Any:
 
 def test_lineage_of_the_latest_update(ask):
     """What each flow of the newest update reads and writes."""
-    found = ask(
+    rows = ask(
         LATEST + "SELECT details:flow_definition.output_dataset as output_dataset,"
         " details:flow_definition.input_datasets as input_dataset FROM event_log_raw, latest_update"
         " WHERE event_type = 'flow_definition' AND origin.update_id = latest_update.id ORDER BY 1"
     )
-    assert [(output, json.loads(inputs)) for output, inputs in found] == [
+    assert [(output, json.loads(inputs)) for output, inputs in rows] == [
         ("out", [{"name": "sales"}]),
         ("sales", []),
         ("total", [{"name": "sales"}]),
@@ -89,7 +89,7 @@ def test_plans_name_tables(ask):
 
 def test_data_quality_by_rule(ask):
     """Passed and failed rows of each rule, exploded from the JSON array, with spaces before the colons."""
-    found = ask(
+    rows = ask(
         LATEST
         + """
 SELECT row_expectations.dataset as dataset, row_expectations.name as expectation,
@@ -101,12 +101,12 @@ FROM (
   WHERE event_type = 'flow_progress' AND origin.update_id = latest_update.id)
 GROUP BY row_expectations.dataset, row_expectations.name ORDER BY 2"""
     )
-    assert found == [("sales", "positive", 2, 1), ("sales", "small", 2, 1)]
+    assert rows == [("sales", "positive", 2, 1), ("sales", "small", 2, 1)]
 
 
 def test_data_quality_through_variants(ask):
     """The same by `variant_explode` over `parse_json`, with casts by `::`, in one statement."""
-    found = ask(
+    rows = ask(
         """
 SELECT origin.flow_name, ex.value:name::string AS rule, ex.value:failed_records::bigint AS failed,
   details:flow_progress.data_quality.dropped_records::bigint AS dropped
@@ -114,12 +114,12 @@ FROM event_log('case') e,
   LATERAL variant_explode(parse_json(e.details:flow_progress.data_quality.expectations)) AS ex
 WHERE e.event_type = "flow_progress" ORDER BY rule"""
     )
-    assert found == [("sales", "positive", 1, 1), ("sales", "small", 1, 1)]
+    assert rows == [("sales", "positive", 1, 1), ("sales", "small", 1, 1)]
 
 
 def test_quality_over_time_of_a_table(ask):
     """`event_log(TABLE(t))` of a table of the pipeline, with a CTE and `LATERAL VIEW explode`."""
-    found = ask(
+    rows = ask(
         """
 WITH progress AS (
   SELECT origin.update_id AS update_id, timestamp, from_json(details:flow_progress.data_quality.expectations,
@@ -129,21 +129,21 @@ WITH progress AS (
 SELECT c.name, sum(c.passed_records) AS passed, sum(c.failed_records) AS failed
 FROM progress LATERAL VIEW explode(checks) AS c GROUP BY update_id, c.name ORDER BY c.name"""
     )
-    assert found == [("positive", 2, 1), ("small", 2, 1)]
+    assert rows == [("positive", 2, 1), ("small", 2, 1)]
 
 
 def test_names_of_rules_by_a_star(ask):
     """`expectations[*].name` gives the names of all rules."""
-    found = ask(
+    rows = ask(
         "SELECT details:flow_progress.data_quality.expectations[*].name AS names FROM event_log('case')"
         " WHERE event_type = 'flow_progress' AND details:flow_progress.data_quality.expectations[0].name IS NOT NULL"
     )
-    assert json.loads(found[0][0]) == ["small", "positive"]
+    assert json.loads(rows[0][0]) == ["small", "positive"]
 
 
 def test_backlog_and_rows(ask):
     """Backlog and rows written as numbers, by a function as a cast and by `::`."""
-    found = ask(
+    rows = ask(
         LATEST
         + """
 SELECT timestamp, Double(details :flow_progress.metrics.backlog_bytes) as backlog,
@@ -151,8 +151,8 @@ SELECT timestamp, Double(details :flow_progress.metrics.backlog_bytes) as backlo
 FROM event_log_raw, latest_update WHERE event_type = 'flow_progress' AND origin.update_id = latest_update.id
   AND origin.flow_name = 'copy'"""
     )
-    assert (0.0, 0) in [(row[1], row[2]) for row in found]
-    assert 2 in [row[3] for row in found]
+    assert (0.0, 0) in [(row[1], row[2]) for row in rows]
+    assert 2 in [row[3] for row in rows]
 
 
 def test_who_did_what(ask):
@@ -197,11 +197,11 @@ def test_runtime_updates_and_plans(ask):
 
 def test_columns_and_errors(ask):
     """The plainest of them all: the newest records with their columns; and counts by type."""
-    found = ask(
+    rows = ask(
         "SELECT id, timestamp, level, event_type, message, error, maturity_level, sequence.data_plane_id.seq_no"
         " FROM event_log('case') WHERE level IN ('INFO', 'WARN', 'ERROR') ORDER BY timestamp DESC LIMIT 10"
     )
-    assert found[0][3] == "update_progress"
+    assert rows[0][3] == "update_progress"
     counts = dict(ask("SELECT event_type, count(*) FROM event_log('case') GROUP BY event_type"))
     assert counts == {
         "user_action": 1,
@@ -246,8 +246,8 @@ def test_the_command_line(case, capsys):
     roots = [str(case.folder), f"--storage={case.storage}", f"--warehouse={case.warehouse}", "--json"]
     sql = "SELECT 1; SELECT origin.flow_name, count(*) AS n FROM event_log_raw WHERE event_type = 'flow_definition' GROUP BY 1 ORDER BY 1"
     assert query_events.main([*roots, "--limit=2", f"--sql={sql}"]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (told["columns"], told["rows"]) == (["flow_name", "n"], [["copy", 1], ["sales", 1]])
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (answer["columns"], answer["rows"]) == (["flow_name", "n"], [["copy", 1], ["sales", 1]])
     assert query_events.main([*roots, "--sql=SELECT * FROM event_log('other')"]) == 2
     assert "no event log" in capsys.readouterr().err
 
@@ -273,10 +273,10 @@ def test_secrets_and_hooks(case):
     log = json.dumps(case.events(), default=str)
     assert "hunter2" not in log
     assert "abc123" not in log
-    heard = Path(case.root / "heard.txt").read_text().split()
-    assert heard[:2] == ["user_action", "create_update"]
-    assert heard[-1] == "update_progress"
-    assert not {"stream_progress", "hook_progress", "planning_information"} & set(heard)
+    words = Path(case.root / "heard.txt").read_text().split()
+    assert words[:2] == ["user_action", "create_update"]
+    assert words[-1] == "update_progress"
+    assert not {"stream_progress", "hook_progress", "planning_information"} & set(words)
 
 
 def test_measures_of_a_batch(case):
@@ -287,9 +287,9 @@ def test_measures_of_a_batch(case):
     assert metrics["batch_duration_ms"] > 0
     assert metrics["processed_rows_per_second"] > 0
     assert metrics["executor_time_ms"] > 0
-    told = case.events(flow="sales", event_type="stream_progress")[0]
-    assert told["maturity_level"] == "EVOLVING"
-    assert json.loads(told["details"]["stream_progress"]["progress_json"])["numInputRows"] == 3
+    progress = case.events(flow="sales", event_type="stream_progress")[0]
+    assert progress["maturity_level"] == "EVOLVING"
+    assert json.loads(progress["details"]["stream_progress"]["progress_json"])["numInputRows"] == 3
     done = case.events(flow="copy", event_type="flow_progress")[-1]["details"]["flow_progress"]
     assert done["metrics"]["source_metrics"] == [
         {

@@ -48,11 +48,13 @@ HOUR_MS = 3_600_000
 
 def gaps(case: Any) -> list[int]:
     """In how many partitions an offset was missing, by update."""
-    told = [
+    offsets = [
         event["details"]["flow_progress"] for event in case.events(flow="offsets", event_type="flow_progress")
     ]
     return [
-        part["data_quality"]["expectations"][0]["failed_records"] for part in told if "data_quality" in part
+        part["data_quality"]["expectations"][0]["failed_records"]
+        for part in offsets
+        if "data_quality" in part
     ]
 
 

@@ -39,7 +39,7 @@ def log_cut(done: Prepared) -> Counter[Any]:
     return Counter([(99, 2)])
 
 
-def made_anew(done: Prepared) -> Counter[Any]:
+def recreated(done: Prepared) -> Counter[Any]:
     """Another table has the source's name: read from its beginning, beside the rows that are there."""
     shutil.rmtree(done.case.table("bronze"))
     append(done.case.table("bronze"), 99)
@@ -52,8 +52,8 @@ def made_anew(done: Prepared) -> Counter[Any]:
 
 def rows_deleted(done: Prepared) -> Counter[Any]:
     """Rows of the source were deleted: such commits are left out, or all is read anew."""
-    gone = done.case.rows("bronze", "id, points")[0]
-    DeltaTable(str(done.case.table("bronze"))).delete(f"id = {gone[0]}")
+    deleted = done.case.rows("bronze", "id, points")[0]
+    DeltaTable(str(done.case.table("bronze"))).delete(f"id = {deleted[0]}")
     assert done.conditions("silver") == [("SOURCE_ROWS_CHANGED", False)]
     reads = 'dp.read_stream("bronze").select("id"'
     done.case.rewrite(
@@ -62,7 +62,7 @@ def rows_deleted(done: Prepared) -> Counter[Any]:
         )
     )
     repair(done, "running", "--action=full-refresh", condition="SOURCE_ROWS_CHANGED")
-    return Counter([(gone[0], gone[1] * 2)])
+    return Counter([(deleted[0], deleted[1] * 2)])
 
 
 def vacuumed(done: Prepared) -> Counter[Any]:
@@ -85,9 +85,9 @@ def without_changes(done: Prepared) -> Counter[Any]:
     done.case.rewrite(text.replace("@dp.table\ndef bronze", declared))
     done.land()
     code, answer = done.case.run()
-    told = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
-    assert (code, "CHANGE_FEED_MISSING" in told["silver"], told["bronze"]) == (3, True, "")
-    position = re.search(r"--from-version (\d+)", told["silver"])
+    errors = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
+    assert (code, "CHANGE_FEED_MISSING" in errors["silver"], errors["bronze"]) == (3, True, "")
+    position = re.search(r"--from-version (\d+)", errors["silver"])
     assert position is not None
     arguments = ("--action=new-epoch", f"--from-version={position[1]}")
     repair(done, "silver", *arguments, condition="CHANGE_FEED_MISSING")
@@ -111,10 +111,10 @@ def another_query(done: Prepared) -> Counter[Any]:
     keys = SOURCE.replace('groupBy("team")', 'groupBy(F.lower("team").alias("team"))')
     done.case.rewrite(keys.replace('return dp.read_stream("bronze").select("id"', union))
     code, answer = done.case.run()
-    told = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
+    errors = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
     assert code == 3
-    assert "PLAN_CHANGED" in told["running"]
-    assert "SOURCES_CHANGED" in told["silver"]
+    assert "PLAN_CHANGED" in errors["running"]
+    assert "SOURCES_CHANGED" in errors["silver"]
     code, answer = done.case.run("--full-refresh=silver,running")
     assert (code, answer["state"]) == (0, "COMPLETED")
     query = (done.case.folder / "transformations" / "main.py").read_text()
@@ -122,15 +122,15 @@ def another_query(done: Prepared) -> Counter[Any]:
     assert swapped != query
     done.case.write("transformations/main.py", swapped)
     code, answer = done.case.run("--tables=silver")
-    told = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
+    errors = {flow["flow"]: str(flow["error"] or "") for flow in answer["flows"]}
     assert code == 3
-    assert "'silver' reads its sources in another order than before" in told["silver"]
+    assert "'silver' reads its sources in another order than before" in errors["silver"]
     done.case.write("transformations/main.py", query)
     return Counter()
 
 
 @pytest.mark.parametrize(
-    "damage", [log_cut, made_anew, rows_deleted, vacuumed, without_changes, another_query]
+    "damage", [log_cut, recreated, rows_deleted, vacuumed, without_changes, another_query]
 )
 def test_sources_that_changed(treated: Prepared, damage: Callable[[Prepared], Counter[Any]]):
     """After the remedy updates go on, and the tables hold what is in their source, with what the remedy left over."""

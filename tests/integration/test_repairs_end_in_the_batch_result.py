@@ -54,10 +54,12 @@ def test_what_a_start_makes_good(done: Prepared):
         report = done.case.update()
         assert (report.state, report.error) == ("COMPLETED", None)
         done.tables_equal_the_batch()
-        told = done.case.events(update_id=report.result.update_id, event_type="operation_progress")
-        done_what = [(e["origin"]["flow_name"], e["details"]["operation_progress"]) for e in told]
-        found = {flow: body["condition"] for flow, body in done_what if body["type"] == "CHECKPOINT_MENDED"}
-        assert found == {flow: condition for flow, (_, condition) in round_.items()}
+        records = done.case.events(update_id=report.result.update_id, event_type="operation_progress")
+        operations = [(e["origin"]["flow_name"], e["details"]["operation_progress"]) for e in records]
+        repaired = {
+            flow: body["condition"] for flow, body in operations if body["type"] == "CHECKPOINT_MENDED"
+        }
+        assert repaired == {flow: condition for flow, (_, condition) in round_.items()}
         assert [done.conditions(flow) for flow in FLOWS] == [[], [], []]
 
 
@@ -121,8 +123,8 @@ def test_the_cost_is_told(treated: Prepared):
     """A step back further than the table doubles the rows that the plan says, and not one more; also rows of earlier epochs."""
 
     def plan(*arguments: str) -> tuple[str, str]:
-        code, answer, told = treated.call("repair", "silver", *arguments)
-        assert code == 0, told
+        code, answer, errors = treated.call("repair", "silver", *arguments)
+        assert code == 0, errors
         return answer["plan"]["lost"], answer["plan"]["doubled"]
 
     _, answer, _ = treated.call("repair", "silver", "--action=rewind", "--batch=1", "--yes")

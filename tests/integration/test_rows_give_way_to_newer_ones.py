@@ -33,8 +33,8 @@ def expected(rows, *keys):
         return -1 if r["seq"] is None else r["seq"]
 
     best = {key(r): max(order(o) for o in rows if key(o) == key(r)) for r in rows}
-    kept = [tuple(r.values()) for r in rows if order(r) == best[key(r)]]
-    return sorted(kept, key=lambda r: tuple((v is not None, v) for v in r))
+    newest = [tuple(r.values()) for r in rows if order(r) == best[key(r)]]
+    return sorted(newest, key=lambda r: tuple((v is not None, v) for v in r))
 
 
 def test_partial_snapshots(pipeline):

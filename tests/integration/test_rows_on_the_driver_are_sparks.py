@@ -35,11 +35,11 @@ def test_rows_come_through(spark: SparkSession):
     for zone in ("UTC", "Europe/Berlin"):
         with setting(spark, "spark.sql.session.timeZone", zone):
             rows = spark.sql(VALUES)
-            held = on_driver(rows)
-            assert held.is_local
-            assert held.frame.schema == rows.schema
-            told = "to_json(struct(*)) AS row"
-            assert held.frame.selectExpr(told).collect() == rows.selectExpr(told).collect()
+            local = on_driver(rows)
+            assert local.is_local
+            assert local.frame.schema == rows.schema
+            as_json = "to_json(struct(*)) AS row"
+            assert local.frame.selectExpr(as_json).collect() == rows.selectExpr(as_json).collect()
 
 
 def test_empty_chunks(spark: SparkSession):
@@ -68,11 +68,14 @@ def test_a_table_is_asked_without_spark(spark: SparkSession, tmp_path: Path):
     spark.sql(VALUES).repartition(3, "id").write.format("delta").save(str(path))
     DeltaTable.forPath(spark, str(path)).delete("id = 3")
     asking = pa.table({"id": pa.array([2, 3, 7, 99], pa.int32()), "name": ["2", "3", "8", None]})
-    found = rows_about(spark, path, ["id"], asking)
-    assert found is not None
-    told = "to_json(struct(*)) AS row"
+    local = rows_about(spark, path, ["id"], asking)
+    assert local is not None
+    as_json = "to_json(struct(*)) AS row"
     wanted = spark.read.format("delta").load(str(path)).where("id IN (2, 7)")
-    assert found.orderBy("id").selectExpr(told).collect() == wanted.orderBy("id").selectExpr(told).collect()
+    assert (
+        local.orderBy("id").selectExpr(as_json).collect()
+        == wanted.orderBy("id").selectExpr(as_json).collect()
+    )
     both = rows_about(spark, path, ["id", "name"], asking)
     assert both is not None
     assert [row.id for row in both.select("id").collect()] == [2]

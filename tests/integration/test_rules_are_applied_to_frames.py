@@ -78,9 +78,9 @@ def violation_of(frame: DataFrame) -> tuple[tuple[str, ...], str]:
     """The rules and the record that a failing query tells."""
     with pytest.raises(PySparkException) as caught:
         frame.collect()
-    found = find_violation(causes_of(cause_messages(caught.value)))
-    assert found is not None
-    return found.rules, found.record
+    violation = find_violation(causes_of(cause_messages(caught.value)))
+    assert violation is not None
+    return violation.rules, violation.record
 
 
 def test_a_violation_names_every_rule_and_the_row(frame: DataFrame):
@@ -128,7 +128,7 @@ def test_a_rule_that_throws_dice(spark: SparkSession):
     frame = spark.range(400).withColumnRenamed("id", "number")
     written, quality = checked(frame, rules(("dice", "rand() < 0.5", DROP), ("more", "rand() < 0.5", WARN)))
     assert 0 < quality.dropped == quality.rules[0].failed < 400
-    assert len(written) == quality.kept
+    assert len(written) == quality.accepted
     thrown = apply_expectations(
         frame, rules(("never", "rand() < -1", FAIL), ("dice", "rand() < 0.5", FAIL)), Observation()
     )

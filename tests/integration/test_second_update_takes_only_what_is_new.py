@@ -66,8 +66,8 @@ def test_a_view_whose_definition_changed_is_recomputed(pipeline):
     report = case.update(tables=("gold",))
     assert report["gold"].batches == 1
     assert case.columns("gold") == ["team", "total"]
-    told = case.events(update_id=report.result.update_id, event_type="flow_progress")
-    left_out = [r for r in told if r["details"]["flow_progress"]["status"] == "EXCLUDED"]
+    progress = case.events(update_id=report.result.update_id, event_type="flow_progress")
+    left_out = [r for r in progress if r["details"]["flow_progress"]["status"] == "EXCLUDED"]
     assert sorted(r["origin"]["flow_name"] for r in left_out) == ["bronze", "silver", "today"]
-    assert {r["origin"]["flow_name"] for r in told if r not in left_out} == {"gold"}
+    assert {r["origin"]["flow_name"] for r in progress if r not in left_out} == {"gold"}
     assert case.rows("gold") == [("a", 2)]

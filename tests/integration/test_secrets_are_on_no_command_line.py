@@ -61,13 +61,13 @@ def test_a_secret_setting(way, tmp_path: Path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    assert found["seen"] == CANARY
-    assert found["java"]
-    assert found["leaks"] == []
-    assert found["rounds"] == "3"
-    assert "(redacted)" in found["plan"]
-    assert CANARY not in found["plan"]
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    assert answer["seen"] == CANARY
+    assert answer["java"]
+    assert answer["leaks"] == []
+    assert answer["rounds"] == "3"
+    assert "(redacted)" in answer["plan"]
+    assert CANARY not in answer["plan"]
     logged = "".join(path.read_text() for path in (tmp_path / "events").rglob("*") if path.is_file())
     assert "SparkListenerApplicationStart" in logged
     assert ACCOUNT in logged

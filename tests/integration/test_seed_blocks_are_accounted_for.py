@@ -215,8 +215,8 @@ OUTCOMES: dict[tuple[str, int], Outcome] = {
 def blocks(seed: str) -> list[str]:
     """The Python blocks of a seed, in order."""
     text = next(SEEDS.glob(f"{seed}_*.txt")).read_text(encoding="utf-8")
-    found = re.findall(r"^( *)```python\n(.*?)^\1```", text, flags=re.DOTALL | re.MULTILINE)
-    return [textwrap.dedent(block) for _, block in found]
+    matches = re.findall(r"^( *)```python\n(.*?)^\1```", text, flags=re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for _, block in matches]
 
 
 def cells(seed: str) -> list[str]:
@@ -286,7 +286,7 @@ def test_the_declared_medallion_with_types(block, world: Path, tmp_path: Path):
 
 def test_the_notebook_cells_load(tmp_path: Path, pipeline):
     """The cells of imports and set-up that come before the blocks run as cells of a notebook, and declare nothing."""
-    found = cells("003")
-    assert len(found) == 2
-    case = pipeline("\n".join(found) + "\n@dp.table\ndef one():\n    return spark.range(1)\n")
+    notebook = cells("003")
+    assert len(notebook) == 2
+    case = pipeline("\n".join(notebook) + "\n@dp.table\ndef one():\n    return spark.range(1)\n")
     assert [entry.name for entry in case.manifest().datasets] == ["one"]

@@ -217,10 +217,10 @@ def records(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, dict]]:
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
         consumer.assign([TopicPartition(topic, 0, 0)])
-        found = consumer.consume(end, timeout=20)
+        messages = consumer.consume(end, timeout=20)
     finally:
         consumer.close()
-    return [(message.key(), json.loads(message.value())) for message in found]
+    return [(message.key(), json.loads(message.value())) for message in messages]
 
 
 def test_a_kafka_sink(pipeline, broker):

@@ -186,12 +186,12 @@ def test_what_can_not_be_a_snapshot(pipeline):
     assert isinstance(error, SnapshotOutOfOrder)
     assert "6 after 7" in error.what
     assert case.rows("latest", select="id, name") == [(4, "b")]
-    told = [
+    errors = [
         json.loads(c["userMetadata"])
         for c in DeltaTable(str(case.table("latest"))).history()
         if c.get("userMetadata")
     ]
-    assert [t["snapshot_version"]["value"] for t in told if "snapshot_version" in t] == [7, 5]
+    assert [t["snapshot_version"]["value"] for t in errors if "snapshot_version" in t] == [7, 5]
 
 
 def test_one_frame_with_its_version(pipeline):

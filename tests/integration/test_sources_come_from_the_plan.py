@@ -100,8 +100,8 @@ def changes():
         spark.range(1).selectExpr("cast(id as int) as id").write.format("delta").option(
             "delta.enableChangeDataFeed", "true"
         ).save(str(path))
-    found = [(source.kind, source.name, source.location, source.streaming) for source in sources(case)]
-    assert found == [
+    listed = [(source.kind, source.name, source.location, source.streaming) for source in sources(case)]
+    assert listed == [
         (SourceKind.DATASET, "bronze", "shop/bronze", True),
         (SourceKind.DELTA, "", str(case.landing / "elsewhere"), False),
         (SourceKind.DELTA, "", "other/prices", False),

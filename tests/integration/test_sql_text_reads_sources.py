@@ -83,10 +83,10 @@ def test_topics(pipeline):
     kafka = "SELECT CAST(value AS STRING) v FROM STREAM read_kafka(bootstrapServers => 'h:9092', subscribe => 'a')"
     kinesis = "SELECT k.data FROM STREAM read_kinesis(streamName => 'clicks', region => 'eu-west-1') AS k"
     manifest = pipeline(table_of(kafka, "a") + table_of(kinesis, "b")).manifest()
-    found = {
+    values = {
         flow.name: (flow.sources[0].kind, flow.sources[0].name, flow.streaming) for flow in manifest.flows
     }
-    assert found == {"a": ("kafka", "a", True), "b": ("kinesis", "clicks", True)}
+    assert values == {"a": ("kafka", "a", True), "b": ("kinesis", "clicks", True)}
 
 
 def test_options_of_a_stream(pipeline, spark: SparkSession):

@@ -92,13 +92,13 @@ def test_later_settings_are_for_flows_that_begin_anew(pipeline):
     report = case.update()
     assert report.state == "COMPLETED", report.error
     assert kept("chosen") == (first, 3)
-    told = {
-        (record["origin"]["flow_name"], found["setting"]): (found["kept"], found["asked"])
+    ignored = {
+        (record["origin"]["flow_name"], body["setting"]): (body["kept"], body["asked"])
         for record in case.events(event_type=("operation_progress",), level="WARN")
-        for found in [record["details"]["operation_progress"]]
-        if found["type"] == "STATE_SETTING_KEPT"
+        for body in [record["details"]["operation_progress"]]
+        if body["type"] == "STATE_SETTING_KEPT"
     }
-    assert told == {("chosen", key): (first[key], later[key]) for key in (PARTITIONS, PROVIDER)}
+    assert ignored == {("chosen", key): (first[key], later[key]) for key in (PARTITIONS, PROVIDER)}
     assert case.rows("chosen", "id") == case.rows("usual", "id") == [(1,), (2,), (3,)]
     assert case.update(full_refresh=("chosen",)).state == "COMPLETED"
     assert kept("chosen") == (later, 5)

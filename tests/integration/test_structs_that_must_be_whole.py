@@ -69,8 +69,8 @@ def test_events(pipeline):
     case.land([{"key": 1, "at": 10, "s": one}, {"key": 2, "at": 10, "s": two}, {"key": 3, "at": 5, "s": one}])
     assert case.update().state == "COMPLETED"
     # What a delete says of columns is not looked at.
-    gone = {"key": 2, "at": 20, "op": "D", "s": {"b": {}}}
-    case.land([{"key": 1, "at": 20, "s": four}, gone, {"key": 3, "at": 1, "s": two}])
+    delete = {"key": 2, "at": 20, "op": "D", "s": {"b": {}}}
+    case.land([{"key": 1, "at": 20, "s": four}, delete, {"key": 3, "at": 1, "s": two}])
     case.land([{"key": 1, "at": 15, "s": three}])
     report = case.update()
     assert report.state == "COMPLETED", report.error

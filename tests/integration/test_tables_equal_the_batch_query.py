@@ -51,12 +51,12 @@ def test_random_cuts(pipeline):
             landed += rows
         assert case.update().state == "COMPLETED"
 
-    kept = [row for row in landed if row[2] > 0]
-    doubled = sorted((i, team, points * k) for i, team, points in kept for k in (1, 2))
-    assert case.rows("bronze") == kept
+    passed = [row for row in landed if row[2] > 0]
+    doubled = sorted((i, team, points * k) for i, team, points in passed for k in (1, 2))
+    assert case.rows("bronze") == passed
     assert sorted(case.rows("doubled")) == doubled
     totals = {team: sum(p for _, t, p in doubled if t == team) for team in {t for _, t, _ in doubled}}
     counts = Counter(team for _, team, _ in doubled)
     mean = sum(totals.values()) / len(totals) if totals else 0
     assert case.rows("standings") == [(t, counts[t], totals[t], totals[t] > mean) for t in sorted(totals)]
-    assert case.rows("running") == sorted(Counter(team for _, team, _ in kept).items())
+    assert case.rows("running") == sorted(Counter(team for _, team, _ in passed).items())

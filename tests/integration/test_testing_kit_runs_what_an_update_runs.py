@@ -103,9 +103,9 @@ def test_kafka_and_all_above_it(source):
     """Rows for a topic run through every dataset down to the one that is asked for, and nothing else runs."""
     events = EventGenerator("clicks", seed=5).batches(2, 60)
     run = run_dataset(source, "once_each", inputs={"kafka:clicks": events.texts()})
-    kept = {row["event_id"] for row in run.rows}
-    assert kept == {event.identity for event in events.in_time}
-    assert len(run.rows) == len(kept)
+    ids = {row["event_id"] for row in run.rows}
+    assert ids == {event.identity for event in events.in_time}
+    assert len(run.rows) == len(ids)
 
 
 def test_whole_pipeline(pipeline):
@@ -212,7 +212,7 @@ def test_a_run_does_not_keep_the_tables_of_runs_before_it_in_memory(spark, pipel
     """Delta keeps each table it met for an hour; a run of the kit begins without those."""
     log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
     spark.range(1).write.format("delta").save(str(tmp_path / "before"))
-    met = log.forTable(spark._jsparkSession, str(tmp_path / "before"))
-    assert log.forTable(spark._jsparkSession, str(tmp_path / "before")) == met
+    first_log = log.forTable(spark._jsparkSession, str(tmp_path / "before"))
+    assert log.forTable(spark._jsparkSession, str(tmp_path / "before")) == first_log
     run_dataset(pipeline(SOURCE).folder, "silver", inputs={"bronze": [{"text": "{}", "offset": 0}]})
-    assert log.forTable(spark._jsparkSession, str(tmp_path / "before")) != met
+    assert log.forTable(spark._jsparkSession, str(tmp_path / "before")) != first_log

@@ -49,9 +49,9 @@ def packed(path: Path, ids: range, *, cut: bool = False) -> Path:
 def files_held(case: Any, name: str = "orders") -> list[tuple[str, str]]:
     """The files in a quarantine, and how they stand."""
     rows = case.rows(f"{name}_quarantine", "_row, _status, error_reason, _file")
-    found = [row for row in rows if row[2] == "unreadable_file"]
-    assert all(unquote(row[3]).endswith(json.loads(row[0])["path"]) for row in found)
-    return sorted((json.loads(row[0])["path"].rpartition("/")[2], row[1]) for row in found)
+    of_files = [row for row in rows if row[2] == "unreadable_file"]
+    assert all(unquote(row[3]).endswith(json.loads(row[0])["path"]) for row in of_files)
+    return sorted((json.loads(row[0])["path"].rpartition("/")[2], row[1]) for row in of_files)
 
 
 def ids(case: Any, name: str = "orders") -> list[int]:
@@ -98,9 +98,9 @@ def test_a_file_that_is_cut_off(pipeline, monkeypatch):
     assert ids(case) == list(range(9))
     assert files_held(case) == [("b (1) ü.json.gz", "held"), ("c.json.gz", "held")]
     assert batches(case) == [(5, 0, 2), (4, 0, 0)]
-    told = json.loads(case.rows("orders_quarantine", "_row", "1")[0][0])
-    assert told["size"] == broken.stat().st_size
-    assert "end of input stream" in told["error"]
+    details = json.loads(case.rows("orders_quarantine", "_row", "1")[0][0])
+    assert details["size"] == broken.stat().st_size
+    assert "end of input stream" in details["error"]
     check_replay(case, broken, monkeypatch)
 
 
@@ -129,8 +129,8 @@ def check_replay(case: Any, broken: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert replayed(case, "orders")[1][0]["replayed"] == 0
     assert [status for _, status in files_held(case)] == ["replayed", "replayed"]
     assert ids(case) == [*range(9), *range(100, 104), 999]
-    held = case.rows("orders_quarantine", "id, _status, error_reason, _source_record, _batch", "1")
-    rows = [(row[:3], json.loads(row[3])["id"], row[4]) for row in held if row[0] is not None]
+    quarantined = case.rows("orders_quarantine", "id, _status, error_reason, _source_record, _batch", "1")
+    rows = [(row[:3], json.loads(row[3])["id"], row[4]) for row in quarantined if row[0] is not None]
     assert rows == [((1000, "held", "small"), 1000, None), ((1001, "held", "small"), 1001, None)]
     assert case.update().state == "COMPLETED"
     assert ids(case) == [*range(9), *range(100, 104), 999]

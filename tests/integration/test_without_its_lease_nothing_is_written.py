@@ -31,7 +31,7 @@ def copied():
 
 
 @contextmanager
-def taken_away(patch: pytest.MonkeyPatch) -> Iterator[None]:
+def lease_removed(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every lease that is taken inside is lost at once: its file is removed, as somebody's clean-up might."""
     real = PipelineProject.lease
 
@@ -62,7 +62,7 @@ def test_backfill_history_and_replay(pipeline, monkeypatch):
     of_changes = ("--tables", "latest", "--range", "version", "--from", version, "--to", version)
     history = ("--tables", "copied", "--then-stream")
     before = written(case)
-    with taken_away(monkeypatch):
+    with lease_removed(monkeypatch):
         for code, answer in (
             backfilled(case, *of_changes),
             backfilled(case, *history),

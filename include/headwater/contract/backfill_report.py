@@ -8,12 +8,13 @@ from typing import Any
 
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import size
+from headwater.contract.report import FlowRows
 
 _STYLES = {"COMPLETED": "green", "PLANNED": "cyan", "DONE_BEFORE": "yellow"}
 
 
 @dataclass(frozen=True)
-class TableBackfill:
+class TableBackfill(FlowRows):
     """One table, or one of its flows where each is written by itself.
 
     ``state``: COMPLETED, PLANNED (dry run) or DONE_BEFORE. ``input_rows``: what the query gave for the range;
@@ -21,14 +22,7 @@ class TableBackfill:
     files; ``replaced_bytes``: of the files that are rewritten; ``output_bytes``: about, by the table's rows so far.
     """
 
-    dataset: str
-    flow: str
-    mode: str
-    state: str
-    input_rows: int = 0
-    output_rows: int = 0
-    dropped_rows: int = 0
-    quarantined_rows: int = 0
+    mode: str = ""
     replaced_rows: int = 0
     source_bytes: int | None = None
     replaced_bytes: int = 0
@@ -100,17 +94,7 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
 
 
 def _counts(table: TableBackfill) -> tuple[object, ...]:
-    return (
-        table.dataset,
-        table.flow,
-        table.mode,
-        table.state,
-        table.input_rows,
-        table.output_rows,
-        table.dropped_rows,
-        table.quarantined_rows,
-        table.replaced_rows,
-    )
+    return table.dataset, table.flow, table.mode, table.state, *table.counts, table.replaced_rows
 
 
 def _cost(table: TableBackfill) -> tuple[object, ...]:

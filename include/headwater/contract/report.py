@@ -16,17 +16,28 @@ _STYLES = {"COMPLETED": "green", "FAILED": "bold red", "SKIPPED": "yellow", "STO
 
 
 @dataclass(frozen=True)
-class FlowReport:
-    """A flow in an update. ``state`` as in the event log; rows are sums over its batches."""
+class FlowRows:
+    """What a flow read and wrote, in an update or a backfill."""
 
     flow: str
     dataset: str
     state: str
-    batches: int = 0
     input_rows: int = 0
     output_rows: int = 0
     dropped_rows: int = 0
     quarantined_rows: int = 0
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of rows, as cells of a table."""
+        return self.input_rows, self.output_rows, self.dropped_rows, self.quarantined_rows
+
+
+@dataclass(frozen=True)
+class FlowReport(FlowRows):
+    """A flow in an update. ``state`` as in the event log; rows are sums over its batches."""
+
+    batches: int = 0
     error: ReportedError | None = None
 
     @classmethod
@@ -96,10 +107,7 @@ class RunReport:
                     flow.flow,
                     flow.state,
                     flow.batches,
-                    flow.input_rows,
-                    flow.output_rows,
-                    flow.dropped_rows,
-                    flow.quarantined_rows,
+                    *flow.counts,
                     flow.error.message.partition("\n")[0] if flow.error else "",
                 )
                 for flow in self.flows

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from headwater_spark.auto_cdc.change_events import ChangeBatch
+from headwater_spark.delta_writes.batch_commits import BatchCommit
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.sink_commits import SinkCommit
 
 _KEY = "changes"
 
@@ -36,9 +36,9 @@ def with_counts(
     )
 
 
-def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
+def change_metrics(commit: BatchCommit | None) -> dict[str, Any]:
     """The counts of a commit, as metrics of the event log; empty where it is none of AUTO CDC."""
-    counts = commit.told.get(_KEY) if commit is not None else None
+    counts = commit.metadata.get(_KEY) if commit is not None else None
     if commit is None or not isinstance(counts, dict):
         return {}
     upserts = counts.get("upserts")
@@ -51,7 +51,7 @@ def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
     }
 
 
-def engine_details(commit: SinkCommit | None) -> dict[str, Any]:
+def engine_details(commit: BatchCommit | None) -> dict[str, Any]:
     """Who wrote a commit of AUTO CDC, and why it was not the fast path; empty where it does not say."""
-    metadata = commit.told if commit is not None else {}
+    metadata = commit.metadata if commit is not None else {}
     return {name: str(metadata[name]) for name in ("engine", "engine_reason") if name in metadata}

@@ -22,15 +22,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import has_transaction, table_exists
 from headwater_spark.auto_cdc.change_columns import OWN, quoted
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
 from headwater_spark.auto_cdc.column_types import fitted_type
 from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
 from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import commit_settings
-from headwater_spark.delta_writes.tables import clear_unborn
+from headwater_spark.delta_writes.tables import remove_empty_logs
 
 RECORDED_AT = f"{OWN}recorded_at"
 # Of a row that is to be removed.
@@ -137,7 +138,7 @@ class SideTable:
     def _make(self, schema: StructType) -> None:
         # As a version of its own: what a batch adds must have one before it to go back to.
         if not self.exists:
-            clear_unborn(self.path)
+            remove_empty_logs(self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
             table.addColumns(_nullable(schema)).execute()
 
@@ -207,9 +208,10 @@ def _telling(session: SparkSession, transaction: BatchTransaction, *, fixed_sour
 
 def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:
     try:
-        told = json.loads(user_metadata or "{}")
+        metadata = json.loads(user_metadata or "{}")
+        identity = FlowIdentity(metadata["pipeline"], metadata["flow"])
         # A flow that runs once has one batch.
-        return application_id(told["pipeline"], told["flow"], int(told["epoch"])), int(told.get("batch", 0))
+        return identity.application(int(metadata["epoch"])), int(metadata.get("batch", 0))
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 import uuid
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from headwater.event_log.details import operation_progress, user_action
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.backfills.table_backfill import fill_table
 from headwater_spark.backfills.table_plan import TablePlan, plan_table
 from headwater_spark.execution.failures import flow_error
@@ -25,7 +25,7 @@ from headwater_spark.execution.live_context import live_context
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 
-# How long a backfill that Airflow sent waits for an update to end, where it can't run beside one.
+# How long a backfill started by Airflow waits for an update to end, where it can't run beside one.
 _PATIENCE = timedelta(minutes=10)
 
 
@@ -35,34 +35,31 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
     Raises:
         UsageError, InvalidPipeline: the command or the definition is wrong; nothing was written.
         RefusedForSafety: it would lose or double rows; nothing was written.
-        UpdateFailed: a table failed; those before it are done, and are left out by the next try.
+        UpdateFailed: a table failed; those before it are done, and the next attempt skips them.
     """
     started = time.monotonic()
     backfill_id = str(uuid.uuid4())
     assert arguments.chosen is not None
     with live_context(project, backfill_id, arguments.request_id) as context:
-        datasets = [known_dataset(context, name) for name in arguments.tables]
+        datasets = [stored_dataset(context, name) for name in arguments.tables]
         plans = [plan_table(context, dataset, arguments) for dataset in datasets]
-        done: list[TableBackfill] = []
-        for plan in plans:
-            done += _fill(context, plan, arguments)
+        tables = tuple(table for plan in plans for table in _fill(context, plan, arguments))
     state = "PLANNED" if arguments.dry_run else "COMPLETED"
-    words = f"{arguments.chosen}{' (dry run)' if arguments.dry_run else ''}"
+    description = f"{arguments.chosen}{' (dry run)' if arguments.dry_run else ''}"
     seconds = time.monotonic() - started
-    return BackfillReport(backfill_id, state, arguments.chosen.as_dict(), words, tuple(done), seconds)
+    return BackfillReport(backfill_id, state, arguments.chosen.as_dict(), description, tables, seconds)
 
 
-def known_dataset(context: UpdateContext, name: str) -> Dataset:
+def stored_dataset(context: UpdateContext, name: str) -> Dataset:
     """The table of this name; raises UnknownDataset with the nearest one."""
     datasets = {d.name.lower(): d for d in context.pipeline.registry.datasets() if d.stored}
     if name.lower() in datasets:
         return datasets[name.lower()]
-    near = difflib.get_close_matches(name.lower(), list(datasets), n=1)
+    near = nearest(name.lower(), datasets)
+    names = f"It has: {', '.join(d.name for d in datasets.values())}."
     raise UnknownDataset(
         f"The pipeline has no table {name!r}.",
-        remedy=f"Did you mean {datasets[near[0]].name!r}?"
-        if near
-        else f"It has: {', '.join(d.name for d in datasets.values())}.",
+        remedy=did_you_mean(datasets[near].name if near else None, names),
     )
 
 
@@ -81,22 +78,18 @@ def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments)
                 lease = context.pipeline.project.lease(f"backfill-{context.update_id}", wait=wait)
                 context = replace(context, lease=stack.enter_context(lease))
         try:
-            done = fill_table(context, plan, arguments)
+            tables = fill_table(context, plan, arguments)
         except Exception as error:
-            failure = _as_error(context, plan, error)
+            failure = error if isinstance(error, HeadwaterError) else flow_error(
+                plan.flows[0], error, context.pipeline.evaluation.labels
+            )  # fmt: skip
             if not arguments.dry_run:
                 _record_failure(context, plan, failure)
             raise failure from None
     if not arguments.dry_run:
-        for table in done:
+        for table in tables:
             _record_end(context, plan, table)
-    return done
-
-
-def _as_error(context: UpdateContext, plan: TablePlan, error: Exception) -> HeadwaterError:
-    if isinstance(error, HeadwaterError):
-        return error
-    return flow_error(plan.flows[0], error, context.pipeline.evaluation.labels)
+    return tables
 
 
 def _record_start(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> None:
@@ -111,29 +104,24 @@ def _record_start(context: UpdateContext, plan: TablePlan, arguments: BackfillAr
 
 
 def _record_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -> None:
-    words = "was done before; nothing was written"
+    result = "was done before; nothing was written"
     if table.state == "COMPLETED":
-        words = f"wrote {table.output_rows} rows in the place of {table.replaced_rows}"
-    context.say(f"{table.state:<9}  {table.dataset}: {words}")
+        result = f"wrote {table.output_rows} rows in place of {table.replaced_rows}"
+    context.say(f"{table.state:<9}  {table.dataset}: {result}")
+    details = operation_progress("BACKFILL", "COMPLETED", None, range=plan.chosen.as_dict(), **asdict(table))
+    message = f"The backfill of {table.dataset} ({plan.chosen}) {result}."
     context.events.emit(
-        "operation_progress",
-        f"The backfill of {table.dataset} ({plan.chosen}) {words}.",
-        flow=table.flow,
-        dataset=table.dataset,
-        details=operation_progress(
-            "BACKFILL", "COMPLETED", None, range=plan.chosen.as_dict(), **asdict(table)
-        ),
+        "operation_progress", message, flow=table.flow, dataset=table.dataset, details=details
     )
 
 
 def _record_failure(context: UpdateContext, plan: TablePlan, error: HeadwaterError) -> None:
+    details = {"range": plan.chosen.as_dict(), "mode": str(plan.mode)}
     context.events.emit(
         "operation_progress",
         f"The backfill of {plan.dataset.name} failed: {error.what}",
         level="ERROR",
         dataset=plan.dataset.name,
-        details=operation_progress(
-            "BACKFILL", "FAILED", None, range=plan.chosen.as_dict(), mode=str(plan.mode)
-        ),
+        details=operation_progress("BACKFILL", "FAILED", None, **details),
         error=error,
     )

@@ -1,4 +1,4 @@
-"""The reads of a definition while it is backfilled: every stream a batch, within its limits; all else as it is.
+"""The reads of a definition while it is backfilled: every stream becomes a batch within its limits; the rest is unchanged.
 
 Decision 0110.
 """
@@ -6,10 +6,10 @@ Decision 0110.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, DataFrameReader
@@ -18,9 +18,16 @@ from pyspark.sql import functions as F
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.definitions.dataset import DatasetKind
 from headwater.graph.registry import Registry
-from headwater_spark.backfills.source_limits import DeltaLimit, FilesLimit, KafkaLimit, Limit
+from headwater_spark.backfills.source_limits import (
+    SUBSCRIPTIONS,
+    DeltaLimit,
+    FilesLimit,
+    KafkaLimit,
+    Limit,
+)
 from headwater_spark.execution.added_rows import added_rows
 from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import input_files
 from headwater_spark.sources.kafka_options import kafka_overrides
 
@@ -28,15 +35,17 @@ if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
     from headwater_spark.resolution.evaluation import Evaluation
 
-# Where a stream begins and how fast it goes: a batch begins and ends where its limits say.
+# Options for where a stream begins and how fast it reads: a batch begins and ends at its limits.
 _OF_STREAMS = (
     "starting", "ending", "maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "maxfilespertrigger",
     "maxbytespertrigger", "maxfileage", "latestfirst", "cleansource", "sourcearchivedir", "filenameonly", "headwater.",
 )  # fmt: skip
 
+_L = TypeVar("_L", DeltaLimit, KafkaLimit, FilesLimit)
+
 
 class BoundedSources:
-    """Answers the reads of one flow. ``frames``: of the sources that lie on disk, as far as they are within their limits."""
+    """Answers the reads of one flow. ``frames``: of the sources on disk, restricted to their limits."""
 
     bounded = True
 
@@ -46,7 +55,7 @@ class BoundedSources:
         self.frames: list[DataFrame] = []
 
     def has_table(self, name: str) -> bool:  # noqa: ARG002 - the protocol's
-        """No rows are given in place of a table."""
+        """No rows replace a table."""
         return False
 
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
@@ -77,22 +86,22 @@ class BoundedSources:
         return self._files(request, session)
 
     def _delta(self, table: Path, session: PipelineSession) -> DataFrame:
-        limit = self._limit(DeltaLimit, lambda one: one.table.resolve() == table.resolve(), str(table))
+        limit = self._limit(DeltaLimit, lambda each: each.table.resolve() == table.resolve(), str(table))
         frame = _delta_frame(session, limit)
         self.frames.append(frame)
         return frame
 
     def _kafka(self, request: SourceRequest, session: PipelineSession) -> DataFrame:
-        wanted = tuple(sorted((k, v) for k, v in request.options.items() if k in _SUBSCRIPTIONS))
-        limit = self._limit(KafkaLimit, lambda one: one.topics == wanted, str(dict(wanted)))
+        topics = tuple(sorted((k, v) for k, v in request.options.items() if k in SUBSCRIPTIONS))
+        limit = self._limit(KafkaLimit, lambda each: each.topics == topics, str(dict(topics)))
         zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
         options = _for_batch({**request.options, **kafka_overrides(request.options, zone)})
         ends = json.loads(limit.end)
         if not ends:
             return _reader(session, "kafka", options).load().where(F.lit(False))
-        # By partition: those that the limit does not name are none of its business.
+        # Assigned by partition: only those that the limit names are read.
         parts = {topic: sorted(map(int, offsets)) for topic, offsets in ends.items()}
-        options = {key: value for key, value in options.items() if key not in _SUBSCRIPTIONS}
+        options = {key: value for key, value in options.items() if key not in SUBSCRIPTIONS}
         bounds = {"assign": json.dumps(parts), "startingOffsets": limit.start, "endingOffsets": limit.end}
         return _reader(session, "kafka", {**options, **bounds}).load()
 
@@ -106,9 +115,9 @@ class BoundedSources:
         self.frames.append(frame)
         unseen = _unseen(frame, limit)
         name, time = F.col("_metadata.file_path"), F.col("_metadata.file_modification_time")
-        columns = [F.col("`" + column.replace("`", "``") + "`") for column in frame.columns]
+        columns = [F.col(quoted(column)) for column in frame.columns]
         if unseen:
-            frame = frame.where(~name.isin([form for uri in unseen for form in _spellings(uri)]))
+            frame = frame.where(~name.isin([spelling for uri in unseen for spelling in _spellings(uri)]))
         if limit.after is not None:
             frame = frame.where((time >= F.lit(limit.after)) & (time < F.lit(limit.before)))
         return frame.select(*columns)
@@ -117,7 +126,7 @@ class BoundedSources:
         limit = self._files_limit(request)
         assert request.path is not None
         if limit.after is not None:
-            # The first end is one before which files are left out, itself included.
+            # modifiedAfter excludes the moment itself.
             after = limit.after - timedelta(microseconds=1)
             return Moved(
                 request.path, {"modifiedAfter": after.isoformat(), "modifiedBefore": limit.before.isoformat()}
@@ -132,24 +141,22 @@ class BoundedSources:
             raise RangeNotReadYet(
                 f"{len(unseen)} files below {request.path} were not read by the stream yet; one is {unseen[0]}.",
                 where=request.path,
-                remedy="Run an update (headwater run PIPELINE_DIR), then give the command again.",
+                remedy="Run an update (headwater run PIPELINE_DIR), then repeat the command.",
             )
         self.frames.append(listed)
         return Moved(request.path)
 
     def _files_limit(self, request: SourceRequest) -> FilesLimit:
         path = _local(request.path or "")
-        found: FilesLimit = self._limit(FilesLimit, lambda one: _local(one.path) == path, path)
-        return found
+        return self._limit(FilesLimit, lambda each: _local(each.path) == path, path)
 
-    def _limit(self, kind: type[Any], fits: Any, name: str) -> Any:
-        found = next((limit for limit in self._limits if isinstance(limit, kind) and fits(limit)), None)
-        if found is None:
+    def _limit(self, kind: type[_L], matches: Callable[[_L], bool], name: str) -> _L:
+        limit = next((each for each in self._limits if isinstance(each, kind) and matches(each)), None)
+        if limit is None:
             raise _unlimited(name)
-        return found
+        return limit
 
 
-_SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
 _FILE_FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryfile")
 
 
@@ -169,7 +176,7 @@ def _delta_frame(session: PipelineSession, limit: DeltaLimit) -> DataFrame:
 
 
 def _unseen(frame: DataFrame, limit: FilesLimit) -> list[str]:
-    """The files of a frame that are not among those that may be read, as Spark names them."""
+    """The files of a frame that the limit does not include, as Spark names them."""
     if limit.seen is None:
         return []
     return sorted(uri for uri in input_files(frame) if _local(uri) not in limit.seen)
@@ -191,8 +198,8 @@ def _reader(session: PipelineSession, source: str, options: Any) -> DataFrameRea
 
 def _unlimited(name: str) -> BackfillNotPossible:
     return BackfillNotPossible(
-        f"The definition reads {name!r} as a stream, and up to where it has been read can't be told.",
-        remedy="Backfill a table that reads this one's rows, or fill it anew with --full-refresh.",
+        f"The definition reads {name!r} as a stream, and it is not known how far it has been read.",
+        remedy="Backfill a table that reads this one's rows, or refill it with --full-refresh.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Quarantined rows of a backfilled range: those of the backfill come, those that the live stream held for it go."""
+"""Quarantined rows of a backfilled range: those of the backfill are added, those of the live stream are discarded."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.execution.update_context import UpdateContext
 
-# No live epoch has this number: a batch of the stream never takes the rows of a backfill for its own.
+# No live epoch has this number, so no batch of the stream mistakes the rows of a backfill for its own.
 BACKFILL_EPOCH = -1
 
 
 def hold_rows(plan: TablePlan, part: RangeRows, transaction: BatchTransaction) -> None:
-    """Hold what the rules keep out of the range; it comes before the table's commit, and once."""
+    """Quarantine rows of the range that break a rule, once, before the table's commit."""
     quarantine = part.run.quarantine(BACKFILL_EPOCH)
     if quarantine is None:
         return
     part.run.context.check_lease()
     if plan.mode is BackfillMode.REPLACE_WHERE and table_exists(quarantine.path):
-        _discard_former(part.run.context, plan, part)
+        _discard_previous(part.run.context, plan, part)
     if part.quality.quarantined:
-        quarantine.hold(part.judged, plan.dataset.expectations, transaction)
+        quarantine.hold(part.judged, transaction)
 
 
-def _discard_former(context: UpdateContext, plan: TablePlan, part: RangeRows) -> None:
-    """Mark what was held of the range before: it has been judged again."""
+def _discard_previous(context: UpdateContext, plan: TablePlan, part: RangeRows) -> None:
+    """Discard the rows of the range that were held before the backfill: they have been judged again."""
     path = context.quarantine_path(plan.dataset)
     table = DeltaTable.forPath(context.spark, str(path))
     column = (plan.chosen.column or "").lower()
     if column not in {field.name.lower() for field in table.toDF().schema.fields}:
-        return  # no row that was held had a time that the quarantine could keep
-    former = (
+        return  # the quarantine has the time of no held row
+    previous = (
         f"{c.FLOW} = {literal(part.run.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.condition}"
         f" AND {c.UPDATE_ID} <> {literal(context.update_id)}"
     )
@@ -48,4 +48,4 @@ def _discard_former(context: UpdateContext, plan: TablePlan, part: RangeRows) ->
         c.STATUS_AT: F.current_timestamp(),
         c.STATUS_REASON: F.lit(f"judged again by the backfill {context.update_id}"),
     }
-    table.update(former, marks)
+    table.update(previous, marks)

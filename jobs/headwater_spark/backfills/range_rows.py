@@ -1,4 +1,4 @@
-"""The rows that a flow's definition gives for a range: its query as a batch over bounded sources, judged by its rules."""
+"""The rows of a flow's definition for a range: its query as a batch over bounded sources, judged by its rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.doctor.start_facts import flow_start
 from headwater_spark.backfills.bounded_sources import BoundedSources
-from headwater_spark.backfills.event_slice import in_slice
 from headwater_spark.backfills.source_limits import Limit, chosen_part, read_so_far
 from headwater_spark.backfills.source_overlap import check_overlap
 from headwater_spark.backfills.table_plan import TablePlan
-from headwater_spark.delta_writes.batch_transaction import apart
+from headwater_spark.delta_writes.batch_transaction import in_own_session
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.plan_walk import input_files
@@ -33,14 +32,14 @@ from headwater_spark.rules.source_records import with_source
 
 @dataclass(frozen=True)
 class RangeRows:
-    """Rows of one flow's ``run``: ``judged`` with a mark for each rule, ``kept`` those that go to the table.
+    """Rows of one flow's ``run``: ``judged`` with a mark for each rule, ``accepted`` those that go to the table.
 
-    ``position``: where the live stream stood, None for a flow that is none. ``source_bytes``: of the files read.
+    ``position``: the live stream's, None for a flow that is no stream. ``source_bytes``: of the files read.
     """
 
     run: FlowRun
     judged: DataFrame
-    kept: DataFrame
+    accepted: DataFrame
     quality: Quality
     position: LivePosition | None
     source_bytes: int | None
@@ -48,17 +47,17 @@ class RangeRows:
 
 @contextmanager
 def range_rows(context: UpdateContext, plan: TablePlan, flow: Flow) -> Iterator[RangeRows]:
-    """The rows of a flow for the plan's range, kept in memory or on disk for as long as the block runs.
+    """The rows of a flow for the plan's range, cached while the block runs.
 
     Raises:
-        RangeNotReadYet, RangeAlreadyWritten, BackfillNotPossible, InvalidRange: what the live stream has read, or will
-            read, is in the way.
+        RangeNotReadYet, RangeAlreadyWritten, BackfillNotPossible, InvalidRange: the range conflicts with what the live
+            stream has read, or will read.
         What Spark throws where the query fails, or a row breaks a rule of kind fail.
     """
     run = FlowRun.of(context, plan.dataset, flow)
     limits, position = _limits(run, plan)
-    with judged_rows(run, limits, plan.condition) as (frame, quality, size):
-        yield RangeRows(run, frame, kept_rows(frame, plan.dataset.expectations), quality, position, size)
+    with judged_rows(run, limits, plan.condition) as (judged, quality, size):
+        yield RangeRows(run, judged, kept_rows(judged, plan.dataset.expectations), quality, position, size)
 
 
 @contextmanager
@@ -71,11 +70,12 @@ def judged_rows(
     with run.settings():
         evaluation.session.given = bounded
         try:
-            # One that recomputes a part of its table at each update is asked for all of it: the range is the part.
+            # All rows, even of a flow that recomputes only a part of its table: the range is the part.
             frame = run.rows(whole=True)
         finally:
             evaluation.session.given = None
-        marked = apart(mark_rows(with_source(in_slice(frame, condition)), rules))
+        frame = frame if condition is None else frame.where(condition)
+        marked = in_own_session(mark_rows(with_source(frame), rules))
         with judged_batch(marked, rules, run.table) as (judged, quality):
             yield judged, quality, _bytes_of(bounded.frames)
 
@@ -86,7 +86,7 @@ def _limits(run: FlowRun, plan: TablePlan) -> tuple[tuple[Limit, ...], LivePosit
     if not run.entry.streaming or run.flow.once:
         if not table_exists(run.table):
             raise RangeNotReadYet(
-                f"The table of {plan.dataset.name!r} is not there yet: its first update fills it.",
+                f"The table of {plan.dataset.name!r} does not exist yet: its first update creates it.",
                 where=run.table,
                 remedy="Run an update: headwater run PIPELINE_DIR",
             )
@@ -101,15 +101,14 @@ def _limits(run: FlowRun, plan: TablePlan) -> tuple[tuple[Limit, ...], LivePosit
 
 
 def _bytes_of(frames: Sequence[DataFrame]) -> int | None:
-    """The size of the files that the sources have within their limits, as far as they are on this machine."""
+    """The size of the sources' files within their limits, as far as they are on this machine; None without any source."""
     if not frames:
         return None
-    found = {unquote(urlparse(uri).path) for frame in frames for uri in input_files(frame)}
-    return _sizes(found)
+    return _sizes({unquote(urlparse(uri).path) for frame in frames for uri in input_files(frame)})
 
 
 def _sizes(paths: Iterable[str]) -> int:
-    """The sum over the files that are there."""
+    """The sum over the files that exist."""
     size = 0
     for path in paths:
         with suppress(FileNotFoundError, NotADirectoryError):

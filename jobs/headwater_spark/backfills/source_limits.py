@@ -1,4 +1,4 @@
-"""How much of each stream's source a backfill reads: what the live stream has read, or the range that was asked for."""
+"""How much of each stream's source a backfill reads: what the live stream has read, or the requested range."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ _KIND_OF = {
     RangeKind.FILE_TIME: (SourceKind.FILES,),
 }
 
+# The options by which a read chooses topics.
+SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
+
 
 @dataclass(frozen=True)
 class DeltaLimit:
-    """Versions of a Delta table, both ends included; ``first`` None: all rows as they stand at ``last`` (-1: none)."""
+    """Versions of a Delta table, both ends included; ``first`` None: all rows of version ``last`` (-1: none)."""
 
     table: Path
     first: int | None
@@ -44,7 +47,7 @@ class KafkaLimit:
 
 @dataclass(frozen=True)
 class FilesLimit:
-    """Files of a folder. ``seen``: these alone; None for all. ``after``, ``before``: when they were changed."""
+    """Files of a folder. ``seen``: only these; None for all. ``after``, ``before``: bounds of the modification time."""
 
     path: str
     seen: frozenset[str] | None = None
@@ -56,11 +59,11 @@ Limit = DeltaLimit | KafkaLimit | FilesLimit
 
 
 def read_so_far(position: LivePosition, flow: str) -> tuple[Limit, ...]:
-    """What a live stream has read of each of its sources, no more.
+    """Limits to what a live stream has read of each of its sources.
 
     Raises:
-        RangeNotReadYet: it is in the middle of a version.
-        BackfillNotPossible: a source that can't be read as a batch up to a position.
+        RangeNotReadYet: the stream is in the middle of a version.
+        BackfillNotPossible: a source can't be read as a batch up to a position.
     """
     pairs = enumerate(zip(position.sources, position.ends, strict=True))
     return tuple(_so_far(source, end, position, index, flow) for index, (source, end) in pairs)
@@ -70,7 +73,7 @@ def chosen_part(chosen: BackfillRange, start: FlowStart) -> tuple[Limit, ...]:
     """The part of a flow's source that a range of versions, offsets or file times names.
 
     Raises:
-        InvalidRange: the flow has no source, or several, of which there could be such a range; or the range leaves it.
+        InvalidRange: the flow does not have exactly one source with such ranges, or the range exceeds it.
     """
     sources = start.sources or ()
     if len(sources) != 1 or sources[0].kind not in _KIND_OF[chosen.kind]:
@@ -95,7 +98,7 @@ def chosen_part(chosen: BackfillRange, start: FlowStart) -> tuple[Limit, ...]:
 
 
 def everything(source: StreamSource, end: Any) -> Limit:
-    """All that a Delta table or a topic has, up to a position: what comes before a stream that begins there."""
+    """All of a Delta table or a topic up to a position: the history of a stream that begins there."""
     if source.table is not None:
         return _delta(source, source.table, None, int(end["reservoirVersion"]) - 1)
     return KafkaLimit(_topics(source), "earliest", json.dumps(end))
@@ -105,24 +108,26 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
     if source.table is not None:
         if source.on("readChangeFeed"):
             raise BackfillNotPossible(
-                f"{flow!r} follows the changes of {source.name!r}: which of them made the rows of a range can't be told from "
-                "the table.",
+                f"{flow!r} follows the changes of {source.name!r}: the table does not show which of them made the rows of a "
+                "range.",
                 where=source.table,
-                remedy="Give a range of versions, --range version --from A --to B, or fill the table anew with --full-refresh.",
+                remedy="Give a range of versions, --range version --from A --to B, or refill the table with --full-refresh.",
             )
         return _delta(source, source.table, None, delta_end(end, source, flow) - 1)
     if source.kind is SourceKind.KAFKA:
         return KafkaLimit(_topics(source), "earliest", json.dumps(end or {}))
     if source.kind is SourceKind.FILES:
         last = int(end["logOffset"]) if end is not None else -1
-        seen = files_seen(position.checkpoint, index, up_to=last)
-        return FilesLimit(
-            source.path or "", frozenset(file.path.partition("?superseded=")[0] for file in seen)
-        )
+        return FilesLimit(source.path or "", frozenset(paths_seen(position.checkpoint, index, last)))
     raise BackfillNotPossible(
         f"{flow!r} reads {source.name!r} ({source.kind}), which can't be read as a batch.",
-        remedy="Backfill a table that reads this one's rows, or fill it anew with --full-refresh.",
+        remedy="Backfill a table that reads this one's rows, or refill it with --full-refresh.",
     )
+
+
+def paths_seen(checkpoint: Path, source: int, last: int) -> set[str]:
+    """The paths of the files that a stream's source has taken in up to an offset of its log."""
+    return {file.path.partition("?superseded=")[0] for file in files_seen(checkpoint, source, up_to=last)}
 
 
 def _delta(source: StreamSource, table: Path, first: int | None, last: int) -> DeltaLimit:
@@ -131,7 +136,6 @@ def _delta(source: StreamSource, table: Path, first: int | None, last: int) -> D
 
 
 def _topics(source: StreamSource) -> tuple[tuple[str, str], ...]:
-    wanted = ("subscribe", "subscribepattern", "assign")
     return tuple(
-        sorted((key.lower(), value) for key, value in source.options.items() if key.lower() in wanted)
+        sorted((key.lower(), value) for key, value in source.options.items() if key.lower() in SUBSCRIPTIONS)
     )

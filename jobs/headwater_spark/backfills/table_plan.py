@@ -21,9 +21,9 @@ from headwater_spark.plans.stateful_queries import is_stateful
 
 @dataclass(frozen=True)
 class TablePlan:
-    """A table's backfill. ``condition``: the rows of the table that the range names, None for a range of the source.
+    """A table's backfill. ``condition``: the rows of the table in the range, None for a range of the source.
 
-    ``skipped``: a stream reads the table and leaves out commits that take rows away.
+    ``skipped``: a stream reads the table and skips commits that remove rows.
     """
 
     dataset: Dataset
@@ -37,17 +37,17 @@ class TablePlan:
 
     @property
     def waits(self) -> bool:
-        """Whether it can't run beside an update of the pipeline.
+        """Whether it must wait for a running update of the pipeline.
 
-        What AUTO CDC keeps beside a table has one writer. Rows that are put back would come twice to a stream that
-        has read them, and leaves out that they went.
+        The side table of AUTO CDC has one writer. And late rows that are put back would be read twice by a stream that
+        has read them and skips the commit that removed them.
         """
         replaced = self.skipped and self.mode is BackfillMode.REPLACE_WHERE
         return replaced or any(flow.declared_output is OutputKind.CHANGES for flow in self.flows)
 
     @property
     def by_sequence(self) -> bool:
-        """Whether the flows themselves say which row of a key stays: what comes twice changes nothing."""
+        """Whether the flows themselves decide which row of a key is kept: a row that is written twice changes nothing."""
         return any(flow.declared_output.keeps_newest for flow in self.flows)
 
 
@@ -55,7 +55,7 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     """Decide how a table is filled.
 
     Raises:
-        BackfillNotPossible, ReadersWouldBreak: it would not give what the definition means.
+        BackfillNotPossible, ReadersWouldBreak: the result would not be that of the definition.
         UsageError, InvalidRange: the arguments do not fit the table.
     """
     evaluation = context.pipeline.evaluation
@@ -72,28 +72,27 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, condition, is_view)
     _check_rules(plan)
     _check_readers(context, plan)
-    read_with = [options for _, options in _streams_over(context, plan)]
-    skipped = any(options.get(name, "").lower() == "true" for options in read_with for name in _SKIPS)
+    skipped = any(_is_on(options, *_SKIPS) for _, options in _streams_over(context, plan))
     return replace(plan, skipped=skipped)
 
 
 def check_definition(run: FlowRun) -> None:
-    """Raise BackfillNotPossible where a part of the flow's result means nothing by itself."""
+    """Raise BackfillNotPossible where a part of the flow's result can't be computed by itself."""
     flow, name = run.flow, run.name
     refresh = f"headwater run PIPELINE_DIR --full-refresh {run.dataset.name}"
     if flow.snapshots is not None:
         raise BackfillNotPossible(
             f"{name!r} compares whole snapshots with its table: a part of one would delete the rest.",
             where=flow.location,
-            remedy="Let the function give the snapshots again, or fill the table anew: " + refresh,
+            remedy="Let the function return the snapshots again, or refill the table: " + refresh,
         )
     frame = run.context.pipeline.evaluation.frames[name]
     if is_stateful(frame) or run.mode.kind.is_aggregation:
         raise BackfillNotPossible(
-            f"{name!r} keeps state (a window, an aggregation, a deduplication or a join of streams). Its live state would not know "
-            "of what a backfill writes, and would write other rows of the same range later.",
+            f"{name!r} keeps state (a window, an aggregation, a deduplication or a join of streams). Its live state would not include "
+            "what a backfill writes, and would write other rows of the same range later.",
             where=flow.location,
-            remedy=f"Fill the table anew: {refresh}. Or make it a materialized view, any range of which can be backfilled.",
+            remedy=f"Refill the table: {refresh}. Or make it a materialized view, any range of which can be backfilled.",
         )
 
 
@@ -105,7 +104,7 @@ def _mode(
     if is_view:
         if arguments.mode not in (None, BackfillMode.REPLACE_WHERE) or not by_row:
             raise BackfillNotPossible(
-                f"{dataset.name!r} is a materialized view: its rows are what its query gives now, and nothing can be added to them.",
+                f"{dataset.name!r} is a materialized view: its rows are the result of its query, and none can be added.",
                 where=dataset.location,
                 remedy="Give a range by event time: its rows are recomputed in place (replace-where). Or run an update.",
             )
@@ -115,7 +114,7 @@ def _mode(
             raise BackfillNotPossible(
                 f"{dataset.name!r} merges rows by its own keys and sequence: they can't be appended, replaced, or merged by others.",
                 where=dataset.location,
-                remedy="Leave --mode and --keys out. What is fed a second time changes nothing.",
+                remedy="Omit --mode and --keys. Rows that are written a second time change nothing.",
             )
         return BackfillMode.MERGE
     return arguments.mode or (BackfillMode.REPLACE_WHERE if by_row else BackfillMode.APPEND)
@@ -128,17 +127,17 @@ def _keys(
     mode: BackfillMode,
     columns: list[str],
 ) -> tuple[str, ...]:
-    own = any(flow.declared_output.keeps_newest for flow in flows)
-    if mode is not BackfillMode.MERGE or own:
+    has_keys = any(flow.declared_output.keeps_newest for flow in flows)
+    if mode is not BackfillMode.MERGE or has_keys:
         return ()
-    known = {name.lower(): name for name in columns}
-    missing = [key for key in arguments.keys if key.lower() not in known]
-    if missing or not arguments.keys:
-        what = f"has no column {missing[0]!r}" if missing else "has no key of its own to merge by"
+    by_lower = {name.lower(): name for name in columns}
+    unknown = [key for key in arguments.keys if key.lower() not in by_lower]
+    if unknown or not arguments.keys:
+        problem = f"has no column {unknown[0]!r}" if unknown else "has no key of its own to merge by"
         raise UsageError(
-            f"{dataset.name!r} {what}.", remedy=f"Give --keys, of its columns: {', '.join(columns)}."
+            f"{dataset.name!r} {problem}.", remedy=f"Give --keys, of its columns: {', '.join(columns)}."
         )
-    return tuple(known[key.lower()] for key in arguments.keys)
+    return tuple(by_lower[key.lower()] for key in arguments.keys)
 
 
 def _check_rules(plan: TablePlan) -> None:
@@ -147,24 +146,24 @@ def _check_rules(plan: TablePlan) -> None:
         raise BackfillNotPossible(
             f"The rules of {plan.dataset.name!r} quarantine rows, and a part of a view's quarantine can't be replaced.",
             where=plan.dataset.location,
-            remedy="Run an update: it recomputes the view and its quarantine whole.",
+            remedy="Run an update: it recomputes the whole view and its quarantine.",
         )
-    whole = next((r for r in rules if r.unique is not None and r.unique.within is UniqueWithin.TABLE), None)
-    if whole is not None and plan.mode is not BackfillMode.APPEND:
+    unique = next((r for r in rules if r.unique is not None and r.unique.within is UniqueWithin.TABLE), None)
+    if unique is not None and plan.mode is not BackfillMode.APPEND:
         raise BackfillNotPossible(
-            f"The rule {whole.name!r} wants keys to be there once in all of {plan.dataset.name!r}: rows that come in the place of "
-            "others would be taken for repetitions.",
-            where=whole.location,
-            remedy=f"Fill the table anew: headwater run PIPELINE_DIR --full-refresh {plan.dataset.name}",
+            f"The rule {unique.name!r} requires keys to be unique in all of {plan.dataset.name!r}: rows that replace others would "
+            "count as duplicates.",
+            where=unique.location,
+            remedy=f"Refill the table: headwater run PIPELINE_DIR --full-refresh {plan.dataset.name}",
         )
 
 
-# A stream with one of the first two sees no commit that takes rows away; the feed tells of it.
+# A stream with one of these skips commits that remove rows.
 _SKIPS = ("skipChangeCommits", "ignoreChanges")
 
 
-def _follows(options: Mapping[str, str]) -> bool:
-    return any(options.get(option, "").lower() == "true" for option in (*_SKIPS, "readChangeFeed"))
+def _is_on(options: Mapping[str, str], *names: str) -> bool:
+    return any(options.get(name, "").lower() == "true" for name in names)
 
 
 def _streams_over(context: UpdateContext, plan: TablePlan) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -178,10 +177,15 @@ def _streams_over(context: UpdateContext, plan: TablePlan) -> Iterator[tuple[str
 def _check_readers(context: UpdateContext, plan: TablePlan) -> None:
     if plan.mode is BackfillMode.APPEND:
         return
-    readers = sorted({target for target, options in _streams_over(context, plan) if not _follows(options)})
+    readers = sorted(
+        {
+            target for target, options in _streams_over(context, plan)
+            if not _is_on(options, *_SKIPS, "readChangeFeed")
+        }
+    )  # fmt: skip
     if readers:
         raise ReadersWouldBreak(
-            f"The streams into {', '.join(readers)} read {plan.dataset.name!r}: they fail on a commit that takes rows out of it, and "
+            f"The streams into {', '.join(readers)} read {plan.dataset.name!r}: they fail on a commit that removes rows from it, and "
             f"{plan.mode} makes one.",
             where=plan.dataset.location,
             remedy='Let them read with .option("skipChangeCommits", "true") and backfill them too, or refresh all of them: '

@@ -1,8 +1,8 @@
-"""Batch first, then stream: all history in one commit that knows where it ended, and a stream that begins there.
+"""Batch first, then stream: load all history in one commit that records where it ended, and start a stream there.
 
-The commit is the only step that matters. It carries the rows and the sources' positions at their end, as a batch of the
-flow's first epoch. Killed before it, nothing is there; killed after it, the positions are read from the table again, and
-an update that comes meanwhile is refused (CHECKPOINT_LOST): it would read everything a second time.
+The commit is the only step that matters. It carries the rows and the end positions of the sources, as a batch of the
+flow's first epoch. If the driver is killed before it, nothing was written; after it, the positions are read back from the
+table, and an update in between is refused (CHECKPOINT_LOST): it would read everything a second time.
 
 Decision 0112.
 """
@@ -30,11 +30,11 @@ from headwater.graph.update_plan import Selection
 from headwater.kafka.login import login_settings
 from headwater.kafka.offsets import BrokerTopics
 from headwater.preflight.flow_start import Positions, StreamSource
-from headwater_spark.backfills.backfill import known_dataset
+from headwater_spark.backfills.backfill import stored_dataset
 from headwater_spark.backfills.range_rows import judged_rows
 from headwater_spark.backfills.source_limits import everything
 from headwater_spark.backfills.table_plan import check_definition
-from headwater_spark.delta_writes.sink_commits import as_metadata
+from headwater_spark.delta_writes.batch_commits import as_metadata
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -48,7 +48,7 @@ from headwater_spark.rules.expectations import Quality
 
 
 def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> int:
-    """Load the history of tables that never ran, then run an update of them; returns the exit code.
+    """Load the history of tables that have never run, then run an update of them; returns the exit code.
 
     Raises:
         RangeAlreadyWritten: a table's stream has run already; nothing was written.
@@ -57,25 +57,28 @@ def load_then_stream(project: PipelineProject, arguments: BackfillArguments) -> 
     """
     load_id = str(uuid.uuid4())
     with live_context(project, load_id, arguments.request_id) as context:
-        datasets = [known_dataset(context, name) for name in arguments.tables]
+        datasets = [stored_dataset(context, name) for name in arguments.tables]
         runs = [run for dataset in datasets for run in _runs(context, dataset)]
         for run in runs:
             _check(run)
         for dataset in datasets:
-            _check_begun(context, dataset)
+            _check_new(context, dataset)
         with project.lease(f"history-{load_id}") as lease:
             leased = replace(context, lease=lease)
             loaded = [_load(replace(run, context=leased), dry_run=arguments.dry_run) for run in runs]
     if arguments.dry_run:
-        _show_planned(loaded, as_json=arguments.as_json)
+        if arguments.as_json:
+            print_json({"state": "PLANNED", "flows": [], "history": loaded})
+        else:
+            _show(loaded)
+            print("Nothing was written.")
         return 0
     selection = Selection(tuple(dataset.name for dataset in datasets))
     report = run_report(run_update(project, UpdateRequest(selection, arguments.request_id)))
     if arguments.as_json:
         print_json({**report.as_dict(), "history": loaded})
     else:
-        for one in loaded:
-            print(f"{one['dataset']}: {one['message']}")
+        _show(loaded)
         report.show(as_json=False)
     return report.exit_code
 
@@ -90,33 +93,32 @@ def _check(run: FlowRun) -> None:
     kinds = [source.kind for source in _case(run).start.sources or ()]
     if run.is_view or flow.once or not kinds:
         raise BackfillNotPossible(
-            f"{flow.name!r} is no stream: an update reads all of its history as it is.",
+            f"{flow.name!r} is not a stream: an update reads all of its history anyway.",
             where=flow.location,
             remedy="headwater run PIPELINE_DIR",
         )
     if any(kind not in (SourceKind.DELTA, SourceKind.DATASET, SourceKind.KAFKA) for kind in kinds):
         raise BackfillNotPossible(
-            f"{flow.name!r} reads {', '.join(map(str, kinds))}: a stream can be begun in the middle of Delta tables and Kafka topics.",
+            f"{flow.name!r} reads {', '.join(map(str, kinds))}: only on Delta tables and Kafka topics can a stream start from a position.",
             where=flow.location,
-            remedy="Run an update: a stream of files takes the files that are there first, as many in a batch as "
-            "maxFilesPerTrigger says.",
+            remedy="Run an update: a stream of files reads existing files first, maxFilesPerTrigger of them per batch.",
         )
 
 
-def _check_begun(context: UpdateContext, dataset: Dataset) -> None:
-    """Raise RangeAlreadyWritten where no flow of the table is new: their streams have read the history, or a part of it.
+def _check_new(context: UpdateContext, dataset: Dataset) -> None:
+    """Raise RangeAlreadyWritten where a flow of the table has run: its stream has read the history, or a part of it.
 
-    A table whose history was loaded before is left to its streams: after a crash the same command comes again.
+    A table whose history has been loaded passes: after a crash the same command is run again.
     """
     cases = [_case(run) for run in _runs(context, dataset)]
     if any(_history(case.commits) is not None for case in cases):
         return
-    begun = [case.flow.name for case in cases if case.start.checkpoint.epochs() or case.commits]
-    if begun:
+    started = [case.flow.name for case in cases if case.start.checkpoint.epochs() or case.commits]
+    if started:
         raise RangeAlreadyWritten(
-            f"{', '.join(begun)} of {dataset.name!r} has run already, and has read its history, or a part of it, by itself.",
+            f"{', '.join(started)} of {dataset.name!r} has run already, and has read its history, or a part of it, by itself.",
             where=context.table_path(dataset),
-            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or fill the table anew: "
+            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or refill the table: "
             f"headwater run PIPELINE_DIR --full-refresh {dataset.name}",
         )
 
@@ -126,20 +128,24 @@ def _case(run: FlowRun) -> FlowCase:
 
 
 def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
-    """The history of one flow: its commit, unless it is there, and the epoch that begins where it ended."""
+    """Load the history of one flow, unless the table has it, and open the epoch that begins where it ends."""
     context = run.context
     case = _case(run)
     report = {"dataset": run.dataset.name, "flow": run.name}
     commit = _history(flow_commits(run.table, *case.identity.names))
     if case.start.checkpoint.epochs():
-        return {**report, "rows": 0, "message": "it has run already; the stream goes on from where it stood."}
+        return {**report, "rows": 0, "message": "it has run already; the stream continues from its position."}
     rows, ends = 0, commit.end_offsets if commit is not None else None
     if ends is None:
         ends = _ends(context, case.start.sources or ())
         rows = _write(run, ends, dry_run=dry_run)
         if dry_run:
-            words = f"{rows} rows of history would be loaded, up to {_shown(ends)}."
-            return {**report, "rows": rows, "message": words}
+            shown = "; ".join(json.dumps(end) for end in ends)
+            return {
+                **report,
+                "rows": rows,
+                "message": f"{rows} rows of history would be loaded, up to {shown}.",
+            }
         case = _case(run)
     position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
     context.check_lease()
@@ -156,23 +162,21 @@ def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _history(commits: list[FlowCommit]) -> FlowCommit | None:
-    """The commit that loaded the history: the first of the flow, under the mark of its own."""
+    """The commit that loaded the history, known by the end of its id."""
     return next((c for c in commits if c.transaction is not None and c.transaction[0].endswith(_MARK)), None)
 
 
-# At the end of the id of a history's commit.
+# The end of the id of a history's commit.
 _MARK = "-history"
 
 
 def _ends(context: UpdateContext, sources: tuple[StreamSource, ...]) -> tuple[Any, ...]:
-    """Where each source ends now: what comes later is the stream's."""
-    found: list[Any] = []
-    for source in sources:
-        if source.table is not None:
-            found.append(json.loads(delta_offset(source.table, head_version(source.table) + 1)))
-        else:
-            found.append(_kafka_ends(context, source.options))
-    return tuple(found)
+    """Where each source ends now, and its stream will begin."""
+    return tuple(
+        _kafka_ends(context, source.options) if source.table is None
+        else json.loads(delta_offset(source.table, head_version(source.table) + 1))
+        for source in sources
+    )  # fmt: skip
 
 
 def _kafka_ends(context: UpdateContext, options: Mapping[str, str]) -> dict[str, dict[str, int]]:
@@ -185,7 +189,7 @@ def _kafka_ends(context: UpdateContext, options: Mapping[str, str]) -> dict[str,
 
 
 def _write(run: FlowRun, ends: tuple[Any, ...], *, dry_run: bool) -> int:
-    """Write the history in one commit that tells where it ended; returns the rows that were (or would be) written."""
+    """Write the history in one commit that records where it ended; returns how many rows were (or would be) written."""
     sources = _case(run).start.sources or ()
     limits = tuple(everything(source, end) for source, end in zip(sources, ends, strict=True))
     context, table = run.context, run.table
@@ -195,7 +199,7 @@ def _write(run: FlowRun, ends: tuple[Any, ...], *, dry_run: bool) -> int:
     try:
         with judged_rows(run, limits) as (judged, quality, _):
             if dry_run:
-                return quality.kept
+                return quality.accepted
             context.check_lease()
             if not table_exists(table):
                 schema = context.pipeline.evaluation.table_schema(run.dataset)
@@ -203,7 +207,7 @@ def _write(run: FlowRun, ends: tuple[Any, ...], *, dry_run: bool) -> int:
             _announce(run)
             judged_target(run, target_of(run), epoch).write_judged(judged, quality, transaction)
             _record(run, quality)
-            return quality.kept
+            return quality.accepted
     except Exception as error:
         raise flow_error(run.flow, error, context.pipeline.evaluation.labels) from None
 
@@ -219,24 +223,16 @@ def _announce(run: FlowRun) -> None:
 
 def _record(run: FlowRun, quality: Quality) -> None:
     version = head_version(run.table)
-    run.context.say(f"WRITTEN    {run.name}: {quality.kept} rows of history, version {version}")
+    run.context.say(f"WRITTEN    {run.name}: {quality.accepted} rows of history, version {version}")
     run.emit(
         "operation_progress",
-        f"The history of {run.name} was loaded: {quality.kept} rows.",
+        f"The history of {run.name} was loaded: {quality.accepted} rows.",
         details=operation_progress(
             "BACKFILL", "IN_PROGRESS", None, history=True, quality=as_metadata(quality)
         ),
     )
 
 
-def _shown(ends: tuple[Any, ...]) -> str:
-    return "; ".join(json.dumps(end) for end in ends)
-
-
-def _show_planned(loaded: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"state": "PLANNED", "flows": [], "history": loaded})
-        return
-    for one in loaded:
-        print(f"{one['dataset']}: {one['message']}")
-    print("Nothing was written.")
+def _show(loaded: list[dict[str, Any]]) -> None:
+    for report in loaded:
+        print(f"{report['dataset']}: {report['message']}")

@@ -12,9 +12,9 @@ from headwater.errors import InvalidPipeline
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.update_plan import Selection
+from headwater.graph.update_plan import Selection, plan_update
 from headwater_spark.execution.report import run_report
-from headwater_spark.execution.update import UpdateRequest, lint_only, plan_only, run_update
+from headwater_spark.execution.update import UpdateRequest, lint_only, resolve_only, run_update
 
 
 def answer(project: PipelineProject, arguments: RunArguments) -> int:
@@ -25,7 +25,7 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
         arguments.tables, arguments.full_refresh, arguments.full_refresh_all, arguments.reset_checkpoint
     )
     if arguments.dry_run:
-        plan = plan_only(project, selection)
+        plan = plan_update(resolve_only(project), selection)
         stages = [str(stage) for stage in (*plan.resets, *plan.refreshes)]
         if arguments.as_json:
             print_json({"update_id": None, "state": "PLANNED", "flows": [], "plan": stages})

@@ -1,1 +1,1 @@
-"""Commits to Delta tables: a batch's identity, and the ways in which its rows are written once."""
+"""Commits to Delta tables: a batch's identity, and the ways to write its rows exactly once."""

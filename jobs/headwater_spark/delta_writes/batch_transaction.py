@@ -1,21 +1,23 @@
-"""A batch's identity, which Delta keeps with its rows, and what takes batches.
+"""The identity of a batch, which Delta commits together with its rows, and the protocol of targets that take batches.
 
-Delta targets commit both in one step, so a batch that comes again (its driver died before Spark had marked it as done)
-changes nothing.
+A batch that is repeated (its driver died before Spark had marked it as done) changes nothing in a Delta table.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.delta_log.table_history import has_transaction
+
 
 @dataclass(frozen=True)
 class BatchTransaction:
-    """The identity of a batch: Delta keeps (``application``, ``batch_id``) with the rows, and knows a batch it has.
+    """The identity of a batch: Delta stores (``application``, ``batch_id``) with the rows and skips a batch it has.
 
     ``application``: ``<pipeline>.<flow>@<epoch>``. ``user_metadata``: JSON with pipeline, flow, epoch, batch and
     the batch's end offsets, one for each source.
@@ -29,32 +31,31 @@ class BatchTransaction:
         """The same transaction, with more in its metadata."""
         return replace(self, user_metadata=json.dumps({**json.loads(self.user_metadata), **more}))
 
+    def is_in(self, table: Path) -> bool:
+        """Whether a Delta table has the transaction."""
+        return has_transaction(table, self.application, self.batch_id)
+
 
 class BatchTarget(Protocol):
-    """What takes batches. ``passes``: how often it reads the rows; more than once, and they are kept meanwhile."""
+    """What takes batches. ``passes``: how often it reads the rows; if more than once, they are cached for it."""
 
     @property
     def passes(self) -> int: ...  # noqa: D102
 
     def has(self, transaction: BatchTransaction) -> bool:
-        """Whether the batch is in the table already; False where that can't be known."""
+        """Whether the target already has the batch; False where that can't be known."""
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
-        """Write a batch; called again with the same transaction after a crash."""
+        """Write a batch; after a crash it is called again with the same transaction."""
 
 
 def flow_metadata(pipeline: str, flow: str, **more: Any) -> dict[str, Any]:
-    """What a commit says of itself: whose it is, and ``more``."""
+    """The user metadata of a commit: the pipeline and flow that made it, and ``more``."""
     return {"pipeline": pipeline, "flow": flow, **more}
 
 
-def application_id(pipeline_id: str, flow: str, epoch: int) -> str:
-    """The id under which a flow's epoch commits."""
-    return f"{pipeline_id}.{flow}@{epoch}"
-
-
-def apart(frame: DataFrame) -> DataFrame:
-    """The frame in a session of its own: merges take their transaction from settings, which others shall not see."""
+def in_own_session(frame: DataFrame) -> DataFrame:
+    """The frame in a session of its own: merges take their transaction from session settings, which no other query may see."""
     session = frame.sparkSession
     clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())  # noqa: SLF001 - no public clone
     return DataFrame(frame._jdf, clone)  # noqa: SLF001

@@ -13,9 +13,9 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 @dataclass(frozen=True)
 class DeltaAppend:
-    """Appends to the table at ``table``, once for each transaction.
+    """Appends to a table, once for each transaction.
 
-    ``query_id``: of the streaming query, under which the Delta sink itself may have written a batch before.
+    ``query_id``: of the streaming query, under which the Delta sink itself may have written a batch earlier.
     """
 
     table: Path
@@ -29,7 +29,7 @@ class DeltaAppend:
         return any(id_ and has_transaction(self.table, id_, transaction.batch_id) for id_ in ids)
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
-        """Append the rows in one commit; nothing happens where the table has the transaction already."""
+        """Append the rows in one commit; does nothing if the table already has the transaction."""
         writer = (
             rows.write.format("delta")
             .mode("append")

@@ -1,4 +1,4 @@
-"""Merge a batch into a Delta table by key: the rows of an aggregation that changed take the place of what they were."""
+"""Merge a batch into a Delta table by key: rows of an aggregation that changed replace their earlier versions."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans.names import quoted
 
 
 @dataclass(frozen=True)
 class DeltaMerge:
-    """Updates the rows of known keys and inserts the others. A key is in a batch at most once; NULL is a key like others."""
+    """Updates the rows of keys that the table has and inserts the others. A batch has a key at most once; NULL is a key."""
 
     table: Path
     keys: tuple[str, ...]
-    # Delta keeps the rows by itself while it merges.
-    passes: int = 1
+    passes: int = 1  # Delta itself materializes the rows while it merges
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the transaction."""
-        return has_transaction(self.table, transaction.application, transaction.batch_id)
+        return transaction.is_in(self.table)
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
-        """Merge in one commit; nothing happens where the table has the transaction already."""
+        """Merge in one commit; does nothing if the table already has the transaction."""
         target = DeltaTable.forPath(rows.sparkSession, str(self.table)).alias("t")
         merge = (
             target.merge(rows.alias("s"), same_key(self.keys))
@@ -45,8 +44,7 @@ def same_key(keys: Sequence[str], left: str = "t", right: str = "s") -> Column:
     """The condition that two rows have the same key; NULL equals NULL."""
     condition = F.lit(True)
     for key in keys:
-        name = "`" + key.replace("`", "``") + "`"
-        condition = condition & F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}"))
+        condition = condition & F.col(quoted(left, key)).eqNullSafe(F.col(quoted(right, key)))
     return condition
 
 
@@ -54,11 +52,11 @@ def same_key(keys: Sequence[str], left: str = "t", right: str = "s") -> Column:
 def committing(
     session: SparkSession, transaction: BatchTransaction, *, fixed_source: bool = False
 ) -> Iterator[None]:
-    """Let what Delta commits inside the block carry the transaction: merges and deletes take it from settings alone.
+    """Have Delta's commits inside the block carry the transaction: merges and deletes take it only from settings.
 
     Args:
         session: the batch's own, which no other query uses.
-        fixed_source: whether a merge's source gives the same rows however often it is read. Delta need not copy it then.
+        fixed_source: whether a merge's source gives the same rows however often it is read; Delta then need not copy it.
     """
     settings = {
         "spark.databricks.delta.write.txnAppId": transaction.application,
@@ -73,12 +71,12 @@ def committing(
 def commit_settings(
     session: SparkSession, settings: Mapping[str, str], *, fixed_source: bool
 ) -> Iterator[None]:
-    """Have the session's own settings say what Delta commits inside the block; they are gone behind it.
+    """Set what Delta's commits inside the block carry, in the session's settings; they are unset after it.
 
     Args:
         session: the batch's own, which no other query uses.
         settings: what a commit carries.
-        fixed_source: whether a merge's source gives the same rows however often it is read. Delta need not copy it then.
+        fixed_source: as of ``committing``.
     """
     merge = {"spark.databricks.delta.merge.materializeSource": "none"} if fixed_source else {}
     settings = {**settings, **merge}

@@ -1,4 +1,4 @@
-"""Put rows in the place of a table's rows, or of those that meet a condition, in one commit: readers see either or."""
+"""Replace all rows of a table, or those that meet a condition, in one commit: readers see the old rows or the new ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 
@@ -16,11 +15,11 @@ class DeltaOverwrite:
     """Replaces rows of the table at ``table``.
 
     Args:
-        condition: SQL text; the rows that meet it are replaced, None for all. The others keep their columns: new ones are
-            added, none is changed.
-        new_columns: whether the columns are those of the rows from now on, where all are replaced.
-        once: whether the commit carries the transaction, which makes a second one change nothing. A table that is
-            recomputed has no batches, and its refreshes no numbers.
+        condition: SQL text; the rows that meet it are replaced, None for all. The other rows keep their columns: columns
+            may be added, none changes.
+        new_columns: whether the table takes the columns of the new rows, where all rows are replaced.
+        once: whether the commit carries the transaction, so that a second one changes nothing. A table that is
+            recomputed has no batches, and its refreshes have no numbers.
     """
 
     table: Path
@@ -32,7 +31,7 @@ class DeltaOverwrite:
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the transaction."""
-        return self.once and has_transaction(self.table, transaction.application, transaction.batch_id)
+        return self.once and transaction.is_in(self.table)
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Replace the rows."""

@@ -1,4 +1,4 @@
-"""Let the rows of a batch replace those of the same key and a lower sequence (Lakeflow's REPLACE USING flows)."""
+"""Replace rows by those of a batch with the same key and a higher sequence (Lakeflow's REPLACE USING flows)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headwater.definitions.flow import Replacement
-from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing, same_key
 
@@ -20,9 +19,9 @@ _LEAVES = "__headwater_leaves"
 
 @dataclass(frozen=True)
 class DeltaReplace:
-    """Keeps, for each key, all rows with the highest sequence that ever came; NULL is the lowest.
+    """Keeps, for each key, all rows with the highest sequence that ever arrived; NULL is the lowest.
 
-    So the order and the cut of the batches make no difference. Rows with the same key and sequence stay beside each other.
+    The order and the size of batches therefore make no difference. Rows with the same key and sequence are all kept.
     """
 
     table: Path
@@ -31,15 +30,15 @@ class DeltaReplace:
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the transaction."""
-        return has_transaction(self.table, transaction.application, transaction.batch_id)
+        return transaction.is_in(self.table)
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
-        """Replace in one commit; nothing happens where the table has the transaction already."""
+        """Replace in one commit; does nothing if the table already has the transaction."""
         keys, sequence = self.replacement.keys, self.replacement.sequence
         table = DeltaTable.forPath(rows.sparkSession, str(self.table))
         order = Window.partitionBy(*keys).orderBy(F.col(sequence).desc_nulls_last())
         newest = rows.withColumn(_RANK, F.rank().over(order)).where(f"{_RANK} = 1").drop(_RANK)
-        # What the table has with a higher sequence keeps a late row out.
+        # A late row is left out: the table has one with a higher sequence.
         present = table.toDF().alias("t")
         arriving = newest.alias("s").join(present, same_key(keys) & _lower("s", "t", sequence), "left_anti")
         leaving = newest.dropDuplicates(list(keys))
@@ -60,6 +59,6 @@ class DeltaReplace:
             merge.execute()
 
 
-def _lower(one: str, other: str, sequence: str) -> Column:
-    left, right = F.col(f"{one}.`{sequence}`"), F.col(f"{other}.`{sequence}`")
-    return F.coalesce(left < right, left.isNull() & right.isNotNull())
+def _lower(left: str, right: str, sequence: str) -> Column:
+    low, high = F.col(f"{left}.`{sequence}`"), F.col(f"{right}.`{sequence}`")
+    return F.coalesce(low < high, low.isNull() & high.isNotNull())

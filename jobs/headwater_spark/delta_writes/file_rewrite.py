@@ -1,9 +1,8 @@
-"""Rows of known files of a Delta table, changed in one pass, and committed as a merge.
+"""Rewrite known files of a Delta table in one pass, committed as a merge.
 
-A MERGE finds out by itself which files have rows to change, and which rows those are. Where both are known before, its second
-half is enough: the files are read, rows are put in the place of others, what comes out is written. Delta's own parts
-do that, one by one as its command calls them: constraints, statistics, the change feed and the check for what others have
-committed meanwhile are its own.
+A MERGE first searches for the files and rows to change. Where both are already known, its second half is enough: read
+the files, replace rows, write the result. Delta's own internals do that, called one by one as its command calls them:
+constraints, statistics, the change feed and conflict detection remain Delta's.
 """
 
 from __future__ import annotations
@@ -28,14 +27,19 @@ from delta.exceptions import (
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.delta_internals import is_another_version, warn_of_another_version
+from headwater_spark.delta_writes.delta_internals import (
+    DELTA,
+    added_files,
+    is_another_version,
+    row_count,
+    warn_of_another_version,
+)
+from headwater_spark.plans.plan_walk import items
 
-_DELTA = "org.apache.spark.sql.delta"
-# What Delta takes for the change feed, not for the table: the rows where this column is not NULL.
+# Rows where this column is not NULL go to the change feed, not to the table.
 CHANGE_TYPE = "_change_type"
-# What others have committed meanwhile is in the way.
+# Another writer's commit conflicts with this one.
 _CONFLICTS = (
     ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException,
     ConcurrentTransactionException, ConcurrentWriteException, MetadataChangedException, ProtocolChangedException,
@@ -62,7 +66,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many rows of the table a commit is about."""
+    """How many rows of the table a commit changes."""
 
     inserted: int
     updated: int
@@ -70,14 +74,14 @@ class RowCounts:
 
 
 class FileRewrite:
-    """A transaction of one table that puts new files in the place of ``files``. Left without a commit, nothing happened."""
+    """A transaction of one table that replaces ``files`` by new ones. Without a commit, the table does not change."""
 
     def __init__(
-        self, session: SparkSession, jvm: Any, begun: Any, log: Any, files: Sequence[DataFile]
+        self, session: SparkSession, jvm: Any, delta_transaction: Any, log: Any, files: Sequence[DataFile]
     ) -> None:
         self._session = session
         self._jvm = jvm
-        self._begun = begun
+        self._delta_transaction = delta_transaction
         self._log = log
         self._files = files
         self._started = time.monotonic()
@@ -88,39 +92,44 @@ class FileRewrite:
         """The rows of the files."""
         none = self._jvm.scala.Option.empty()
         files = self._seq(self._removed)
-        return DataFrame(self._log.createDataFrame(self._begun.snapshot(), files, False, none), self._session)
+        return DataFrame(
+            self._log.createDataFrame(self._delta_transaction.snapshot(), files, False, none), self._session
+        )
 
     def commit(self, rows: DataFrame | None, counts: RowCounts, transaction: BatchTransaction) -> str | None:
-        """Write ``rows`` and commit them in the place of the files.
+        """Write ``rows`` and commit them in place of the files.
 
         Args:
             rows: the table's columns, and ``_change_type`` for rows of the change feed; None where there are none.
 
         Returns:
-            None where it is committed. Else why not: the files written have another number of rows than the counts say, or
-            something else has been committed that this one can't stand beside.
+            None where it is committed. Otherwise why not: the files written have another number of rows than the counts
+            say, or another commit conflicts with this one.
         """
-        written = [] if rows is None else _items(self._begun.writeFiles(rows._jdf))  # noqa: SLF001
-        added = [action for action in written if action.getClass().getSimpleName() == "AddFile"]
-        kept = sum(file.rows for file in self._files) - counts.updated - counts.deleted
-        if any(file.numPhysicalRecords().isEmpty() for file in added):
+        written = [] if rows is None else items(self._delta_transaction.writeFiles(rows._jdf))  # noqa: SLF001
+        added = added_files(written)
+        copied = sum(file.rows for file in self._files) - counts.updated - counts.deleted
+        total = row_count(added)
+        if total is None:
             return "a written file's number of rows is not known"
-        if sum(int(f.numPhysicalRecords().get()) for f in added) != kept + counts.updated + counts.inserted:
+        if total != copied + counts.updated + counts.inserted:
             return "the files came out with another number of rows"
-        self._tell(counts, kept, added, len(written) - len(added))
+        self._register_metrics(counts, copied, added, len(written) - len(added))
         now = int(time.time() * 1000)
         removed = [file.removeWithTimestamp(now, True) for file in self._removed]
-        self._begun.updateSetTransaction(
+        self._delta_transaction.updateSetTransaction(
             transaction.application, transaction.batch_id, self._jvm.scala.Option.apply(now)
         )
         nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
         try:
-            self._begun.commitIfNeeded(self._seq([*written, *removed]), self._operation(), nothing)
+            self._delta_transaction.commitIfNeeded(
+                self._seq([*written, *removed]), self._operation(), nothing
+            )
         except _CONFLICTS:
             return "another commit was in the way"
         return None
 
-    def _tell(self, counts: RowCounts, kept: int, added: list[Any], change_files: int) -> None:
+    def _register_metrics(self, counts: RowCounts, copied: int, added: list[Any], change_files: int) -> None:
         milliseconds = int((time.monotonic() - self._started) * 1000)
         values = {
             "operationNumSourceRows": counts.inserted + counts.updated + counts.deleted,
@@ -129,7 +138,7 @@ class FileRewrite:
             "numTargetRowsMatchedUpdated": counts.updated,
             "numTargetRowsDeleted": counts.deleted,
             "numTargetRowsMatchedDeleted": counts.deleted,
-            "numTargetRowsCopied": kept,
+            "numTargetRowsCopied": copied,
             "numTargetBytesAdded": sum(int(file.size()) for file in added),
             "numTargetBytesRemoved": sum(file.size for file in self._files),
             "numTargetFilesAdded": len(added),
@@ -145,14 +154,14 @@ class FileRewrite:
             metrics[name] = create(spark.sparkContext(), name)
             metrics[name].set(values.get(name, 0))
         python = self._jvm.org.apache.spark.api.python.PythonUtils
-        self._begun.registerSQLMetrics(spark, python.toScalaMap(metrics))
+        self._delta_transaction.registerSQLMetrics(spark, python.toScalaMap(metrics))
 
     def _operation(self) -> Any:
         none = self._jvm.scala.Option.empty
-        predicate = getattr(self._jvm, f"{_DELTA}.DeltaOperations$MergePredicate")
+        predicate = getattr(self._jvm, f"{DELTA}.DeltaOperations$MergePredicate")
         matched = self._seq([predicate(none(), "delete"), predicate(none(), "update")])
         inserted = self._seq([predicate(none(), "insert")])
-        merge = getattr(self._jvm, f"{_DELTA}.DeltaOperations$Merge")
+        merge = getattr(self._jvm, f"{DELTA}.DeltaOperations$Merge")
         return merge(none(), none(), none(), none(), matched, inserted, self._seq([]))
 
     def _seq(self, items: list[Any]) -> Any:
@@ -163,15 +172,16 @@ class FileRewrite:
 def file_rewrite(
     session: SparkSession, table: Path, version: int, files: Sequence[DataFile], transaction: BatchTransaction
 ) -> Iterator[FileRewrite | str]:
-    """Begin to put new files in the place of some of a table's. A text says why a merge is to do it: the table has another
-    version by now, or the batch already, or this Delta has no such parts.
+    """Begin to replace some of a table's files; a text says why a merge has to do it instead.
+
+    The reasons: the table has moved on from ``version``, or has the batch, or this Delta lacks the internals.
     """
-    jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public face for this
+    jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public API for this
     with _active(session, jvm, transaction):
-        yield _begun(session, jvm, table, version, files, transaction)
+        yield _begin(session, jvm, table, version, files, transaction)
 
 
-def _begun(
+def _begin(
     session: SparkSession,
     jvm: Any,
     table: Path,
@@ -180,19 +190,19 @@ def _begun(
     transaction: BatchTransaction,
 ) -> FileRewrite | str:
     try:
-        log = getattr(jvm, f"{_DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
-        # Asked without Spark: Delta would put the table's whole state together for it.
-        known = has_transaction(table, transaction.application, transaction.batch_id)
-        begun = log.startTransaction()
-        if known:
+        log = getattr(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
+        # Looked up without Spark: Delta would load the table's whole state for it.
+        is_duplicate = transaction.is_in(table)
+        started = log.startTransaction()
+        if is_duplicate:
             return "the table has the batch"
-        if begun.readVersion() != version:
+        if started.readVersion() != version:
             return "the table has moved on since it was looked up"
-        begun.readTxn().addOne(transaction.application)
-        rewrite = FileRewrite(session, jvm, begun, log, files)
-        # As a MERGE marks it: rows that others add, or files that they remove, are in this one's way.
-        begun.trackReadPredicates(rewrite._seq([]), False, True)  # noqa: SLF001
-        begun.trackFilesRead(rewrite._seq(rewrite._removed))  # noqa: SLF001
+        started.readTxn().addOne(transaction.application)
+        rewrite = FileRewrite(session, jvm, started, log, files)
+        # As a MERGE does: rows that others add, or files that they remove, are conflicts.
+        started.trackReadPredicates(rewrite._seq([]), False, True)  # noqa: SLF001
+        started.trackFilesRead(rewrite._seq(rewrite._removed))  # noqa: SLF001
         rewrite._operation()  # noqa: SLF001
     except (Py4JError, TypeError) as error:
         if not is_another_version(error):
@@ -204,7 +214,7 @@ def _begun(
 
 @contextmanager
 def _active(session: SparkSession, jvm: Any, transaction: BatchTransaction) -> Iterator[None]:
-    """Delta's parts ask the thread's session for settings; it is the batch's inside the block."""
+    """Make the batch's session the thread's active one inside the block: Delta's internals take their settings from it."""
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
     metadata = "spark.databricks.delta.commitInfo.userMetadata"
@@ -221,7 +231,7 @@ def _active(session: SparkSession, jvm: Any, transaction: BatchTransaction) -> I
 
 
 def _action(jvm: Any, file: DataFile) -> Any:
-    text = {
+    fields = {
         "path": file.path,
         "partitionValues": {},
         "size": file.size,
@@ -229,8 +239,4 @@ def _action(jvm: Any, file: DataFile) -> Any:
         "dataChange": True,
         "stats": json.dumps({"numRecords": file.rows}),
     }
-    return getattr(jvm, f"{_DELTA}.actions.Action").fromJson(json.dumps({"add": text}))
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(index) for index in range(sequence.length())]
+    return getattr(jvm, f"{DELTA}.actions.Action").fromJson(json.dumps({"add": fields}))

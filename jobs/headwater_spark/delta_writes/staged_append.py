@@ -1,7 +1,7 @@
-"""An append to a Delta table in two steps: its files are written first, and are part of the table with the commit alone.
+"""An append to a Delta table in two steps: its files are written first, and become part of the table with the commit.
 
-Delta's own command does both at once. Its parts are called one by one here, as it calls them; nothing else of Delta is
-gone round: schema, constraints, partitions and transactions are its own.
+Delta's own command does both at once. Its internals are called one by one here, as it calls them; schema, constraints,
+partitions and transactions remain Delta's.
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.delta_internals import is_another_version, warn_of_another_version
-
-_DELTA = "org.apache.spark.sql.delta"
+from headwater_spark.delta_writes.delta_internals import (
+    DELTA,
+    added_files,
+    is_another_version,
+    row_count,
+    warn_of_another_version,
+)
+from headwater_spark.plans.plan_walk import items
 
 
 @dataclass(frozen=True)
 class StagedAppend:
-    """Rows that lie in a table's folder and that no reader sees yet. ``rows``: how many; None where Delta can't tell.
+    """Rows in a table's folder that no reader sees yet. ``rows``: how many; None where Delta does not know.
 
-    Left without a commit, the files belong to nothing, and a vacuum removes them.
+    Without a commit the files belong to no version, and a vacuum removes them.
     """
 
     rows: int | None
@@ -45,27 +50,27 @@ def stage_append(
     """Write the files of an append.
 
     Returns:
-        What is to be committed; None, and nothing was written, where the table has the batch, or this Delta has no such parts.
+        What is to be committed; None, with nothing written, where the table has the batch or this Delta lacks the internals.
 
     Raises:
         What Spark throws while it writes.
     """
     session = rows.sparkSession
-    jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public face for this
+    jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public API for this
     spark = session._jsparkSession  # noqa: SLF001
     try:
         python = jvm.org.apache.spark.api.python.PythonUtils
         partitions = python.toSeq(list(partition_columns))
-        log = getattr(jvm, f"{_DELTA}.DeltaLog").forTable(spark, str(table))
+        log = getattr(jvm, f"{DELTA}.DeltaLog").forTable(spark, str(table))
         options = {
             "mergeSchema": "true",
             "txnAppId": transaction.application,
             "txnVersion": str(transaction.batch_id),
         }
-        command = getattr(jvm, f"{_DELTA}.commands.WriteIntoDelta")(
+        command = getattr(jvm, f"{DELTA}.commands.WriteIntoDelta")(
             log,
             jvm.org.apache.spark.sql.SaveMode.Append,
-            getattr(jvm, f"{_DELTA}.DeltaOptions")(python.toScalaMap(options), spark.sessionState().conf()),
+            getattr(jvm, f"{DELTA}.DeltaOptions")(python.toScalaMap(options), spark.sessionState().conf()),
             partitions,
             python.toScalaMap({}),
             rows._jdf,  # noqa: SLF001
@@ -79,28 +84,17 @@ def stage_append(
             raise
         warn_of_another_version(jvm, "judging rows while they are written", error)
         return None
-    begun = log.startTransaction()
-    if begun.txnVersion(transaction.application) >= transaction.batch_id:
+    started = log.startTransaction()
+    if started.txnVersion(transaction.application) >= transaction.batch_id:
         return None
-    written = command.writeAndReturnCommitData(begun, spark, jvm.scala.Option.empty(), False)
-    return StagedAppend(_row_count(written.actions()), jvm, begun, written, partitions)
+    written = command.writeAndReturnCommitData(started, spark, jvm.scala.Option.empty(), False)
+    rows_written = row_count(added_files(items(written.actions())))
+    return StagedAppend(rows_written, jvm, started, written, partitions)
 
 
 def _operation(jvm: Any, partitions: Any, user_metadata: str) -> Any:
-    """What the table's history says of it: the same as of any append."""
+    """What the table's history says: the same as for any append."""
     some, none = jvm.scala.Option.apply, jvm.scala.Option.empty()
-    write = getattr(jvm, f"{_DELTA}.DeltaOperations$Write")
+    write = getattr(jvm, f"{DELTA}.DeltaOperations$Write")
     append = jvm.org.apache.spark.sql.SaveMode.Append
     return write(append, some(partitions), none, some(user_metadata), none, none, some(True), none, none)
-
-
-def _row_count(actions: Any) -> int | None:
-    total = 0
-    for index in range(actions.length()):
-        action = actions.apply(index)
-        if action.getClass().getSimpleName() == "AddFile":
-            rows = action.numPhysicalRecords()
-            if rows.isEmpty():
-                return None
-            total += int(rows.get())
-    return total

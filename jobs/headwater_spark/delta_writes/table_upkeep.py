@@ -1,4 +1,4 @@
-"""Bring an existing table up to its declaration: comments, properties, clustering. What can't be changed is told."""
+"""Apply a changed declaration to an existing table: comments, properties, clustering; refuse what can't be changed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import FlowFailed
-from headwater_spark.delta_writes.tables import DECLARED, declared_names, reshape_table
+from headwater_spark.delta_writes.tables import (
+    DECLARED,
+    EXPRESSION,
+    columns_of,
+    declared_names,
+    reshape_table,
+)
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schema_text import GENERATED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable as LogReader
 
 
-def keep_up(
+def apply_declaration(
     spark: SparkSession, dataset: Dataset, kind: DatasetKind, path: Path, schema: StructType | None
 ) -> None:
     """Commit only what differs.
 
     Args:
-        kind: what the dataset turned out to be: a materialized view may take another shape, a streaming table may not.
-        schema: the schema that the user gave, if any.
+        kind: of the resolved dataset: a materialized view may change its shape, a streaming table may not.
+        schema: the declared schema, if any.
 
     Raises:
-        FlowFailed: where the table's partitioning or its columns' nature is declared anew: that takes a full refresh.
+        FlowFailed: the declaration changes the partitioning, or what kind a column is: that takes a full refresh.
     """
     from deltalake import DeltaTable as LogReader
 
@@ -43,7 +50,7 @@ def keep_up(
         raise FlowFailed(
             f"The table {dataset.name!r} has rows, and its declaration now says: {changed}.",
             where=dataset.location,
-            remedy=f"Fill it anew, --full-refresh {dataset.name}, or put the declaration back.",
+            remedy=f"Refill it with --full-refresh {dataset.name}, or restore the declaration.",
         )
     _properties(spark, table, dataset, path)
     if schema is not None:
@@ -55,64 +62,61 @@ def _shape_change(table: LogReader, dataset: Dataset, schema: StructType | None)
     partitions = list(table.metadata().partition_columns)
     if [name.lower() for name in partitions] != [name.lower() for name in dataset.partition_columns]:
         return f"partition_cols={list(dataset.partition_columns)} (so far {partitions})"
-    fields = {field["name"].lower(): field for field in json.loads(table.schema().to_json())["fields"]}
+    columns = columns_of(table)
     for field in schema.fields if schema else ():
-        stored = fields.get(field.name.lower())
+        stored = columns.get(field.name.lower())
         generated = field.metadata.get(GENERATED)
         if stored is None:
             if generated or not field.nullable:
                 return f"a new column {field.name} that is NOT NULL or computed"
             continue
-        if stored["metadata"].get("delta.generationExpression") != generated:
+        if stored.metadata.get(EXPRESSION) != generated:
             return f"another way to compute the column {field.name}"
-        if bool(stored["nullable"]) != field.nullable:
+        if stored.nullable != field.nullable:
             return f"the column {field.name} is {'NULL' if field.nullable else 'NOT NULL'}"
     return None
 
 
 def _other_columns(table: LogReader, schema: StructType) -> str | None:
-    """What overwriting the rows alone would not do."""
-    stored = StructType.fromJson(json.loads(table.schema().to_json()))
-    before = {field.name.lower(): field.dataType for field in stored.fields}
-    now = {field.name.lower(): field.dataType for field in schema.fields}
-    return "other columns" if before != now else None
+    """A change that overwriting the rows alone would not make."""
+    stored = {name: field.dataType for name, field in columns_of(table).items()}
+    declared = {field.name.lower(): field.dataType for field in schema.fields}
+    return "other columns" if stored != declared else None
 
 
 def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: Path) -> None:
     metadata = table.metadata()
     stored: dict[str, Any] = dict(metadata.configuration)
-    before = json.loads(stored.get(DECLARED) or "[]")
-    wanted = dict(dataset.table_properties)
-    if wanted or dataset.comment or before:
-        wanted[DECLARED] = declared_names(dataset)
-    changed = {key: value for key, value in wanted.items() if stored.get(key) != value}
+    previous = json.loads(stored.get(DECLARED) or "[]")
+    declared = dict(dataset.table_properties)
+    if declared or dataset.comment or previous:
+        declared[DECLARED] = declared_names(dataset)
+    changed = {key: value for key, value in declared.items() if stored.get(key) != value}
     if changed:
-        pairs = ", ".join(f"'{_quoted(k)}' = '{_quoted(v)}'" for k, v in changed.items())
+        pairs = ", ".join(f"'{_escaped(k)}' = '{_escaped(v)}'" for k, v in changed.items())
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({pairs})")
-    gone = [
-        key for key in before if key != "comment" and key not in dataset.table_properties and key in stored
-    ]
-    if gone:
-        keys = ", ".join(f"'{_quoted(key)}'" for key in gone)
+    removed = [key for key in previous if key != "comment" and key not in declared and key in stored]
+    if removed:
+        keys = ", ".join(f"'{_escaped(key)}'" for key in removed)
         spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES IF EXISTS ({keys})")
     if dataset.comment and metadata.description != dataset.comment:
-        spark.sql(f"COMMENT ON TABLE delta.`{path}` IS '{_quoted(dataset.comment)}'")
-    if not dataset.comment and "comment" in before and metadata.description:
+        spark.sql(f"COMMENT ON TABLE delta.`{path}` IS '{_escaped(dataset.comment)}'")
+    if not dataset.comment and "comment" in previous and metadata.description:
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS NULL")
 
 
 def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, path: Path) -> None:
-    fields = {field["name"].lower(): field for field in json.loads(table.schema().to_json())["fields"]}
+    columns = columns_of(table)
     for field in schema.fields:
-        stored = fields.get(field.name.lower())
-        wanted = field.metadata.get("comment", "")
-        if stored is not None and stored["metadata"].get("comment", "") != wanted:
-            name = field.name.replace("`", "``")
-            spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN `{name}` COMMENT '{_quoted(wanted)}'")
+        stored = columns.get(field.name.lower())
+        comment = field.metadata.get("comment", "")
+        if stored is not None and stored.metadata.get("comment", "") != comment:
+            column = f"ALTER COLUMN {quoted(field.name)} COMMENT '{_escaped(comment)}'"
+            spark.sql(f"ALTER TABLE delta.`{path}` {column}")
 
 
 def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
-    """Cluster by the declared columns: overwriting a table makes Delta forget them."""
+    """Cluster by the declared columns again: overwriting a table drops its clustering."""
     from deltalake import DeltaTable as LogReader
 
     table = LogReader(str(path))
@@ -120,11 +124,10 @@ def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
     if not (clustered or dataset.cluster_columns):
         return
     stored = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("clusteringColumns").collect()[0][0]
-    wanted = list(dataset.cluster_columns)
-    if [name.lower() for name in stored] != [name.lower() for name in wanted]:
-        columns = ", ".join("`" + name.replace("`", "``") + "`" for name in wanted)
-        spark.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY {f'({columns})' if wanted else 'NONE'}")
+    if [name.lower() for name in stored] != [name.lower() for name in dataset.cluster_columns]:
+        columns = ", ".join(map(quoted, dataset.cluster_columns))
+        spark.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY {f'({columns})' if columns else 'NONE'}")
 
 
-def _quoted(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,11 +1,11 @@
-"""Tables as the declarations want them: made, and emptied for a full refresh."""
+"""Create tables as they are declared, and empty them for a full refresh."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta.tables import DeltaTable, DeltaTableBuilder
 from pyspark.sql import SparkSession
@@ -17,32 +17,34 @@ from headwater.errors import FlowFailed
 from headwater_spark.plans.schema_text import GENERATED
 from headwater_spark.plans.schemas import needs_column_mapping
 
-# What the declaration gave the table, so that an update knows what to take back: a JSON list of property names,
-# and "comment".
+if TYPE_CHECKING:
+    from deltalake import DeltaTable as LogReader
+
+# What the declaration set on the table, so that a later update can remove it: a JSON list of property names, and "comment".
 DECLARED = "headwater.declared"
-# Where Delta keeps the expression of a computed column.
-_EXPRESSION = "delta.generationExpression"
+# Where Delta stores the expression of a computed column.
+EXPRESSION = "delta.generationExpression"
 
 
-def clear_unborn(*paths: Path | None) -> None:
-    """Take away logs without a commit: a driver died while it made the table, and Delta would not make it again there."""
+def remove_empty_logs(*paths: Path | None) -> None:
+    """Remove logs without a commit: a driver died while it created the table, and Delta would refuse to create it there."""
     for path in paths:
         if path is not None and (path / "_delta_log").is_dir() and not table_exists(path):
             shutil.rmtree(path / "_delta_log")
 
 
 def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: StructType) -> None:
-    """Make the table where there is none; an existing one is left as it is."""
+    """Create the table unless it exists; an existing one is not changed."""
     _declared(DeltaTable.createIfNotExists(spark), dataset, path, schema).execute()
 
 
 def declared_names(dataset: Dataset) -> str:
-    """The value of the property that lists what the declaration gives."""
+    """The value of the property that lists what the declaration sets."""
     return json.dumps(sorted([*dataset.table_properties, *(["comment"] if dataset.comment else [])]))
 
 
 def needs_creating_first(dataset: Dataset, flows: int, schema: StructType) -> bool:
-    """Whether the first write can't make the table as declared (it can when there is nothing to declare)."""
+    """Whether the table must be created before its first write (not if there is nothing to declare)."""
     declared = (
         dataset.comment or dataset.table_properties or dataset.cluster_columns or dataset.schema is not None
     )
@@ -52,29 +54,34 @@ def needs_creating_first(dataset: Dataset, flows: int, schema: StructType) -> bo
 def empty_table(
     spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
 ) -> None:
-    """Take all rows out in one commit, and give the table the schema of the declaration."""
+    """Delete all rows in one commit, and give the table the declared schema."""
     if not table_exists(path):
         return
     if dataset.schema is not None and has_shape(path, dataset, schema):
-        session = spark.newSession()  # the metadata of the commit is a setting
-        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", user_metadata)
-        session.sql(f"DELETE FROM delta.`{path}`")  # noqa: S608 - a folder of the pipeline's own
-        return
-    reshape_table(spark, dataset, path, schema, user_metadata)
+        delete_rows(spark, path, user_metadata)
+    else:
+        reshape_table(spark, dataset, path, schema, user_metadata)
+
+
+def delete_rows(spark: SparkSession, path: Path, user_metadata: str) -> None:
+    """Delete all rows of a Delta table in one commit."""
+    session = spark.newSession()  # the metadata of the commit is a setting
+    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", user_metadata)
+    session.sql(f"DELETE FROM delta.`{path}`")  # noqa: S608 - a folder of the pipeline's own
 
 
 def reshape_table(
     spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
 ) -> None:
-    """Put no rows in the place of all, in one commit, with the columns and partitions of the declaration.
+    """Replace all rows by none, in one commit, with the declared columns and partitions.
 
     Raises:
-        FlowFailed: where a column is to be NOT NULL: Delta gives that only to a new table.
+        FlowFailed: a column is declared NOT NULL, which Delta allows only for a new table.
     """
     required = next((field.name for field in schema.fields if not field.nullable), None)
     if required is not None and dataset.schema is not None:
         raise FlowFailed(
-            f"The table {dataset.name!r} is there with another shape, and Delta can't make its column {required!r} NOT NULL.",
+            f"The table {dataset.name!r} exists with another shape, and Delta can't make its column {required!r} NOT NULL.",
             where=dataset.location,
             remedy=f"Remove the table's folder ({path}) and run --full-refresh {dataset.name}, or use expect_or_fail.",
         )
@@ -87,20 +94,25 @@ def reshape_table(
 
 
 def has_shape(path: Path, dataset: Dataset, schema: StructType) -> bool:
-    """Whether the table has these columns, with their nature, and the declared partitions."""
+    """Whether the table has these columns, nullable and computed as declared, and the declared partitions."""
     from deltalake import DeltaTable as LogReader
 
     table = LogReader(str(path))
-    stored = StructType.fromJson(json.loads(table.schema().to_json()))
-    columns = {f.name.lower(): (f.dataType, f.nullable, f.metadata.get(_EXPRESSION)) for f in stored.fields}
-    wanted = {f.name.lower(): (f.dataType, f.nullable, f.metadata.get(GENERATED)) for f in schema.fields}
+    stored = {n: (f.dataType, f.nullable, f.metadata.get(EXPRESSION)) for n, f in columns_of(table).items()}
+    declared = {f.name.lower(): (f.dataType, f.nullable, f.metadata.get(GENERATED)) for f in schema.fields}
     partitions = [name.lower() for name in table.metadata().partition_columns]
-    return columns == wanted and partitions == [name.lower() for name in dataset.partition_columns]
+    return stored == declared and partitions == [name.lower() for name in dataset.partition_columns]
+
+
+def columns_of(table: LogReader) -> dict[str, StructField]:
+    """A Delta table's columns by lower-case name, as its log has them."""
+    stored = StructType.fromJson(json.loads(table.schema().to_json()))
+    return {field.name.lower(): field for field in stored.fields}
 
 
 def _stored_metadata(field: StructField) -> dict[str, Any]:
-    marks = {key: value for key, value in (field.metadata or {}).items() if key != GENERATED}
-    return {**marks, _EXPRESSION: field.metadata[GENERATED]} if GENERATED in field.metadata else marks
+    plain = {key: value for key, value in (field.metadata or {}).items() if key != GENERATED}
+    return {**plain, EXPRESSION: field.metadata[GENERATED]} if GENERATED in field.metadata else plain
 
 
 def _declared(

@@ -1,1 +1,1 @@
-"""Running a plan: flows side by side in one session, each ending in Delta commits and records of the event log."""
+"""Run a plan: flows run concurrently in one session and end in Delta commits and event log records."""

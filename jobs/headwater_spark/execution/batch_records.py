@@ -1,4 +1,4 @@
-"""A running query's progress, as one record of the event log per batch, also for batches that a killed driver left."""
+"""A running query's progress as one event log record per batch, also for batches that a killed driver left unrecorded."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from headwater.event_log.stream_progress import (
     stream_metrics,
     stream_progress,
 )
-from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
-from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits, quality_details
+from headwater_spark.auto_cdc.change_metrics import engine_details
+from headwater_spark.delta_writes.batch_commits import BatchCommit, BatchCommits, quality_details
 from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.flow_writer import row_metrics
 from headwater_spark.execution.recounting import OBSERVATION
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.rules.expectations import Quality, read_quality, view_observation
+
+_NO_ROWS = Quality(0, 0, ())
 
 
 class BatchRecords:
@@ -37,46 +40,45 @@ class BatchRecords:
         self._epoch = state.epoch
         self._first_of_epoch = state.first_batch
         self._folder: Path = run.checkpoint.epoch_folder(state.epoch)
-        self._known = context.recorded_batches.result().get((run.name, state.epoch))
-        context.events.set_known_batches(run.name, state.epoch, self._known)
-        self._seen: set[int] = set()
+        self._last_recorded = context.recorded_batches.result().get((run.name, state.epoch))
+        context.events.set_known_batches(run.name, state.epoch, self._last_recorded)
+        self._recorded: set[int] = set()
         self._first = self._last_committed() + 1
         self._started = threading.Event()
-        self._commits: SinkCommits | None = None
+        self._commits: BatchCommits | None = None
         self._executors = ExecutorTime(context.spark)
         self._listing_ms: int | None = None
         self._stream: StartedStream | None = None
         self._unaccounted: list[str] = []
         self._recounts: Mapping[int, Recount] = {}
-        # Of a merge or an aggregation that is written whole, rows of the batch and rows of the table are two things.
+        # A merge, or an aggregation that is rewritten, writes other numbers of rows than its batch has.
         self._appends = run.mode.kind.only_adds_rows and run.dataset.sink is None
 
     @property
     def unrecorded(self) -> list[int]:
         """The batches that are marked as done and have no record: their driver died before it wrote one."""
-        return self._untold(self._first - 1)
+        return self._missing(self._first - 1)
 
     def started(self, stream: StartedStream, recounts: Mapping[int, Recount]) -> None:
-        """The id of the query's commits is known: they can be found, first those of batches whose driver died before
-        it told them.
+        """The query runs, and the ids of its commits are known: record the batches of dead drivers.
 
-        They come before this run's own: the log is read as if it had all batches up to the last. ``recounts``: what batches
-        of dead drivers came to.
+        They come before this run's own: readers of the log assume that it has all batches up to the last. ``recounts``: the
+        counts of batches of dead drivers.
         """
         self._recounts = recounts
         table = self._run.delta_table
         self._stream = stream
-        self._commits = SinkCommits(table, *stream.applications) if table is not None else None
-        self._record_untold(self._first - 1)
+        self._commits = BatchCommits(table, *stream.applications) if table is not None else None
+        self._record_missing(self._first - 1)
         self._started.set()
 
     def on_progress(self, progress: Any) -> None:
         """Record a batch; called by Spark's listener bus, in order."""
         batch_id = int(progress.batchId)
-        # A trigger that found nothing reports the number of the batch that did not come about.
-        if batch_id in self._seen or not (self._folder / "commits" / str(batch_id)).exists():
+        # A trigger without new data reports the number of a batch that was never planned.
+        if batch_id in self._recorded or not (self._folder / "commits" / str(batch_id)).exists():
             return
-        self._seen.add(batch_id)
+        self._recorded.add(batch_id)
         self._started.wait(60)
         observed = progress.observedMetrics.get(OBSERVATION)
         rules = self._run.dataset.expectations
@@ -84,10 +86,9 @@ class BatchRecords:
         end_offsets = self._end_offsets(batch_id) or [str(source.endOffset) for source in progress.sources]
         body = json.loads(progress.json)
         measures: dict[str, Any] = {**stream_metrics(body), **progress_backlog(body)}
-        late = sum(
-            int(state.get("numRowsDroppedByWatermark") or 0) for state in body.get("stateOperators") or ()
-        )
-        measures["num_rows_dropped_by_watermark"] = late or None
+        operators = body.get("stateOperators") or ()
+        late_rows = sum(int(operator.get("numRowsDroppedByWatermark") or 0) for operator in operators)
+        measures["num_rows_dropped_by_watermark"] = late_rows or None
         measures["executor_time_ms"] = self._executors.take(str(progress.runId))
         self._listing_ms = added_listing(self._listing_ms, body)
         views = self._view_rules(progress.observedMetrics)
@@ -102,7 +103,7 @@ class BatchRecords:
         )
 
     def _view_rules(self, observed: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What the rules of temporary views saw, which are part of the query that reads them."""
+        """The counts of the rules of temporary views, which are part of the query that reads them."""
         counted: list[dict[str, Any]] = []
         for view in self._run.context.pipeline.registry.datasets():
             counts = observed.get(view_observation(view.name)) if view.expectations else None
@@ -121,23 +122,23 @@ class BatchRecords:
             raise RowsNotConserved(
                 f"Flow '{self._run.name}': rows are not accounted for. {' '.join(self._unaccounted)}",
                 where=self._run.flow.location,
-                remedy="The table has what was written. Compare it with its source, fill it anew with --full-refresh, and "
+                remedy="The table has what was written. Compare it with its source, refill it with --full-refresh, and "
                 "report this: it should not happen.",
             )
 
-    def _check(self, batch_id: int, commit: SinkCommit | None, quality: Quality | None) -> None:
+    def _check(self, batch_id: int, commit: BatchCommit | None, quality: Quality | None) -> None:
         if quality is None or not self._appends or (commit is not None and not commit.counted):
             return
         written = commit.rows if commit else 0
-        if written != quality.kept:
+        if written != quality.accepted:
             self._unaccounted.append(
-                f"Batch {batch_id}: {quality.rows} rows came, {written} were written, {quality.dropped} dropped, "
+                f"Batch {batch_id}: {quality.rows} rows were read, {written} were written, {quality.dropped} dropped, "
                 f"{quality.quarantined} quarantined."
             )
 
     def record_missed(self) -> None:
-        """Record batches of this run that Spark's listener never told of, and how long folders were listed."""
-        self._record_untold(self._last_committed())
+        """Record batches of this run that Spark's listener never reported, and how long folders were listed."""
+        self._record_missing(self._last_committed())
         if self._listing_ms is not None:
             self._run.emit(
                 "operation_progress",
@@ -147,20 +148,20 @@ class BatchRecords:
                 maturity="EVOLVING",
             )
 
-    def _untold(self, last: int) -> list[int]:
-        first = self._known + 1 if self._known is not None else self._first_of_epoch
-        # Earlier rounds and tries of this update have told of their own.
+    def _missing(self, last: int) -> list[int]:
+        first = self._first_of_epoch if self._last_recorded is None else self._last_recorded + 1
+        # Earlier rounds and attempts of this update have recorded their own.
         recorded = partial(self._run.context.events.has_batch, self._run.name, self._epoch)
         return [batch for batch in range(max(first, self._first - 100), last + 1) if not recorded(batch)]
 
-    def _record_untold(self, last: int) -> None:
-        for batch_id in self._untold(last):
-            if batch_id not in self._seen:
-                self._seen.add(batch_id)
+    def _record_missing(self, last: int) -> None:
+        for batch_id in self._missing(last):
+            if batch_id not in self._recorded:
+                self._recorded.add(batch_id)
                 self._record(batch_id, None, None, self._end_offsets(batch_id), {})
 
     def _end_offsets(self, batch_id: int) -> list[str | None] | None:
-        """Where the batch ended, from the offset log: from these a lost checkpoint can be rebuilt."""
+        """Where the batch ended, from the offset log: a lost checkpoint can be rebuilt from it."""
         try:
             return list(read_offsets(self._folder, batch_id).sources)
         except CheckpointUnreadable:
@@ -183,18 +184,11 @@ class BatchRecords:
         )  # fmt: skip
         if counts.origin == RECOMPUTED and recount is not None:
             views = self._view_rules(recount.observed)
-        quality = counts.quality
-        self._check(batch_id, commit, quality)
-        dropped = quality.dropped if quality else 0
-        quarantined = quality.quarantined if quality else 0
+        self._check(batch_id, commit, counts.quality)
         output = self._output_rows(commit, counts)
-        version = commit.version if commit else None
         if batch_id >= self._first:
-            self._run.outcome.add_batch(
-                input_rows=output or 0 if counts.input_rows is None else counts.input_rows, output_rows=output or 0,
-                dropped_rows=dropped, version=version, quarantined_rows=quarantined,
-            )  # fmt: skip
-        details = quality_details(quality or Quality(0, 0, ()), self._run.dataset.name)
+            self._add_to_outcome(counts, output or 0, commit)
+        details = quality_details(counts.quality or _NO_ROWS, self._run.dataset.name)
         details["expectations"] += views
         self._run.emit(
             "flow_progress",
@@ -204,30 +198,33 @@ class BatchRecords:
             epoch=self._epoch,
             details=flow_progress(
                 FlowStatus.RUNNING,
-                metrics={
-                    "num_input_rows": counts.input_rows,
-                    "num_output_rows": output,
-                    "num_upserted_rows": commit.upserted if commit else None,
-                    "num_deleted_rows": commit.deleted if commit else None,
-                    **measures,
-                    **change_metrics(commit),
-                },
+                metrics={**row_metrics(counts.input_rows, output, commit), **measures},
                 **details,
                 quality_known=counts.quality_known,
                 counts_origin=counts.origin,
                 counts_reason=counts.reason,
                 **engine_details(commit),
-                version=version,
+                version=commit.version if commit else None,
                 end_offsets=end_offsets,
             ),
         )
 
-    def _output_rows(self, commit: SinkCommit | None, counts: BatchCounts) -> int | None:
+    def _add_to_outcome(self, counts: BatchCounts, output: int, commit: BatchCommit | None) -> None:
+        quality = counts.quality or _NO_ROWS
+        self._run.outcome.add_batch(
+            input_rows=output if counts.input_rows is None else counts.input_rows,
+            output_rows=output,
+            dropped_rows=quality.dropped,
+            quarantined_rows=quality.quarantined,
+            version=commit.version if commit else None,
+        )
+
+    def _output_rows(self, commit: BatchCommit | None, counts: BatchCounts) -> int | None:
         if self._commits is not None:
             return commit.rows if commit else 0
-        # A sink that can't be asked: what it was handed.
-        handed = counts.quality.kept if counts.quality else 0
-        return None if counts.origin == UNKNOWN else handed
+        # A sink without a readable log: the rows that it was given.
+        accepted = counts.quality.accepted if counts.quality else 0
+        return None if counts.origin == UNKNOWN else accepted
 
     def _last_committed(self) -> int:
         last = last_committed_batch(self._folder)
@@ -238,13 +235,13 @@ def _message(batch_id: int, flow: str, output: int | None, counts: BatchCounts) 
     written = "an unknown number of" if output is None else str(output)
     text = f"Batch {batch_id} of {flow}: {written} rows written"
     if counts.quality_known:
-        quality = counts.quality or Quality(0, 0, ())
+        quality = counts.quality or _NO_ROWS
         text += f", {quality.dropped} dropped"
         text += f", {quality.quarantined} quarantined" if quality.quarantined else ""
         text += f", {quality.files} files that can't be read quarantined" if quality.files else ""
     if counts.origin == RECOMPUTED:
         return f"{text} (its driver died before it could record it; the rows were counted again)."
     if counts.origin == UNKNOWN:
-        kept_out = "" if counts.quality_known else ", and what its rules kept out,"
-        return f"{text}; what it read{kept_out} is not known: {counts.reason}."
+        rejected = "" if counts.quality_known else ", and what its rules rejected,"
+        return f"{text}; what it read{rejected} is not known: {counts.reason}."
     return f"{text}."

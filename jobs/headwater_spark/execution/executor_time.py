@@ -1,4 +1,4 @@
-"""How long executors worked for a query, from what Spark keeps of its jobs: no listener of our own, no job."""
+"""How long executors worked for a query, from Spark's own records of its jobs, without a listener or a job of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 class ExecutorTime:
-    """The run time of one query's tasks, asked for batch by batch."""
+    """The run time of one query's tasks, batch by batch."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -17,12 +17,12 @@ class ExecutorTime:
         self._stages: set[int] = set()
 
     def take(self, run_id: str) -> int | None:
-        """Milliseconds since this was last asked; None where Spark can't say.
+        """Milliseconds since the last call; None where Spark does not know.
 
-        ``run_id``: of the query's run; Spark groups its jobs by it.
+        ``run_id``: of the query's run, by which Spark groups its jobs.
         """
         try:
-            store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - Python's tracker knows no times
+            store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - Python's tracker has no times
             tracker = self._spark.sparkContext.statusTracker()
             jobs = set(tracker.getJobIdsForGroup(run_id)) - self._jobs
             infos = [tracker.getJobInfo(job) for job in jobs]

@@ -1,4 +1,4 @@
-"""From what Spark throws to an error that says what happened and whether a retry helps."""
+"""Turn what Spark throws into an error that says what happened and whether a retry helps."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from headwater_spark.quarantine.unreadable_files import damaged_file
 from headwater_spark.rules.expectations import find_violation
 
 _RAISED = re.compile(r"headwater\.errors\.(?P<kind>[A-Z]\w+): \[(?P<condition>[A-Z_]+)\] (?P<what>.+)")
-# What a Python worker of a source of ours may raise, and what to do about it: the first sentence, unless it names another.
+# What a Python worker of our own sources may raise, with the remedies: the first one, unless the message names another.
 _OF_WORKERS: dict[type[HeadwaterError], tuple[str, ...]] = {
     SourcePositionLost: (
-        "What was not read yet is gone. --reset-checkpoint FLOW goes on from where the options of the read say, and rows may double.",
+        "Unread data was deleted. --reset-checkpoint FLOW continues where the options of the read say, and rows may be written twice.",
     ),
     SourceUnreachable: ("Under Airflow it is tried again; by hand, run the update again.",),
     SourceAccessDenied: ("Check the keys or the role that the read uses, and its region and endpoint.",),
     SourceNotFound: ("Check the names in the options of the read, and whose account it uses.",),
     FlowFailed: (
-        "Correct the cause and run the update again; it goes on from where it stood.",
+        "Correct the cause and run the update again; it continues from its position.",
         NOT_AGGREGATED,
     ),
 }
 
 
 def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozenset()) -> HeadwaterError:
-    """The error of a flow: typed, with the root cause as text, without the JVM's stack traces or any secret.
+    """The error of a flow: typed, with the root cause as text, without stack traces of the JVM or secrets.
 
-    ``labels``: the files of the sources: where one of their lines raised the error, that line is named.
+    ``labels``: the source files; where a line of theirs raised the error, that line is named.
     """
     line = user_location(error.__traceback__, labels) or flow.location
     if isinstance(error, HeadwaterError):
@@ -75,33 +75,35 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
         return FlowInterrupted(
             f"Flow '{flow.name}' was interrupted: {text}",
             where=line,
-            remedy="Under Airflow it is tried again; by hand, run the update again. It goes on from where it stood.",
+            remedy="Under Airflow it is tried again; by hand, run the update again. It continues from its position.",
         )
-    hint = hint_for(causes) or "Correct the cause and run the update again; it goes on from where it stood."
+    hint = hint_for(causes) or "Correct the cause and run the update again; it continues from its position."
     return FlowFailed(f"Flow '{flow.name}' failed: {text}", where=line, remedy=hint)
 
 
 def _raised_in_worker(cause: Cause) -> HeadwaterError | None:
-    """The error of ours that a Python worker of Spark raised: the class decides what is done about it, no text."""
+    """The error of ours that a Python worker of Spark raised, known by its class."""
     ending = worker_traceback(cause)
-    found = _RAISED.fullmatch(ending) if ending is not None else None
-    if found is None:
+    raised = _RAISED.fullmatch(ending) if ending is not None else None
+    if raised is None:
         return None
-    kind = next((kind for kind in _OF_WORKERS if kind.__name__ == found["kind"]), None)
-    if kind is None or kind.condition != found["condition"]:
+    kind = next((kind for kind in _OF_WORKERS if kind.__name__ == raised["kind"]), None)
+    if kind is None or kind.condition != raised["condition"]:
         return None
     remedies = _OF_WORKERS[kind]
-    remedy = next((one for one in remedies[1:] if f"\n  what to do: {one}\n" in cause.message), remedies[0])
-    return kind(redact_text(found["what"]), remedy=remedy)
+    remedy = next(
+        (each for each in remedies[1:] if f"\n  what to do: {each}\n" in cause.message), remedies[0]
+    )
+    return kind(redact_text(raised["what"]), remedy=remedy)
 
 
 def causes_of_error(error: BaseException) -> tuple[Cause, ...]:
-    """The exceptions of the chain that an error is."""
+    """The exceptions in an error's chain."""
     return causes_of(cause_messages(error))
 
 
 def cause_messages(error: BaseException) -> list[str]:
-    """What an error and its causes in the JVM say, outermost first, each behind its class: ``Class: message``."""
+    """The messages of an error and its causes in the JVM, outermost first, each with its class: ``Class: message``."""
     messages = [f"{type(error).__name__}: {str(error).split(chr(10) * 2 + 'JVM stacktrace')[0]}"]
     if isinstance(error, PySparkException | Py4JJavaError):
         origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
@@ -118,7 +120,7 @@ def _java_messages(throwable: Any) -> list[str]:
             messages.append(f"{name}: {message}" if message else name)
             throwable = throwable.getCause()
     except Py4JError:
-        pass  # the JVM is gone; what is known is said
+        pass  # the JVM has ended; the messages so far are used
     return messages
 
 

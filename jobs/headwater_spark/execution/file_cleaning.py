@@ -1,4 +1,4 @@
-"""cleanSource: files that were taken in long enough ago are deleted or moved away."""
+"""cleanSource: delete or move files that were ingested long enough ago."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def clean_sources(run: FlowRun) -> None:
-    """Clean up behind a flow that is done; what can't be cleaned now is tried again by the next update."""
+    """Clean the sources of a flow that is done; what can't be cleaned now is retried by the next update."""
     for read in run.context.pipeline.evaluation.cloud.reads_of(run.name):
         if read.options.clean == "off":
             continue
         history = ingested_files(run.context.pipeline.project.state_folder, run.dataset.name, run.name)
-        done = clean_read(read, history, now=datetime.now(UTC))
-        if done:
+        cleaned = clean_read(read, history, now=datetime.now(UTC))
+        if cleaned:
             verb = "deleted" if read.options.clean == "delete" else "moved"
-            run.context.say(f"{run.name}: {len(done)} files that were taken in are {verb}")
+            run.context.say(f"{run.name}: {len(cleaned)} ingested files were {verb}")
 
 
 def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -> list[str]:
-    """Delete or move the files of a read that were committed longer ago than it retains them; returns their paths.
+    """Delete or move the files of a read that were ingested longer ago than its retention; returns their paths.
 
-    A file that was written again since it was taken in stays.
+    A file that was modified since then stays.
     """
     destination = move_destination(read) if read.options.clean == "move" else None
     committed = {
@@ -40,31 +40,31 @@ def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -
         if file.ingested_at is not None and now - file.ingested_at >= read.options.retention
     }  # fmt: skip
     root = Path(read.path)
-    done = []
+    cleaned = []
     for file in listed(read.path, read.options):
-        known = committed.get(file.path)
-        if known is None or file.modified_ns // 1_000_000 > known.modified_ms:
+        ingested = committed.get(file.path)
+        if ingested is None or file.modified_ns // 1_000_000 > ingested.modified_ms:
             continue
         try:
             if destination is None:
                 Path(file.path).unlink()
             else:
-                inside = Path(file.path)
-                inside = inside.relative_to(root) if inside.is_relative_to(root) else Path(inside.name)
-                _move(Path(file.path), destination / inside)
+                path = Path(file.path)
+                relative = path.relative_to(root) if path.is_relative_to(root) else Path(path.name)
+                _move(path, destination / relative)
         except OSError:
             continue
-        done.append(file.path)
-    return done
+        cleaned.append(file.path)
+    return cleaned
 
 
 def move_destination(read: CloudRead) -> Path:
-    """Where files are moved; raises InvalidSourceOption where they would be read again from there."""
+    """Where files are moved; raises InvalidSourceOption where they would be read again there."""
     destination = Path(str(read.options.move_to).removeprefix("file://"))
     root = Path(read.path.removeprefix("file://"))
     if root in (destination, *destination.parents):
         raise InvalidSourceOption(
-            f"cloudFiles.cleanSource.moveDestination = {destination} lies in the folder that is read.",
+            f"cloudFiles.cleanSource.moveDestination = {destination} is inside the folder that is read.",
             remedy="Move files to a folder outside of it.",
         )
     return destination

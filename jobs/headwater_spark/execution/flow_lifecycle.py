@@ -1,4 +1,4 @@
-"""One flow of an update, from QUEUED to its terminal record; no error leaves it but as part of the outcome."""
+"""One flow of an update, from QUEUED to its terminal record; its errors become part of the outcome."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from headwater_spark.sources.reachability import check_brokers
 
 
 def run_flow(run: FlowRun, *, force: bool) -> None:
-    """Run a flow, again where that helps, and fill in its outcome.
+    """Run a flow, retry where that helps, and fill in its outcome.
 
     Args:
-        force: recompute a materialized view whatever its sources say.
+        force: recompute a materialized view even if its sources have not changed.
     """
     stop = run.context.stop_requested
     failure = run_with_restarts(partial(_begin, run, force=force), remedies_for(run), stop)
@@ -61,9 +61,9 @@ def _begin(run: FlowRun, start: Start, *, force: bool) -> None:
 
 
 def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
-    """Write the terminal record of a flow: status, table version, what is left at its sources.
+    """Write the terminal record of a flow: status, table version, lag.
 
-    Between two rounds of a long update a flow that is done is IDLE; its terminal record comes at the update's end.
+    Between two rounds of a long update a flow that is done is IDLE; its terminal record is written at the update's end.
     """
     details: dict[str, Any] = {"version": outcome.version}
     status = outcome.status
@@ -72,7 +72,7 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
         outcome.data_quality = {}
         entry = context.pipeline.manifest.flow(outcome.flow)
         if entry.streaming:
-            lag = _lag_left(context, entry)
+            lag = _measured_lag(context, entry)
             outcome.backlog_records = lag.backlog.records
             details["metrics"] = _backlog_metrics(lag)
         message = f"{outcome.flow} is done: {outcome.output_rows} rows written in {outcome.batches} batches."
@@ -82,13 +82,13 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
         if status is FlowStatus.FAILED:
             details["will_retry"] = outcome.error.transient and context.attempts_left
     else:
-        message = f"{outcome.flow} was stopped; it goes on from where it stood."
+        message = f"{outcome.flow} was stopped; it continues from its position."
     context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
     context.flow_event(outcome, status, message, **details)
 
 
-def _lag_left(context: UpdateContext, entry: FlowEntry) -> FlowLag:
-    """What is left at the sources. The rows are committed: that it can't be measured is for the record, and fails nothing."""
+def _measured_lag(context: UpdateContext, entry: FlowEntry) -> FlowLag:
+    """The flow's lag. Its rows are committed: a lag that can't be measured is recorded as such, and fails nothing."""
     try:
         return flow_lag(context.pipeline.project, entry)
     except Exception as error:
@@ -104,11 +104,11 @@ def _backlog_metrics(lag: FlowLag) -> dict[str, Any]:
 
 
 def _backlog(backlog: Backlog) -> dict[str, Any]:
-    found = {
+    metrics = {
         "backlog_records": backlog.records,
         "backlog_bytes": backlog.bytes,
         "backlog_files": backlog.files,
         "backlog_seconds": backlog.seconds,
         "backlog_unknown": backlog.unknown,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in metrics.items() if value is not None}

@@ -1,4 +1,4 @@
-"""One flow in an update, a backfill or a replay, as one value: what those who run it need to know of it."""
+"""One flow in an update, a backfill or a replay: everything that its run needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
 @dataclass(frozen=True)
 class FlowRun:
-    """A flow, its dataset and what they run in. ``outcome`` takes what comes of it."""
+    """A flow, its dataset and its context. ``outcome`` collects the result."""
 
     context: UpdateContext
     dataset: Dataset
@@ -42,7 +42,7 @@ class FlowRun:
 
     @classmethod
     def of(cls, context: UpdateContext, dataset: Dataset, flow: Flow) -> FlowRun:
-        """The run of a flow that no update reports of: in a backfill or a replay."""
+        """The run of a flow outside an update: in a backfill or a replay."""
         return cls(context, dataset, flow, FlowOutcome(flow.name, dataset.name))
 
     @property
@@ -67,7 +67,7 @@ class FlowRun:
 
     @property
     def mode(self) -> OutputMode:
-        """What the flow's rows do to those of its table."""
+        """How the flow's rows change those of its table."""
         return self.context.pipeline.evaluation.output_mode_of(self.flow)
 
     @property
@@ -91,12 +91,10 @@ class FlowRun:
         return self.context.table_path(self.dataset)
 
     def destination_id(self) -> str | None:
-        """What stays the same as long as rows go to the same place, as a checkpoint keeps it and checks compare it.
-
-        None where there is no table (yet).
+        """The id of the place that rows go to, as checkpoints store it and checks compare it; None without a table (yet).
 
         Raises:
-            SourceUnreachable: the table's log can't be read; the id that was known before must not be written over.
+            SourceUnreachable: the table's log can't be read; the stored id must not be overwritten.
         """
         if self.delta_table is not None:
             return readable_table_id(self.delta_table)
@@ -106,21 +104,22 @@ class FlowRun:
         """The dataset's quarantine table as the flow writes to it; None where no rule quarantines.
 
         Raises:
-            NameTaken: another table is there, which no dataset of the pipeline need be.
+            NameTaken: another table is there, which may belong to no dataset of the pipeline.
         """
         path = self.context.quarantine_path(self.dataset)
         if path is None:
             return None
         if table_exists(path) and not is_quarantine(path):
             raise NameTaken(
-                f"Rows that the rules of {self.dataset.name!r} keep out would go to a table that is no quarantine: {path}",
+                f"Rows that the rules of {self.dataset.name!r} reject would go to a table that is not a quarantine: {path}",
                 where=self.dataset.location,
-                remedy="Give that table another name or place, or this one: <table>_quarantine is taken by the rules.",
+                remedy="Rename or move one of the two tables: <table>_quarantine is reserved for the rules.",
             )
-        return QuarantineTable(path, self.identity.flow, epoch, self.context.update_id)
+        rules = self.dataset.expectations
+        return QuarantineTable(path, self.identity.flow, epoch, self.context.update_id, rules)
 
     def metadata(self, **more: Any) -> dict[str, Any]:
-        """What the flow's commits say of themselves."""
+        """The user metadata of the flow's commits."""
         return flow_metadata(*self.identity.names, **more)
 
     def transaction(self, epoch: int, batch_id: int = 0, **more: Any) -> BatchTransaction:
@@ -129,15 +128,15 @@ class FlowRun:
         return BatchTransaction(self.identity.application(epoch), batch_id, metadata)
 
     def settings(self, state: FlowState | None = None) -> AbstractContextManager[None]:
-        """The flow's settings in its session, and those that its state is kept with."""
-        kept = state.state_settings if state is not None else None
-        return self.context.pipeline.evaluation.settings(self.flow, kept)
+        """The flow's settings in its session, and those that its state was created with."""
+        fixed = state.state_settings if state is not None else None
+        return self.context.pipeline.evaluation.settings(self.flow, fixed)
 
     def rows(self, *, whole: bool = False) -> DataFrame:
-        """The flow's query, as Delta is to store it: with the mark of a watermark readers would inherit that.
+        """The flow's query as Delta is to store it, without watermark metadata, which readers would inherit.
 
         Args:
-            whole: of a view that recomputes a part of its table, all of it.
+            whole: all rows, even of a view that recomputes only a part of its table.
         """
         frame = self.context.pipeline.evaluation.evaluate(self.flow, whole=whole)
         for field, plain in zip(frame.schema.fields, stored_schema(frame.schema).fields, strict=True):
@@ -146,7 +145,7 @@ class FlowRun:
         return frame
 
     def record(self, status: FlowStatus, message: str, **details: object) -> None:
-        """Record where the flow stands."""
+        """Record the flow's status."""
         self.context.flow_event(self.outcome, status, message, **details)  # type: ignore[arg-type]
 
     def emit(

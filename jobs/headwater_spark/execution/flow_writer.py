@@ -1,7 +1,7 @@
-"""The one place where rows of a flow reach their target, whoever gives them: streams, bounded reads, backfills, replays.
+"""The one place where rows of a flow are written to their target, for streams, bounded reads, backfills and replays.
 
-A flow has one target, whatever its rows come from. Each write carries the flow's transaction, and none is made without the
-lease: it is checked before each commit, that of the quarantine and that of the table. Decision 0154.
+A flow has one target, whatever its rows come from. Each write carries the flow's transaction, and the lease is checked
+before each commit, to the quarantine and to the table. Decision 0154.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from headwater.definitions.output_kind import OutputKind
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.auto_cdc.change_metrics import change_metrics, engine_details
-from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, apart
+from headwater_spark.delta_writes.batch_commits import BatchCommit
+from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction, in_own_session
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
-from headwater_spark.delta_writes.sink_commits import SinkCommit
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
 from headwater_spark.execution.targets.judged import Judged
@@ -37,8 +37,8 @@ def target_of(run: FlowRun, *, keys: Sequence[str] = (), query_id: str | None = 
     """What takes a flow's rows, batch by batch.
 
     Args:
-        keys: merge rows that are else appended by these columns (a backfill).
-        query_id: of a streaming query, under which the Delta sink itself may have appended a batch before.
+        keys: merge by these columns rows that would otherwise be appended (a backfill).
+        query_id: of a streaming query, under which the Delta sink itself may have appended a batch earlier.
     """
     sink, kind = run.dataset.sink, run.mode.kind
     if sink is not None and sink.function is not None:
@@ -59,13 +59,13 @@ def target_of(run: FlowRun, *, keys: Sequence[str] = (), query_id: str | None = 
 
 
 def takes_streams(run: FlowRun) -> bool:
-    """Whether a sink of Spark's takes the flow's stream as it is."""
+    """Whether Spark's own sink can write the flow's stream."""
     sink = run.dataset.sink
     return sink.function is None if sink is not None else not run.mode.kind.merges_by_key
 
 
 def judged_target(run: FlowRun, target: BatchTarget, epoch: int, *, whole: bool = False) -> Judged:
-    """The target behind the flow's rules. ``whole``: the rows take the place of all that are there."""
+    """The target behind the flow's rules. ``whole``: the rows replace all existing ones."""
     quarantine, rules = run.quarantine(epoch), run.dataset.expectations
     return Judged(target, rules, run.table, quarantine, run.context.check_lease, whole=whole)
 
@@ -79,14 +79,14 @@ def write_rows(
     *,
     whole: bool = False,
 ) -> Quality:
-    """Put rows of a bounded read through the flow's rules and write them in one commit; returns what they came to.
+    """Apply the flow's rules to rows of a bounded read and write them in one commit; returns their quality.
 
     Args:
-        whole: they take the place of all that are there.
+        whole: they replace all existing rows.
     """
     rules = run.dataset.expectations
     # A merge takes its transaction from its session's settings.
-    in_session = apart if run.mode.kind.merges_by_key else lambda rows: rows
+    in_session = in_own_session if run.mode.kind.merges_by_key else lambda rows: rows
     if needs_judgement(rules):
         judged = judged_target(run, target, epoch, whole=whole)
         judged.write(in_session(mark_rows(with_source(rows), rules)), transaction)
@@ -104,9 +104,22 @@ def write_rows(
 def write_batch(
     context: UpdateContext, rows: DataFrame, target: BatchTarget, transaction: BatchTransaction
 ) -> None:
-    """Write rows that are as the table is to have them."""
+    """Write rows to which the rules have been applied."""
     context.check_lease()
     target.write(rows, transaction)
+
+
+def row_metrics(
+    input_rows: int | None, output_rows: int | None, commit: BatchCommit | None
+) -> dict[str, int | None]:
+    """The metrics of a batch in the event log, with those of a merge where ``commit`` is one."""
+    return {
+        "num_input_rows": input_rows,
+        "num_output_rows": output_rows,
+        "num_upserted_rows": commit.upserted if commit else None,
+        "num_deleted_rows": commit.deleted if commit else None,
+        **change_metrics(commit),
+    }
 
 
 def count_rows(
@@ -114,16 +127,16 @@ def count_rows(
     quality: Quality,
     message: str,
     version: int | None,
-    commit: SinkCommit | None = None,
+    commit: BatchCommit | None = None,
     **more: Any,
 ) -> None:
-    """Add what was written at once to the flow's outcome, and record it.
+    """Add what was written in one commit to the flow's outcome, and record it.
 
     Args:
-        commit: of a merge, which says how many rows it wrote; else they are those that the rules let through.
+        commit: of a merge, which says how many rows it wrote; otherwise they are those that the rules accepted.
         more: level, epoch and batch of the record.
     """
-    written = commit.rows if commit is not None else quality.kept
+    written = commit.rows if commit is not None else quality.accepted
     run.outcome.add_batch(
         input_rows=quality.rows,
         output_rows=written,
@@ -131,12 +144,6 @@ def count_rows(
         quarantined_rows=quality.quarantined,
         version=version,
     )
-    metrics = {
-        "num_input_rows": quality.rows,
-        "num_output_rows": written,
-        "num_upserted_rows": commit.upserted if commit else None,
-        "num_deleted_rows": commit.deleted if commit else None,
-        **change_metrics(commit),
-    }
+    metrics = row_metrics(quality.rows, written, commit)
     details = flow_progress(FlowStatus.RUNNING, metrics=metrics, **engine_details(commit), version=version)
     run.emit("flow_progress", message, details=details, **more)

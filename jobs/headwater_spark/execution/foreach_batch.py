@@ -1,7 +1,7 @@
-"""The one writer for batches that the Delta sink can't take by itself: merges, replacements, users' functions.
+"""The one writer for batches that the Delta sink can't write by itself: merges, replacements, users' functions.
 
-A target is handed the batch and its transaction. Delta targets commit both in one step, so a batch that comes again
-(its driver died before Spark had marked it as done) changes nothing. Later kinds of writing are further targets.
+A target is given the batch and its transaction. Delta targets commit both in one step, so a batch that is repeated
+(its driver died before Spark had marked it as done) changes nothing.
 
 Decision 0030.
 """
@@ -21,15 +21,15 @@ from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTra
 
 
 class BatchWriter:
-    """What ``foreachBatch`` calls. ``error``: what the target raised, as it was before it went through the JVM.
+    """What ``foreachBatch`` calls. ``error``: what the target raised, before it passed through the JVM.
 
     Args:
         target: takes the rows.
-        checkpoint: the epoch's folder; the offset log in it says where a batch ends.
-        stateful: whether the query keeps state: its rows are then read to the end whatever the target does with them,
-            since Spark refuses to go on where a batch's state was not laid down.
-        metadata: pipeline, flow and epoch, for those who read the table's history.
-        fence: raises where this update no longer holds the right to write; called before each batch.
+        checkpoint: the epoch's folder; its offset log says where a batch ends.
+        stateful: whether the query keeps state: its rows are then always read to the end, since Spark refuses to continue
+            where a batch's state was not written.
+        metadata: pipeline, flow and epoch, for readers of the table's history.
+        fence: raises where this update has lost the lease; called before each batch.
     """
 
     def __init__(
@@ -53,24 +53,24 @@ class BatchWriter:
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write one batch."""
-        kept = self._target.passes > 1
+        cached = self._target.passes > 1
         try:
             self._fence()
             transaction = self._transaction(batch_id)
-            if kept:
+            if cached:
                 rows.persist(StorageLevel.MEMORY_AND_DISK)
             # Only the first batch of a run can be one that a killed driver left behind.
             written = self._may_repeat and self._target.has(transaction)
             self._may_repeat = False
             if not written:
                 self._target.write(rows, transaction)
-            if self._stateful and (written or kept):
+            if self._stateful and (written or cached):
                 rows.write.format("noop").mode("overwrite").save()
         except Exception as error:
             self.error = error
             raise
         finally:
-            if kept:
+            if cached:
                 rows.unpersist()
 
     def _transaction(self, batch_id: int) -> BatchTransaction:

@@ -1,4 +1,4 @@
-"""What a backfill or a replay runs in: the resolved pipeline over its real tables, and the event log."""
+"""The context of a backfill or a replay: the resolved pipeline over its real tables, and the event log."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def live_context(
     *,
     lease: AbstractContextManager[Lease] | None = None,
 ) -> Iterator[UpdateContext]:
-    """The context, for as long as the block runs. ``lease``: taken for it; None where it runs beside updates."""
+    """The context while the block runs. ``lease``: acquired for it; None where it runs beside updates."""
     spark = start_session(project.pipeline_id, project.spec.spark)
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        right = stack.enter_context(lease) if lease is not None else BesideUpdates()
+        held_lease = stack.enter_context(lease) if lease is not None else BesideUpdates()
         recorded: Future[dict[tuple[str, int], int]] = Future()
         recorded.set_result(last_batches(project.state_folder))
         writer = EventLogWriter(
@@ -36,4 +36,4 @@ def live_context(
         )
         events = stack.enter_context(writer)
         pipeline.evaluation.live = True
-        yield UpdateContext(pipeline, spark, events, ProgressListener(), run_id, recorded, right)
+        yield UpdateContext(pipeline, spark, events, ProgressListener(), run_id, recorded, held_lease)

@@ -9,7 +9,7 @@ from headwater.event_log.details import FlowStatus
 
 @dataclass
 class FlowOutcome:
-    """What came of a flow in one update; sums over its batches."""
+    """The result of a flow in one update; sums over its batches."""
 
     flow: str
     dataset: str
@@ -23,8 +23,7 @@ class FlowOutcome:
     backlog_records: int | None = None
     seconds: float = 0.0
     error: HeadwaterError | None = None
-    failed_rules: dict[str, int] = field(default_factory=dict)
-    # What a flow without batches of its own has to say of its rows; its next closing record tells it, once.
+    # The quality of a flow without streaming batches; its terminal record has it, once.
     data_quality: dict[str, Any] = field(default_factory=dict)
 
     def add_batch(

@@ -1,7 +1,7 @@
-"""Counting the rows of batches again that are in their table, and whose driver died before it could record them.
+"""Count again the rows of batches that are in their table, but whose driver died before it could record them.
 
-Delta leaves such a batch out when it comes again, and Spark then observes nothing of it. Only after a crash is anything of this
-done: the plain path of a batch stays Delta's own sink. Decision 145.
+Delta skips such a batch when it is repeated, and Spark then observes nothing of it. This is done only after a crash: the
+normal path of a batch is Delta's own sink.
 
 Decision 0145.
 """
@@ -30,40 +30,40 @@ from headwater_spark.rules.expectations import read_quality
 
 # The name of the observation in a flow's query.
 OBSERVATION = "headwater"
-# A killed driver leaves the batches of about a second; where the event log itself was lost, all of them would be missing.
+# A killed driver leaves the batches of about a second unrecorded; if the event log was lost, all batches would be.
 MOST_BATCHES = 10
 _TOO_MANY = f"only the last {MOST_BATCHES} batches without a record are evaluated again"
-# Beside the epochs: on the same file system, so that files of state can be linked.
+# Beside the epochs: on the same file system, so that state files can be linked.
 _FOLDER = ".recount"
 
 
 def recount_batches(
     run: FlowRun, state: FlowState, frame: DataFrame, unrecorded: Sequence[int]
 ) -> dict[int, Recount]:
-    """Evaluate batches again that were written and not recorded, each over the offsets that it was planned with.
+    """Evaluate batches again that were written but not recorded, each over the offsets that it was planned with.
 
     The query runs from a copy of the checkpoint as it was before the batch, and its result goes nowhere.
 
     Args:
         frame: the flow's query with its rules, as it is about to be started.
-        unrecorded: batches that are marked as done; one that is planned only is looked up in the table.
+        unrecorded: batches that are marked as done; one that is only planned is looked up in the table.
 
     Raises:
         InterruptedError: the update was told to stop; nothing is recorded then.
     """
     folder = run.checkpoint.epoch_folder(state.epoch)
     batches = [*unrecorded, *_written_only(run, state, folder)]
-    found = {batch_id: Recount(unknown=_TOO_MANY) for batch_id in batches[:-MOST_BATCHES]}
+    recounts = {batch_id: Recount(unknown=_TOO_MANY) for batch_id in batches[:-MOST_BATCHES]}
     for batch_id in batches[-MOST_BATCHES:]:
         run.context.say(
             f"RECOUNT    {run.name}: batch {batch_id} was written by a driver that died before recording it"
         )
-        found[batch_id] = _recount(run, state, frame, batch_id)
-    return found
+        recounts[batch_id] = _recount(run, state, frame, batch_id)
+    return recounts
 
 
 def _written_only(run: FlowRun, state: FlowState, folder: Path) -> list[int]:
-    """The planned batch, where it is in the table and not marked as done."""
+    """The planned batch, if it is in the table and not marked as done."""
     table, planned = run.delta_table, last_planned_batch(folder)
     if table is None or planned is None or planned == last_committed_batch(folder):
         return []
@@ -76,20 +76,18 @@ def _recount(run: FlowRun, state: FlowState, frame: DataFrame, batch_id: int) ->
     try:
         if changed := changed_files(checkpoint.epoch_folder(state.epoch), batch_id):
             others = f" and {len(changed) - 1} others" if len(changed) > 1 else ""
-            return Recount(
-                unknown=f"files that it read are gone, or were written again: {changed[0]}{others}"
-            )
+            return Recount(unknown=f"files that it read were deleted or modified: {changed[0]}{others}")
         with _laid_out(checkpoint.epoch_folder(state.epoch), batch_id, checkpoint.folder / _FOLDER) as copy:
-            # A query keeps the settings it was started with; other flows are not to wait for its end.
+            # A query keeps the settings it was started with, and other flows need not wait for its end.
             with run.settings(state):
                 query = _start(run, frame, copy)
             _await(run.context, query)
-            return _seen(run.dataset, state, query, batch_id)
+            return _counts_of(run.dataset, state, query, batch_id)
     except InterruptedError:
         raise
     except Exception as error:
-        told = flow_error(run.flow, error, run.context.pipeline.evaluation.labels).what
-        return Recount(unknown=f"the batch can't be evaluated again. {told.partition(chr(10))[0]}")
+        cause = flow_error(run.flow, error, run.context.pipeline.evaluation.labels).what
+        return Recount(unknown=f"the batch can't be evaluated again. {cause.partition(chr(10))[0]}")
 
 
 @contextmanager
@@ -106,7 +104,7 @@ def _start(run: FlowRun, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
         frame.writeStream.outputMode(run.mode.kind.query_mode)
         .queryName(f"{run.context.query_name(run.name)}.recount")
         .option("checkpointLocation", str(checkpoint))
-        # The one trigger that runs a planned batch and begins no other.
+        # The only trigger that runs a planned batch and no other.
         .trigger(once=True)
         .format("noop")
         .start()
@@ -121,13 +119,13 @@ def _await(context: UpdateContext, query: StreamingQuery) -> None:
             raise InterruptedError("The update was told to stop while a batch was evaluated again.")
 
 
-def _seen(dataset: Dataset, state: FlowState, query: StreamingQuery, batch_id: int) -> Recount:
+def _counts_of(dataset: Dataset, state: FlowState, query: StreamingQuery, batch_id: int) -> Recount:
     progress = next((item for item in query.recentProgress if int(item.batchId) == batch_id), None)
     if progress is None:
         return Recount(unknown="Spark did not report the batch when it was evaluated again")
-    # A batch is planned where there is news; only what keeps state has batches without.
+    # A batch is planned only for new data, except by a query that keeps state.
     if progress.numInputRows == 0 and not state.state_settings:
-        return Recount(unknown="its sources give none of its rows any more")
+        return Recount(unknown="its sources no longer have its rows")
     observed = progress.observedMetrics
     counts = observed.get(OBSERVATION)
     rules = dataset.expectations

@@ -1,4 +1,4 @@
-"""What makes another start of a flow good: without files that can't be read, with the columns of now, or later. Decision 0021."""
+"""Remedies for a failed flow: restart it without unreadable files, with the current columns, or later. Decision 0021."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ LONGEST_WAIT_SECONDS = 3600.0
 
 
 def remedies_for(run: FlowRun) -> tuple[Remedy, ...]:
-    """The remedies of a flow, the most special one first."""
+    """The remedies of a flow, the most specific one first."""
     last = partial(try_later, run)
     return (partial(leave_files_out, run), partial(reload_columns, run), last) if run.is_stream else (last,)
 
 
 def leave_files_out(run: FlowRun, failure: Exception, start: Start) -> Start | None:
-    """A batch failed over files that can't be read, and the table has a quarantine for them: go on without.
+    """A batch failed on files that can't be read, and the table has a quarantine for them: continue without them.
 
-    As often as there are new ones. They are known for this start alone: a batch is committed in both tables, or its
-    files are looked at again.
+    Applied as often as new ones turn up. They are remembered for this start only: a batch is committed to both tables, or
+    its files are checked again.
     """
     files = _unreadable(run, failure, start.left_out)
     if not files:
@@ -58,11 +58,11 @@ def _unreadable(run: FlowRun, failure: Exception, known: Sequence[UnreadableFile
 
 
 def reload_columns(run: FlowRun, failure: Exception, start: Start) -> Start | None:
-    """Columns of a source or of the table are others than when the query was made: evolve the schema and go on, once a try.
+    """Columns of a source or of the table have changed since the query was built: evolve the schema, once per attempt.
 
     Raises:
-        UnknownFields: there are fields that the schema may not take.
-        SourceSchemaChanged: the rows that come next have other columns than those of now.
+        UnknownFields: there are fields that the schema may not add.
+        SourceSchemaChanged: the next rows have other columns than the source has now.
         SchemaChanged: new fields turned up a second time; the schema has them now.
     """
     causes = causes_of_error(failure)
@@ -73,21 +73,21 @@ def reload_columns(run: FlowRun, failure: Exception, start: Start) -> Start | No
         return Start(start.attempt, reason=f"{run.name} starts again: {'; '.join(reasons)}", reloaded=True)
     if shows(causes, SOURCE_CHANGED):
         raise SourceSchemaChanged(
-            f"The columns of a source of {run.name!r} are others than in rows that it has not read yet.",
+            f"The columns of a source of {run.name!r} differ from those of rows that it has not read yet.",
             where=run.flow.location,
-            remedy=f"The table was overwritten with another schema. Fill this one anew: --full-refresh {run.flow.target}; or read "
+            remedy=f"The table was overwritten with another schema. Refill this one: --full-refresh {run.flow.target}; or read "
             'from the new rows on, with .option("startingVersion", N) and --reset-checkpoint.',
         ) from failure
     raise SchemaChanged(
         f"Flow '{run.name}' met new fields twice in one update: {'; '.join(reasons)}",
         where=run.flow.location,
-        remedy="Run the update again; it goes on with the new schema. With cloudFiles.schemaEvolutionMode = rescue "
+        remedy="Run the update again; it continues with the new schema. With cloudFiles.schemaEvolutionMode = rescue "
         "new fields go to the rescued data column and no stream stops for them.",
     ) from failure
 
 
 def _reload_reasons(run: FlowRun, causes: Sequence[Cause], failure: Exception) -> list[str]:
-    """What was changed so that another start can succeed; nothing where the failure is of another kind."""
+    """What changed so that another start can succeed; empty where the failure is of another kind."""
     cloud = run.context.pipeline.evaluation.cloud
     if shows(causes, TARGET_CHANGED):
         return ["another flow changed the columns of the table at the same moment"]
@@ -96,7 +96,7 @@ def _reload_reasons(run: FlowRun, causes: Sequence[Cause], failure: Exception) -
     if not cloud.reads_of(run.name):
         return []
     if marked(causes, LATE_FILE) is not None:
-        # A file came between the look at the folder and the start of the stream.
+        # A file arrived between the listing of the folder and the start of the stream.
         cloud.careful.add(run.name)
         return ["files arrived while it was about to start"]
     fields = (marked(causes, UNKNOWN_FIELDS) or "").partition("\n")[0]
@@ -114,9 +114,9 @@ def _reload_reasons(run: FlowRun, causes: Sequence[Cause], failure: Exception) -
 
 
 def try_later(run: FlowRun, failure: Exception, start: Start) -> Start | None:
-    """The failure may pass by itself: try again, after twice as long each time, within ``pipelines.maxFlowRetryAttempts``.
+    """The failure may be transient: retry, with doubled waits, within ``pipelines.maxFlowRetryAttempts``.
 
-    A wait does not go on beyond the end of a long update.
+    A wait does not extend beyond the end of a long update.
     """
     context, project = run.context, run.context.pipeline.project
     retries = flow_retries(
@@ -126,8 +126,8 @@ def try_later(run: FlowRun, failure: Exception, start: Start) -> Start | None:
     error = flow_error(run.flow, failure, context.pipeline.evaluation.labels)
     if not error.transient or start.attempt > retries or context.time_is_up:
         return None
-    left = float("inf") if context.ends is None else max(0.0, context.ends - time.monotonic())
-    seconds = min(FIRST_WAIT_SECONDS * 2 ** min(start.attempt - 1, 30), LONGEST_WAIT_SECONDS, left)
+    remaining = float("inf") if context.ends is None else max(0.0, context.ends - time.monotonic())
+    seconds = min(FIRST_WAIT_SECONDS * 2 ** min(start.attempt - 1, 30), LONGEST_WAIT_SECONDS, remaining)
     message = f"{run.name} is tried again in {seconds:.0f} s ({start.attempt} of {retries} times)"
     context.say(f"RETRY      {message}: {error.what.partition(chr(10))[0]}")
     run.emit(

@@ -1,4 +1,4 @@
-"""What an update reports of itself and of each of its flows."""
+"""The report of an update and of each of its flows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _flow_report(outcome: FlowOutcome) -> FlowReport:
         outcome.flow,
         outcome.dataset,
         str(outcome.status),
-        outcome.batches,
         outcome.input_rows,
         outcome.output_rows,
         outcome.dropped_rows,
         outcome.quarantined_rows,
-        ReportedError.of(outcome.error) if outcome.error is not None else None,
+        batches=outcome.batches,
+        error=ReportedError.of(outcome.error) if outcome.error is not None else None,
     )

@@ -1,4 +1,4 @@
-"""Full refreshes and resets: the intent first, then the rows, then the new epoch, so that a crash anywhere resumes."""
+"""Full refreshes and resets: first the intent, then the rows, then the new epoch, so that a crash can be resumed anywhere."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from headwater.errors import CheckpointUnreadable
 from headwater.graph.update_plan import ResetStage, UpdatePlan
 from headwater.quarantine.table import is_quarantine
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
-from headwater_spark.delta_writes.tables import empty_table
+from headwater_spark.delta_writes.tables import delete_rows, empty_table
 from headwater_spark.execution.update_context import UpdateContext
 
 
 def run_resets(context: UpdateContext, plan: UpdatePlan) -> None:
-    """Carry out the plan's resets, and first those that an earlier update began and did not finish.
+    """Carry out the plan's resets, after those that an earlier update began and did not finish.
 
-    All intents are written down before the first table is emptied, readers before what they read: a stream whose
-    source was emptied, and which was to be reset with it, could never go on.
+    All intents are recorded before the first table is emptied, readers before what they read: a stream that was to be
+    reset with its emptied source, but was not, could never continue.
     """
     context.check_lease()
     stages = (*_unfinished(context, plan), *plan.resets)
@@ -32,17 +32,17 @@ def run_resets(context: UpdateContext, plan: UpdatePlan) -> None:
 
 
 def _unfinished(context: UpdateContext, plan: UpdatePlan) -> list[ResetStage]:
-    asked = {stage.dataset for stage in plan.resets}
-    found = []
+    planned = {stage.dataset for stage in plan.resets}
+    unfinished = []
     for refresh in plan.refreshes:
         states = {flow: _state(context, refresh.dataset, flow) for flow in refresh.flows}
         pending = tuple(
             flow for flow, state in states.items() if state is not None and state.pending_epoch is not None
         )
-        if pending and refresh.dataset not in asked:
+        if pending and refresh.dataset not in planned:
             emptied = any(state is not None and state.pending_empties_table for state in states.values())
-            found.append(ResetStage(refresh.dataset, refresh.flows if emptied else pending, emptied))
-    return found
+            unfinished.append(ResetStage(refresh.dataset, refresh.flows if emptied else pending, emptied))
+    return unfinished
 
 
 def _state(context: UpdateContext, dataset: str, flow: str) -> FlowState | None:
@@ -56,8 +56,9 @@ def _intend(context: UpdateContext, stage: ResetStage) -> None:
     for flow in stage.flows:
         checkpoint = context.checkpoint(stage.dataset, flow)
         state = _state(context, stage.dataset, flow)
-        begun = state.pending_epoch if state else None
-        pending = begun if begun is not None else context.unused_epoch(stage.dataset, flow)
+        pending = state.pending_epoch if state else None
+        if pending is None:
+            pending = context.unused_epoch(stage.dataset, flow)
         checkpoint.update_state(
             pending_epoch=pending, pending_empties_table=stage.empty_table, completed=False
         )
@@ -73,11 +74,11 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
             "update": context.update_id,
         }
         schema = context.pipeline.evaluation.table_schema(dataset)
-        # First: what a driver of the past still commits now is taken out with the rest.
+        # First: what a stale driver still commits before this is deleted with the rest.
         _retire(context, stage)
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
         _empty_quarantine(context, dataset, json.dumps(metadata))
-        # Sequences and tombstones of rows that are no more.
+        # Sequences and tombstones of rows that no longer exist.
         shutil.rmtree(context.change_memory(dataset.name), ignore_errors=True)
     for checkpoint in checkpoints:
         state = checkpoint.read_state()
@@ -107,10 +108,8 @@ def _retire(context: UpdateContext, stage: ResetStage) -> None:
 
 
 def _empty_quarantine(context: UpdateContext, dataset: Dataset, metadata: str) -> None:
-    """Its rows are read again with all others, and judged by the rules of now. Also where no rule quarantines any more."""
+    """Its rows are read again with all others, and judged by the current rules. Also where no rule quarantines any longer."""
     location = dataset.table_location(context.pipeline.project.pipeline_id)
     path = context.pipeline.project.warehouse / quarantine_folder(str(location))
     if is_quarantine(path):
-        session = context.spark.newSession()  # the metadata of the commit is a setting
-        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
-        session.sql(f"DELETE FROM delta.`{path}`")  # noqa: S608 - a folder of the pipeline's own
+        delete_rows(context.spark, path, metadata)

@@ -1,4 +1,4 @@
-"""The one loop in which a flow starts again: what failed is shown to each remedy, and the first that helps says how to go on.
+"""The one loop that restarts a flow: each remedy is offered the failure, and the first that helps decides how to continue.
 
 Decision 0155.
 """
@@ -17,11 +17,11 @@ class Start:
     """One start of a flow.
 
     Args:
-        attempt: which try it is; the first is 1.
+        attempt: number of the attempt; the first is 1.
         seconds: to wait before it.
-        reason: why the flow starts again within a try; None where a try begins.
-        reloaded: whether the try has gone on once with columns that were read again.
-        left_out: files that can't be read, which this start keeps out.
+        reason: why the flow restarts within an attempt; None at the beginning of an attempt.
+        reloaded: whether the attempt has already reloaded columns once.
+        left_out: unreadable files that this start excludes.
     """
 
     attempt: int = 1
@@ -31,19 +31,19 @@ class Start:
     left_out: tuple[UnreadableFile, ...] = ()
 
 
-# From what failed, and the start that failed, to one that may be good; None where the remedy is for another failure. It may
-# raise an error that says better what failed: the remedies behind it are shown that.
+# Takes the failure and the start that failed, and returns a start that may succeed; None where the remedy does not apply. It
+# may raise an error that describes the failure better, which the remedies after it then get.
 Remedy = Callable[[Exception, Start], Start | None]
 
 
 def run_with_restarts(
     begin: Callable[[Start], None], remedies: Sequence[Remedy], stop: threading.Event
 ) -> Exception | None:
-    """Call ``begin``, and again as long as a remedy helps; returns what it failed of in the end, None where it did not.
+    """Call ``begin``, and again as long as a remedy helps; returns the final failure, None where it succeeded.
 
     Args:
-        remedies: shown a failure in this order.
-        stop: set when nothing more is to be begun; a wait ends with it.
+        remedies: tried in this order.
+        stop: set when nothing more may start; it ends a wait.
     """
     start: Start | None = Start()
     failure: Exception | None = None

@@ -17,8 +17,8 @@ from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
 from headwater_spark.auto_cdc.widening import made_to_fit
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
-from headwater_spark.delta_writes.sink_commits import SinkCommit, SinkCommits
+from headwater_spark.delta_writes.batch_commits import BatchCommit, BatchCommits
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows
 from headwater_spark.execution.start_checks import bounded_state
@@ -66,7 +66,7 @@ class _Snapshots:
             run.table, context.change_memory(dataset.name), dataset.table_properties
         )
         self._versions = snapshots_file(context.pipeline.evaluation, run.flow, self._application)
-        self._commits = SinkCommits(self._target.path, self._application)
+        self._commits = BatchCommits(self._target.path, self._application)
         known = context.recorded_batches.result().get((run.name, state.epoch))
         context.events.set_known_batches(run.name, state.epoch, known)
 
@@ -103,7 +103,7 @@ class _Snapshots:
     def _apply(self, snapshot: Snapshot, position: SnapshotPosition) -> SnapshotPosition:
         assert self._flow.snapshots is not None
         where, started = self._flow.location, time.monotonic()
-        frame = apart(snapshot.frame)
+        frame = in_own_session(snapshot.frame)
         asked = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
         columns = change_columns(asked, frame, where)
         check_unchanged(columns, self._target, where, events=False)
@@ -138,7 +138,7 @@ class _Snapshots:
 
     def _record(self, number: int, version: Any) -> None:
         commit = self._commits.find(number)
-        merged = commit or SinkCommit(version=-1, rows=0, timestamp=0, upserted=0, deleted=0)
+        merged = commit or BatchCommit(version=-1, rows=0, timestamp=0, upserted=0, deleted=0)
         # What differs from the table is what comes in.
         quality = Quality(merged.rows + (merged.deleted or 0), 0, ())
         message = f"Snapshot {version} of {self._flow.name}: {merged.rows} rows written, {merged.deleted or 0} deleted."

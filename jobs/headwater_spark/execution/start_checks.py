@@ -1,4 +1,4 @@
-"""The preflight of a flow inside an update: what was found is refused or made good, and recorded."""
+"""The preflight checks of a flow inside an update: what they find is refused or repaired, and recorded."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from headwater_spark.plans.state_plan import state_plan
 
 
 def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECKS) -> FlowStart:
-    """Make sure that a flow may start; what can be made good without losing or doubling a row is, and recorded.
+    """Make sure that a flow may start; what can be repaired without losing or doubling a row is repaired and recorded.
 
     Raises:
-        RefusedForSafety: the first finding that stands in the way; nothing was read.
+        RefusedForSafety: the first finding that forbids the start; nothing was read.
     """
     pipeline, table = run.context.pipeline, run.delta_table
     start = flow_start(pipeline.project, pipeline.manifest, run.entry)
@@ -33,39 +33,39 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
         start,
         state=state,
         table=table,
-        # A table whose log is broken has no id that could be read; a check says so.
+        # The id of a table whose log is damaged can't be read; a check reports it.
         sink_id=start.sink_id if table is not None else run.destination_id(),
         plan=_comparable_plan(run, state),
     )
-    for damage, done in check_start(start, checks):
-        run.context.say(f"MENDED     {run.name}: {done}")
+    for damage, repair in check_start(start, checks):
+        run.context.say(f"MENDED     {run.name}: {repair}")
         run.emit(
             "operation_progress",
-            f"{damage.error.what} {done[:1].upper()}{done[1:]}.",
+            f"{damage.error.what} {repair[:1].upper()}{repair[1:]}.",
             level="WARN",
             epoch=state.epoch,
             details=operation_progress(
-                "CHECKPOINT_MENDED", "COMPLETED", None, condition=damage.condition, done=done
+                "CHECKPOINT_MENDED", "COMPLETED", None, condition=damage.condition, done=repair
             ),
         )
     return start
 
 
 def bounded_state(run: FlowRun) -> FlowState:
-    """The state of a flow that is no stream, which may start; raises RefusedForSafety.
+    """The state of a flow that is not a stream and may start; raises RefusedForSafety.
 
-    Where its state is lost, the table's log knows under which epoch its rows are there.
+    Where its state is lost, the table's log has the epoch under which its rows were written.
     """
-    known, table = run.checkpoint.read_state(), run.delta_table
-    check_flow(run, known or FlowState(), CHECKS_OF_ONCE_FLOWS)
+    state, table = run.checkpoint.read_state(), run.delta_table
+    check_flow(run, state or FlowState(), CHECKS_OF_ONCE_FLOWS)
     written = epochs_written(table, *run.identity.names) if table is not None else []
-    return known or run.checkpoint.update_state(epoch=max(written, default=0))
+    return state or run.checkpoint.update_state(epoch=max(written, default=0))
 
 
 def source_identities(start: FlowStart, before: FlowState) -> tuple[dict[str, Any], ...]:
-    """Who the sources of a flow are, for its state."""
+    """The identities of a flow's sources, for its state."""
     pairs = list(zip_longest(start.sources or (), before.sources))[: len(start.sources or ())]
-    return tuple(source_identity(source, seen) for source, seen in pairs)
+    return tuple(source_identity(source, previous) for source, previous in pairs)
 
 
 def versions(context: UpdateContext) -> dict[str, str]:
@@ -74,14 +74,14 @@ def versions(context: UpdateContext) -> dict[str, str]:
 
 
 def plan_of(run: FlowRun) -> tuple[str, ...]:
-    """The operators of a flow that keep state."""
+    """The stateful operators of a flow."""
     return state_plan(run.context.pipeline.evaluation.frames[run.name])
 
 
 def _comparable_plan(run: FlowRun, state: FlowState) -> tuple[str, ...] | None:
-    # Another Spark may spell the same operators in another way.
-    spelled_alike = state.versions.get("spark") == str(run.context.spark.version)
-    return plan_of(run) if spelled_alike and not run.flow.once else None
+    # Another version of Spark may describe the same operators differently.
+    same_version = state.versions.get("spark") == str(run.context.spark.version)
+    return plan_of(run) if same_version and not run.flow.once else None
 
 
 @lru_cache(maxsize=1)

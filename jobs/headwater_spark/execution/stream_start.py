@@ -1,4 +1,4 @@
-"""Starting a flow's query: on the Delta sink itself where it can be, else batch by batch through a target."""
+"""Start a flow's query: on Delta's own sink where possible, otherwise batch by batch through a target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headwater_spark.quarantine.unreadable_files import UnreadableFile
 class StartedStream:
     """A running query. ``applications``: the ids under which its commits are found in a Delta log.
 
-    There are two where a flow came to be judged, or ceased to be, and wrote in another way before.
+    There are two where a flow's rules changed so that it writes in another way than before.
     """
 
     query: StreamingQuery
@@ -41,10 +41,9 @@ class StartedStream:
 def start_stream(
     run: FlowRun, state: FlowState, frame: DataFrame, unreadable: Sequence[UnreadableFile] = ()
 ) -> StartedStream:
-    """Start the query of a flow over ``frame``. ``unreadable``: files that it leaves out, for the quarantine.
+    """Start the query of a flow over ``frame``. ``unreadable``: files that it excludes, for the quarantine.
 
-    The Delta sink itself is some 10% quicker than batches through Python's foreachBatch, which become rows first
-    (decision 0001).
+    Delta's own sink is some 10% faster than Python's foreachBatch, which converts batches to rows first (decision 0001).
     """
     context, folder = run.context, run.checkpoint.epoch_folder(state.epoch)
     application = run.identity.application(state.epoch)
@@ -56,7 +55,7 @@ def start_stream(
     )
     judged = None
     if needs_judgement(run.dataset.expectations):
-        # The Delta sink may have written a batch before the first rule that judges came.
+        # The Delta sink may have written a batch before the first rule that needs judging was added.
         target: BatchTarget = target_of(run, query_id=query_id(folder))
         target = judged = judged_target(run, target, state.epoch)
         judged.unreadable = unreadable
@@ -75,9 +74,9 @@ def start_stream(
 
 
 def _written_as_batch(run: FlowRun, folder: Path, application: str) -> bool:
-    """Whether the planned batch is in the table under the id of foreachBatch, by which the Delta sink would not know it."""
-    planned, done = last_planned_batch(folder), last_committed_batch(folder)
-    if run.dataset.sink is not None or planned is None or planned == done:
+    """Whether the planned batch is in the table under the id of foreachBatch, which the Delta sink would not recognize."""
+    planned = last_planned_batch(folder)
+    if run.dataset.sink is not None or planned is None or planned == last_committed_batch(folder):
         return False
     return has_transaction(run.table, application, planned)
 

@@ -1,4 +1,4 @@
-"""A streaming flow: its query runs in as many batches as the sources' limits ask for, until what was there is written.
+"""A streaming flow: its query runs in as many batches as the sources' limits require, until the available data is written.
 
 Decision 0119.
 """
@@ -21,13 +21,14 @@ from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
+from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.state_checks import store_names
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.execution.file_cleaning import clean_sources
+from headwater_spark.execution.fixed_settings import fixed_settings
 from headwater_spark.execution.flow_run import FlowRun
-from headwater_spark.execution.kept_settings import kept_settings
 from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
@@ -38,27 +39,38 @@ from headwater_spark.rules.judgement import mark_rows
 from headwater_spark.rules.source_records import with_source
 from headwater_spark.sources.source_schemas import check_source_schemas, stream_schemas
 
-# Who stops an update by hand has the time; under Airflow, which kills a task after five seconds, the task says less.
+# Enough for an update that is stopped by hand; Airflow, which kills a task after five seconds, sets a shorter time.
 STOP_SECONDS = 30.0
 _RECORDED_SECONDS = 2.0
 
 
 def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
-    """Run a flow's query until what was available has been written.
+    """Run a flow's query until the available data has been written.
 
     Args:
-        unreadable: files that can't be read; they are left out, and kept in the quarantine.
+        unreadable: files that can't be read; they are excluded, and quarantined.
 
     Raises:
-        RefusedForSafety: where position, table and sources no longer belong together; nothing was read.
+        RefusedForSafety: position, table and sources no longer belong together; nothing was read.
         Whatever Spark or a sink's function throws, for ``flow_error`` to name.
     """
-    context, table = run.context, run.delta_table
+    context = run.context
     context.check_lease()
-    known = run.checkpoint.surviving_state()
-    start = check_flow(run, known or FlowState())
-    state = _opened(run, known)
-    folder = run.checkpoint.epoch_folder(state.epoch)
+    surviving = run.checkpoint.surviving_state()
+    start = check_flow(run, surviving or FlowState())
+    state = _opened(run, surviving)
+    _run_query(run, state, unreadable)
+    stopped = context.stop_requested.is_set()
+    context.check_lease()
+    _save_position(run, start, state, completed=not stopped)
+    run.outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
+    if not stopped:
+        clean_sources(run)
+
+
+def _run_query(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFile]) -> None:
+    """Run the query to its end, with a record of each batch."""
+    context, table = run.context, run.delta_table
     batches = BatchRecords(run, state)
     ended = context.listener.expect(context.query_name(run.name), batches.on_progress)
     # A query keeps the settings it was started with.
@@ -68,45 +80,45 @@ def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
     with run.settings(state):
         started = start_stream(run, state, frame, unreadable)
     batches.started(started, recounts)
-    _await(context, started, ended, folder, lambda: _note_destination(run))
-    if table is not None and not table_exists(table):  # no row ever came: the table is there all the same
+    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), lambda: _save_destination(run))
+    if table is not None and not table_exists(table):  # no row has been written, but readers need the table
         create_table(context.spark, run.dataset, table, context.pipeline.evaluation.table_schema(run.dataset))
     batches.record_missed()
     batches.check_conservation()
-    stopped = context.stop_requested.is_set()
-    context.check_lease()
+
+
+def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, completed: bool) -> None:
+    """Save what the checks of the flow's next start compare."""
+    folder, table = run.checkpoint.epoch_folder(state.epoch), run.delta_table
     run.checkpoint.update_state(
         sink_id=run.destination_id(),
         sink_version=head_version(table) if table is not None else None,
-        completed=not stopped,
-        definition_hash=context.pipeline.manifest.source_hash,
+        completed=completed,
+        definition_hash=run.context.pipeline.manifest.source_hash,
         query_id=query_id(folder),
         plan=plan_of(run),
         state_stores=store_names(folder),
         sources=source_identities(start, state),
-        versions=versions(context),
+        versions=versions(run.context),
     )
-    run.outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
-    if not stopped:
-        clean_sources(run)
 
 
-def _opened(run: FlowRun, known: FlowState | None) -> FlowState:
-    """The state of the epoch that runs: the one that is known, or one that was never used."""
-    epoch = known.epoch if known is not None else run.context.unused_epoch(run.dataset.name, run.name)
+def _opened(run: FlowRun, surviving: FlowState | None) -> FlowState:
+    """The state of the epoch that runs: the surviving one, or one that was never used."""
+    epoch = surviving.epoch if surviving is not None else run.context.unused_epoch(run.dataset.name, run.name)
     if epoch > 0:
         ids = ids_before(run.checkpoint, run.identity, epoch)
         retire(run.context.spark, (run.delta_table, run.context.quarantine_path(run.dataset)), ids)
-    settings = kept_settings(run, known or FlowState())
+    settings = fixed_settings(run, surviving or FlowState())
     return run.checkpoint.update_state(epoch=epoch, completed=False, state_settings=settings)
 
 
 def _prepared(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFile]) -> DataFrame:
-    """The flow's query with its rules, over sources whose columns are still those of before."""
+    """The flow's query with its rules, over sources whose columns have not changed."""
     frame = run.rows()
     datasets = run.context.pipeline.registry.datasets()
-    own = {str(run.context.table_path(dataset)) for dataset in datasets if dataset.stored}
-    schemas = stream_schemas(frame, own)
+    tables = {str(run.context.table_path(dataset)) for dataset in datasets if dataset.stored}
+    schemas = stream_schemas(frame, tables)
     check_source_schemas(run.flow, state.source_schemas, schemas)
     run.checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
     return _checked(frame, run.dataset, unreadable, count=run.delta_table is None)
@@ -115,18 +127,18 @@ def _prepared(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFil
 def _checked(
     frame: DataFrame, dataset: Dataset, unreadable: Sequence[UnreadableFile], *, count: bool
 ) -> DataFrame:
-    """The frame with its rules, or with what judging its batches needs."""
+    """The frame with its rules, or with the columns that judging its batches needs."""
     rules = dataset.expectations
     if needs_judgement(rules):
-        # Nothing may stand between the files and the condition on their names.
+        # The condition on file names has to be directly above the files.
         return mark_rows(without_files(with_source(frame), unreadable), rules)
     if any(rule.action is ViolationAction.FAIL for rule in rules):
         frame = with_source(frame, cheap=True)  # for the message
     return apply_expectations(frame, rules, OBSERVATION, count=count)
 
 
-def _note_destination(run: FlowRun) -> None:
-    """Say early what the flow writes to: a driver that is killed in its first update says nothing later."""
+def _save_destination(run: FlowRun) -> None:
+    """Save early what the flow writes to: a driver may be killed in its first update."""
     state = run.checkpoint.read_state()
     if state is not None and state.sink_id is None and (sink := run.destination_id()) is not None:
         run.checkpoint.update_state(sink_id=sink)
@@ -146,10 +158,10 @@ def _await(
         while not query.awaitTermination(0.5):  # type: ignore[arg-type]
             meanwhile()
             _stop_without_lease(context, query)
-            # However short the time is: what is begun takes in one batch, if there is one.
-            late = context.time_is_up and last_committed_batch(folder) != before
-            if context.stop_requested.is_set() or late:
-                end_of_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
+            # However short the time is, a query that has started writes one batch, if there is one.
+            is_over = context.time_is_up and last_committed_batch(folder) != before
+            if context.stop_requested.is_set() or is_over:
+                wait_for_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
                 query.stop()
                 break
     except Exception:
@@ -165,31 +177,31 @@ def stop_seconds() -> float:
     return float(os.environ.get("HEADWATER_STOP_SECONDS", STOP_SECONDS))
 
 
-def end_of_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
-    """Wait until the batch in flight is done and has been told of, for so long at most.
+def wait_for_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
+    """Wait until the batch in flight is done and its progress reported, for ``seconds`` at most (None: without limit).
 
-    One that takes longer is given up and repeated by the next update: nothing is lost or doubled, but its work. What the
-    query begins behind it before it is stopped is given up, too.
+    One that takes longer is abandoned and repeated by the next update: no row is lost or doubled. What the query starts
+    after it, before it is stopped, is abandoned, too.
     """
     in_flight = last_planned_batch(folder)
     ends = None if seconds is None else time.monotonic() + seconds
-    done: float | None = None
+    committed_at: float | None = None
     while in_flight is not None and query.isActive:
         now = time.monotonic()
         if last_committed_batch(folder) == in_flight:
-            # Its progress comes a moment after its mark, and before the next plan, or the query's own end.
-            done = done or now
+            # Its progress is reported shortly after its commit, and before the next plan, or the query's own end.
+            committed_at = committed_at or now
         if (
             last_planned_batch(folder) != in_flight
             or (ends and now >= ends)
-            or (done and now > done + _RECORDED_SECONDS)
+            or (committed_at and now > committed_at + _RECORDED_SECONDS)
         ):
             return
         time.sleep(0.05)
 
 
 def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:
-    """A batch in flight may still end: Delta then knows it by its number, and the other holder's is left out."""
+    """A batch in flight may still be committed: Delta then skips the one of the new lease holder, by its number."""
     try:
         context.check_lease()
     except LeaseLost:

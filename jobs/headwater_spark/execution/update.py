@@ -52,7 +52,7 @@ FLOW_RETRIES = 2
 
 @dataclass(frozen=True)
 class UpdateRequest:
-    """What the caller wants: which datasets, under whose request, made when, and which attempt this is."""
+    """The caller's request: which datasets, the request's id and time, and which attempt this is."""
 
     selection: Selection
     request_id: str | None = None
@@ -63,7 +63,7 @@ class UpdateRequest:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What came of it. ``started`` is UTC; ``seconds`` is the wall time after the session was there."""
+    """The result of an update. ``seconds``: wall time after the session was started."""
 
     update_id: str
     state: UpdateState
@@ -90,11 +90,6 @@ def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
         return pipeline.manifest, lint(pipeline)
 
 
-def plan_only(project: PipelineProject, selection: Selection) -> UpdatePlan:
-    """What an update would do; writes nothing. Raises InvalidPipeline, RefusedForSafety."""
-    return plan_update(resolve_only(project), selection)
-
-
 def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult:
     """Run an update to its end.
 
@@ -107,7 +102,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
-        # A selection that can't be is told before anything is written, the lease included.
+        # An impossible selection is refused before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         lease = stack.enter_context(_lease(project, request, update_id))
         recorded = _recorded_batches(project)
@@ -116,43 +111,34 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_nested_on_disk(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
         stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
-        done = _done_before(project, request, pipeline.manifest)
-        plan = plan_update(pipeline.manifest, request.selection, done)
+        completed = _completed_before(project, request, pipeline.manifest)
+        plan = plan_update(pipeline.manifest, request.selection, completed)
         endings: list[Event] = []
         close_dead_updates(
             project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
         )
         write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
+        stack.callback(keep_event_log, project.state_folder, project.spec.event_log.retention_days)
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)
-        try:
-            with EventLogWriter(
-                project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
-            ) as events:
-                more = request.attempt < request.max_attempts
-                context = UpdateContext(
-                    pipeline,
-                    spark,
-                    events,
-                    listener,
-                    update_id,
-                    recorded,
-                    lease,
-                    more,
-                    stop,
-                    # Who typed the command hears at once; who was sent by a scheduler has the time.
-                    flow_retries=FLOW_RETRIES if request.request_id is not None else 0,
-                )
-                return _run_and_record(context, plan, request, endings)
-        finally:
-            pipeline.session.streams.removeListener(listener)
-            keep_event_log(project.state_folder, project.spec.event_log.retention_days)
+        stack.callback(pipeline.session.streams.removeListener, listener)
+        writer = EventLogWriter(
+            project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
+        )
+        events = stack.enter_context(writer)
+        context = UpdateContext(
+            pipeline, spark, events, listener, update_id, recorded, lease,
+            attempts_left=request.attempt < request.max_attempts, stop_requested=stop,
+            # A person is told of a failure at once; a scheduled run has time to retry.
+            flow_retries=FLOW_RETRIES if request.request_id is not None else 0,
+        )  # fmt: skip
+        return _run_and_record(context, plan, request, endings)
 
 
 def _recorded_batches(project: PipelineProject) -> Future[dict[tuple[str, int], int]]:
-    """Read, beside what goes on, which batches the log has records of.
+    """Read in the background which batches the event log has.
 
-    Only who holds the lease may ask: until its holder before has ended, that one goes on recording.
+    Only with the lease: its previous holder may still be recording.
     """
     reading = ThreadPoolExecutor(1, thread_name_prefix="event-log-reader")
     recorded = reading.submit(last_batches, project.state_folder)
@@ -177,7 +163,7 @@ def _run_and_record(
         close_update(context.events, flows, error=error)
         raise
     finally:
-        with suppress(EventLogNotWritten):  # closing the log tells of it
+        with suppress(EventLogNotWritten):  # closing the log reports it
             context.events.flush()
         hooks.drain()
 
@@ -232,7 +218,7 @@ def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: fl
     return result
 
 
-def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Manifest) -> list[str]:
+def _completed_before(project: PipelineProject, request: UpdateRequest, manifest: Manifest) -> list[str]:
     """Datasets that an earlier attempt of the same request completed: a retry does what is left."""
     if request.request_id is None or request.attempt <= 1:
         return []
@@ -247,15 +233,15 @@ def _done_before(project: PipelineProject, request: UpdateRequest, manifest: Man
 
 
 def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[Lease]:
-    # Who was sent by a scheduler waits its turn: tasks of one pipeline may come side by side, and a retry may meet
-    # the driver that its predecessor left behind. Who typed the command hears at once.
+    # A scheduled run waits: tasks of one pipeline may run at the same time, and a retry may meet the driver of the
+    # previous attempt. A person is told at once.
     wait = timedelta(minutes=10) if request.request_id is not None else timedelta(0)
     return project.lease(update_id, wait=wait)
 
 
 @contextmanager
 def _stop_on_signals() -> Iterator[threading.Event]:
-    """Turn SIGTERM and SIGINT into a wish to stop, seen between batches, for as long as the block runs."""
+    """Turn SIGTERM and SIGINT into a request to stop, checked between batches, while the block runs."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -34,9 +34,9 @@ class UpdateContext:
     """What the parts of one update share.
 
     ``lease``: the right to write, to be checked before each write (``check_lease``).
-    ``more_rounds``: a flow that is done waits for the next look at its sources. ``ends``: when the time is up
-    (of ``time.monotonic``), None for never; a flow then stops after the batch in flight, and is done.
-    ``flow_retries``: how often a flow is tried again where no setting says so.
+    ``more_rounds``: a flow that is done waits for the next round. ``ends``: when the time is up (of ``time.monotonic``),
+    None for never; a flow then stops after the batch in flight, and is done.
+    ``flow_retries``: how often a flow is retried where no setting says so.
     """
 
     pipeline: ResolvedPipeline
@@ -54,11 +54,11 @@ class UpdateContext:
 
     @property
     def time_is_up(self) -> bool:
-        """Whether no batch may be begun any more."""
+        """Whether no further batch may start."""
         return self.ends is not None and time.monotonic() >= self.ends
 
     def check_lease(self) -> None:
-        """Raise LeaseLost where what runs here may no longer write."""
+        """Raise LeaseLost where this process may no longer write."""
         self.lease.check()
 
     def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
@@ -87,11 +87,11 @@ class UpdateContext:
         return None if location is None else project.warehouse / location
 
     def change_memory(self, dataset: str) -> Path:
-        """The folder for what AUTO CDC remembers beside a table."""
+        """The folder of a table's side table for AUTO CDC."""
         return change_memory(self.pipeline.project.state_folder, dataset)
 
     def unused_epoch(self, dataset: str, flow: str) -> int:
-        """An epoch that the flow never had, also where its checkpoint is lost: an id used twice loses rows."""
+        """An epoch that the flow never had, even where its checkpoint is lost: an id that is used twice loses rows."""
         target = self.pipeline.dataset(dataset)
         has_table = target.table_location(self.pipeline.project.pipeline_id) is not None
         return unused_epoch(
@@ -107,11 +107,11 @@ class UpdateContext:
         return f"{self.pipeline.project.pipeline_id}.{flow}"
 
     def say(self, line: str, *, flow: str | None = None) -> None:
-        """Log a line of progress: to standard error, where a terminal and Airflow's task log have it. ``flow``: whose it is."""
-        about = {"pipeline": self.pipeline.project.pipeline_id, "update": self.update_id, "flow": flow}
-        _LOG.info("%s", line, extra=about)
+        """Log a line of progress to standard error, for a terminal or Airflow's task log. ``flow``: the flow it concerns."""
+        fields = {"pipeline": self.pipeline.project.pipeline_id, "update": self.update_id, "flow": flow}
+        _LOG.info("%s", line, extra=fields)
 
-    def epoch_to_come(self, flow: FlowEntry, *, reset: bool) -> int:
+    def next_epoch(self, flow: FlowEntry, *, reset: bool) -> int:
         """The epoch in which an update that is about to begin will run a flow; ``reset``: it opens a new one first."""
         try:
             state = self.checkpoint(flow.target, flow.name).read_state()
@@ -119,10 +119,10 @@ class UpdateContext:
                 return state.epoch
             if state is not None and state.pending_epoch is not None:
                 return state.pending_epoch
-            begins_with_an_unused_one = reset or (flow.streaming and not flow.once)
-            return self.unused_epoch(flow.target, flow.name) if begins_with_an_unused_one else 0
+            is_new = reset or (flow.streaming and not flow.once)
+            return self.unused_epoch(flow.target, flow.name) if is_new else 0
         except (HeadwaterError, OSError, ValueError):
-            return 0  # damaged: which epoch is live can't be told, and the flow's own start says why
+            return 0  # damaged: the live epoch is not known, and the flow's own start says why
 
     def flow_event(
         self,
@@ -133,7 +133,7 @@ class UpdateContext:
         epoch: int | None = None,
         **details: object,
     ) -> None:
-        """Record where a flow stands. ``epoch``: of its checkpoint, where that is not the one of now."""
+        """Record a flow's status. ``epoch``: of its checkpoint, if it is not the current one."""
         error = outcome.error
         self.events.emit(
             "flow_progress",
@@ -150,5 +150,5 @@ class UpdateContext:
         try:
             state = self.checkpoint(outcome.dataset, outcome.flow).read_state()
         except CheckpointUnreadable:
-            return 0  # which epoch is live can't be told
+            return 0  # the live epoch is not known
         return state.epoch if state else 0

@@ -1,4 +1,4 @@
-"""What an update writes to the event log about itself: who asked for what, on what it runs, what the pipeline is."""
+"""What an update records about itself: who requested what, what it runs on, and what the pipeline is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def announce(
     attempt: int,
     requested_at: datetime | None = None,
 ) -> None:
-    """Write the records with which an update begins, up to the flows that are planned."""
+    """Write the first records of an update, up to the planned flows."""
     user, runtime = user_name(), runtime_version()
     context.events.emit(
         "user_action",
@@ -69,15 +69,15 @@ def announce(
             context.flow_event(outcome, FlowStatus.QUEUED, f"{flow} is planned.", epoch=epochs[flow])
     for dataset in plan.excluded:
         for entry in context.pipeline.manifest.flows_into(dataset):
-            message = f"{entry.name} is no part of this update."
+            message = f"{entry.name} is not part of this update."
             context.flow_event(FlowOutcome(entry.name, dataset), FlowStatus.EXCLUDED, message)
 
 
 def user_name() -> str:
-    """Whom the machine takes this process's user for."""
+    """The name of the user who runs this process."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a number that has no name
+    except (OSError, KeyError):  # in a container the user id may have no name
         return "unknown"
 
 
@@ -111,10 +111,10 @@ def _describe_datasets(context: UpdateContext) -> None:
 
 
 def _epochs(context: UpdateContext, plan: UpdatePlan) -> dict[str, int]:
-    """In which epoch each flow will run: its id in the log (``origin.flow_id``) is that epoch's from its first record on."""
+    """The epoch in which each flow will run: its id in the log (``origin.flow_id``) is that epoch's from its first record."""
     resets = {(stage.dataset, flow) for stage in plan.resets for flow in stage.flows}
     return {
-        flow.name: context.epoch_to_come(flow, reset=(flow.target, flow.name) in resets)
+        flow.name: context.next_epoch(flow, reset=(flow.target, flow.name) in resets)
         for flow in context.pipeline.manifest.flows
     }
 
@@ -144,11 +144,11 @@ def _describe_flows(context: UpdateContext, epochs: Mapping[str, int]) -> None:
 
 
 def _explained(frame: Any, stubs: Path) -> str | None:
-    """The plan of a query as it was resolved, over stand-ins for the pipeline's own tables, called by the tables' names."""
+    """The resolved plan of a query; the stubs of the pipeline's tables appear under the tables' names."""
     if frame is None:
         return None
     try:
-        text = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - no public face in Python
+        text = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - no public API in Python
     except PySparkException:
         return None
     return re.sub(rf"(?:file:)?{re.escape(str(stubs))}/\w+/", "", text)

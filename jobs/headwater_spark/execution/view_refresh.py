@@ -9,9 +9,9 @@ from headwater.delta_log.table_history import head_version, readable_table_id, t
 from headwater.event_log.details import FlowStatus, planning_information
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.fingerprint import source_fingerprint, source_key
+from headwater_spark.delta_writes.batch_commits import quality_details
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
-from headwater_spark.delta_writes.sink_commits import quality_details
 from headwater_spark.delta_writes.table_upkeep import keep_clustering
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, write_rows
@@ -44,7 +44,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
         quality = _write(run, whole=force)
     keep_clustering(run.context.spark, run.dataset, run.table)
     run.context.check_lease()
-    message = f"{run.dataset.name} was recomputed: {quality.kept} rows, {quality.dropped} dropped."
+    message = f"{run.dataset.name} was recomputed: {quality.accepted} rows, {quality.dropped} dropped."
     count_rows(run, quality, message, head_version(run.table), level="METRICS")
     run.outcome.data_quality = quality_details(quality, run.dataset.name)
     run.checkpoint.update_state(

@@ -1,1 +1,1 @@
-"""Rows that broke a rule and are kept: judged with their batch, written beside their table, and put back."""
+"""Rows that broke a rule and are quarantined: written beside their table, with the files that can't be read."""

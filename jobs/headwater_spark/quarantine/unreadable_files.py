@@ -1,9 +1,9 @@
-"""Files that can't be read at all: found when a batch fails over one, and kept out of it as a whole.
+"""Files that can't be read at all: found when a batch fails on one, and excluded from the batch as a whole.
 
-A stream always reads strictly; the ordinary run pays nothing. Where it fails over a file, and the table has a quarantine,
-the files of the batch that failed are read once more, strictly, to find all that are damaged. The stream then starts
-again with a condition on the files' names at its leaf, by which Spark never opens them: no row of theirs comes in, and
-any other failure to read is a failure still.
+A stream always reads strictly, so the normal case costs nothing. Where it fails on a file, and the table has a quarantine,
+the files of the failed batch are read again, strictly, to find all damaged ones. The stream then restarts with a filter on
+file names at its leaf, so that Spark never opens them: none of their rows gets in, and any other read failure is still a
+failure.
 
 Decision 0063.
 """
@@ -32,13 +32,13 @@ from headwater_spark.rules.source_records import frame_of
 from headwater_spark.sources.cloud_files.new_files import file_uri
 from headwater_spark.sources.plan_sources import MARK
 
-# A file that has another type than the schema, or that is gone, is not damaged; nor is a row that FAILFAST refuses.
+# A file with other types than the schema, or that was deleted, is not damaged; nor is a row that FAILFAST refuses.
 _DAMAGED = re.compile(
     r"\[FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)\][^\n]*? file (\S+?)\.?(?:\s|$)"
 )
 _OF_STREAMS = {"path", "maxfilespertrigger", "maxbytespertrigger", "latestfirst", "cleansource", "maxfileage"}
 _STREAMS = ("StreamingRelation", "StreamingRelationV2")
-# What an error and its causes say, outermost first.
+# Gives the messages of an error and its causes, outermost first.
 Messages = Callable[[BaseException], list[str]]
 
 
@@ -59,8 +59,8 @@ class UnreadableFile:
         return _uris(self.path)[0]
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What the quarantine keeps of it in the place of a row."""
+    def details(self) -> dict[str, Any]:
+        """What the quarantine stores about it in place of a row."""
         return {
             "path": self.path,
             "source": self.source,
@@ -71,46 +71,46 @@ class UnreadableFile:
 
 
 def damaged_file(messages: Sequence[str]) -> str | None:
-    """The path of the file that a failure to read is about, None where something else failed."""
+    """The path of the file that could not be read, None where something else failed."""
     causes = causes_of(messages)
     if shows(causes, REFUSED_RECORD):
         return None
-    found = next((match for cause in causes if (match := _DAMAGED.match(cause.message))), None)
-    return None if found is None else _path(found[1])
+    failed = next((match for cause in causes if (match := _DAMAGED.match(cause.message))), None)
+    return None if failed is None else _path(failed[1])
 
 
 def find_unreadable(
     frame: DataFrame, checkpoint: Path, messages: Messages, known: Sequence[UnreadableFile]
 ) -> list[UnreadableFile]:
-    """The files of the batch that failed, besides those that are ``known``, which can't be read.
+    """The files of the failed batch that can't be read, without those already ``known``.
 
     Args:
         frame: the flow's query.
         checkpoint: the epoch's folder.
-        messages: reads an error.
+        messages: gives the messages of an error.
     """
     batch_id = last_planned_batch(checkpoint)
     if batch_id is None or batch_id == last_committed_batch(checkpoint):
         return []
-    leaves, every = stream_leaves(frame), _all_streams(frame)
-    if len(every) != len(read_offsets(checkpoint, batch_id).sources):
+    leaves, reads = stream_leaves(frame), _all_streams(frame)
+    if len(reads) != len(read_offsets(checkpoint, batch_id).sources):
         return []
-    found: list[UnreadableFile] = []
+    unreadable: list[UnreadableFile] = []
     for source, leaf in enumerate(leaves):
         if reads_files(leaf):
-            mine = {file.path for file in known if file.source == source}
-            # The offset log has a line for each time that a stream is read, the files have one log.
-            line = next(index for index, one in enumerate(every) if one.equals(leaf))
-            files = _files(checkpoint, source, line, batch_id)
-            seen = {path: time for path, time in files.items() if path not in mine}
-            for path, error in _damaged(StrictReader.of(leaf, frame.sparkSession, messages), set(seen)):
+            excluded = {file.path for file in known if file.source == source}
+            # The offset log has a line for each read of a stream; its files have one log.
+            line = next(index for index, read in enumerate(reads) if read.equals(leaf))
+            times = _files(checkpoint, source, line, batch_id)
+            reader = StrictReader.of(leaf, frame.sparkSession, messages)
+            for path, error in _damaged(reader, times.keys() - excluded):
                 size = _size(frame.sparkSession, path)
-                found.append(UnreadableFile(path, source, batch_id, seen[path], size, error))
-    return found
+                unreadable.append(UnreadableFile(path, source, batch_id, times[path], size, error))
+    return unreadable
 
 
 def without_files(frame: DataFrame, files: Sequence[UnreadableFile]) -> DataFrame:
-    """The query over its sources without these files: not one of them is opened."""
+    """The query over its sources without these files; Spark opens none of them."""
     if not files:
         return frame
     session = frame.sparkSession
@@ -118,18 +118,18 @@ def without_files(frame: DataFrame, files: Sequence[UnreadableFile]) -> DataFram
     leaves = stream_leaves(frame)
 
     def replaced(leaf: Any) -> Any:
-        source = next((index for index, one in enumerate(leaves) if one.equals(leaf)), None)
-        out = [uri for file in files if file.source == source for uri in _uris(file.path)]
-        if not out:
+        source = next((index for index, stream in enumerate(leaves) if stream.equals(leaf)), None)
+        excluded = [uri for file in files if file.source == source for uri in _uris(file.path)]
+        if not excluded:
             return None
-        rest = frame_of(leaf, session).where(~F.col("_metadata.file_path").isin(out))
-        return rest._jdf.queryExecution().analyzed()  # noqa: SLF001
+        filtered = frame_of(leaf, session).where(~F.col("_metadata.file_path").isin(excluded))
+        return filtered._jdf.queryExecution().analyzed()  # noqa: SLF001
 
     return frame_of(with_leaves(plan, replaced) or plan, session)
 
 
 def with_leaves(node: Any, replaced: Callable[[Any], Any]) -> Any:
-    """A plan with other leaves; None where each is to stay."""
+    """A plan with leaves replaced; None where no leaf changes."""
     if node.children().isEmpty():
         return replaced(node)
     children, changed = node.children(), False
@@ -141,7 +141,7 @@ def with_leaves(node: Any, replaced: Callable[[Any], Any]) -> Any:
 
 @dataclass(frozen=True)
 class StrictReader:
-    """Reads files of a stream the way the stream does, as a batch, and whole."""
+    """Reads files of a stream the way the stream does, as a batch, and completely."""
 
     session: SparkSession
     source_format: str
@@ -154,37 +154,39 @@ class StrictReader:
     def of(cls, leaf: Any, session: SparkSession, messages: Messages) -> StrictReader:
         """The reader of a stream of files."""
         source = leaf.dataSource()
-        given = dict(pair_of(pair) for pair in items(source.options().toSeq()))
-        options = {k: v for k, v in given.items() if k.lower() not in _OF_STREAMS and not k.startswith(MARK)}
+        declared = dict(pair_of(pair) for pair in items(source.options().toSeq()))
+        options = {
+            k: v for k, v in declared.items() if k.lower() not in _OF_STREAMS and not k.startswith(MARK)
+        }
         columns = StructType.fromJson(json.loads(leaf.schema().json()))
         schema = StructType([field for field in columns.fields if field.name != "_metadata"])
-        folder = next(value for key, value in given.items() if key.lower() == "path")
+        folder = next(value for key, value in declared.items() if key.lower() == "path")
         root = re.split(r"/[^/]*[\\{}\[\]*?]", _path(folder))[0]
         return cls(session, str(source.className()), options, schema, messages, root)
 
     def frame(self, paths: Sequence[str]) -> DataFrame:
         """The rows of files."""
-        # Names may have what patterns are made of.
-        named = [re.sub(r"([\\{}\[\]*?])", r"\\\1", path) for path in paths]
+        # File names may contain glob characters.
+        escaped = [re.sub(r"([\\{}\[\]*?])", r"\\\1", path) for path in paths]
         reader = self.session.read.format(self.source_format).options(**self.options).schema(self.schema)
         if self.root is not None and all(path.startswith(self.root) for path in paths):
-            reader = reader.option("basePath", self.root)  # the columns that are part of the path
-        return reader.option("ignoreCorruptFiles", "false").load(named)
+            reader = reader.option("basePath", self.root)  # for partition columns in the path
+        return reader.option("ignoreCorruptFiles", "false").load(escaped)
 
     def failure(self, paths: Sequence[str], *, others: bool = False) -> tuple[str, str] | None:
-        """The first file found to be damaged, and the cause; None where all can be read, or something else fails.
+        """The first damaged file, and the cause; None where all can be read, or something else fails.
 
         Args:
-            others: whether another failure is to be raised.
+            others: raise any other failure.
         """
         try:
             self.frame(paths).write.format("noop").mode("overwrite").save()
         except (PySparkException, Py4JError) as error:
-            said = self.messages(error)
-            path = damaged_file(said)
+            messages = self.messages(error)
+            path = damaged_file(messages)
             if path is None and others:
                 raise
-            return None if path is None else (path, said[-1].partition("\n")[0][:500])
+            return None if path is None else (path, messages[-1].partition("\n")[0][:500])
         return None
 
 
@@ -197,37 +199,37 @@ def reads_files(leaf: Any) -> bool:
 
 
 def _damaged(reader: StrictReader, paths: set[str]) -> Iterator[tuple[str, str]]:
-    """All together, for as long as one fails; one by itself only to be sure."""
-    left = set(paths)
-    while left and (failure := reader.failure(sorted(left))) is not None:
+    """Read all files together, until none fails; a failing one is read by itself only to confirm it."""
+    remaining = set(paths)
+    while remaining and (failure := reader.failure(sorted(remaining))) is not None:
         path = failure[0]
-        if path not in left:
+        if path not in remaining:
             return
-        left.discard(path)
+        remaining.discard(path)
         if (alone := reader.failure([path])) is not None:
             yield path, alone[1]
 
 
 def stream_leaves(frame: DataFrame) -> list[Any]:
     """The streams of a query, each once, in the order in which a checkpoint numbers them."""
-    found: list[Any] = []
+    leaves: list[Any] = []
     for leaf in _all_streams(frame):
-        if not any(leaf.equals(one) for one in found):
-            found.append(leaf)
-    return found
+        if not any(leaf.equals(other) for other in leaves):
+            leaves.append(leaf)
+    return leaves
 
 
 def _all_streams(frame: DataFrame) -> list[Any]:
-    leaves = items(frame._jdf.queryExecution().analyzed().collectLeaves())  # noqa: SLF001 - no public face
+    leaves = items(frame._jdf.queryExecution().analyzed().collectLeaves())  # noqa: SLF001 - no public API
     return [leaf for leaf in leaves if class_name(leaf).rpartition(".")[2] in _STREAMS]
 
 
 def _files(checkpoint: Path, source: int, line: int, batch_id: int) -> dict[str, int]:
-    """The files of a batch, and when each was changed last. ``line``: of the offset log."""
+    """The files of a batch, and when each was last modified. ``line``: of the offset log."""
     first = _log_offset(checkpoint, line, batch_id - 1) if batch_id else -1
     last = _log_offset(checkpoint, line, batch_id)
-    seen = files_seen(checkpoint, source, up_to=last)
-    return {file.path: file.timestamp for file in seen if file.batch_id > first}
+    files = files_seen(checkpoint, source, up_to=last)
+    return {file.path: file.timestamp for file in files if file.batch_id > first}
 
 
 def _log_offset(checkpoint: Path, line: int, batch_id: int) -> int:
@@ -238,10 +240,10 @@ def _log_offset(checkpoint: Path, line: int, batch_id: int) -> int:
 def _size(session: SparkSession, path: str) -> int | None:
     try:
         jvm: Any = session._jvm  # noqa: SLF001
-        found = getattr(jvm, "org.apache.hadoop.fs.Path")(path)
-        system = found.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
-        return int(system.getFileStatus(found).getLen())
-    except Py4JError:  # it is told for people alone
+        file = getattr(jvm, "org.apache.hadoop.fs.Path")(path)
+        system = file.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+        return int(system.getFileStatus(file).getLen())
+    except Py4JError:  # the size is only for information
         return None
 
 
@@ -251,7 +253,7 @@ def _path(uri: str) -> str:
 
 
 def _uris(path: str) -> tuple[str, ...]:
-    """A path in the spellings that Spark has for it, first that of ``input_file_name``."""
+    """A path in the spellings that Spark uses for it, first that of ``input_file_name``."""
     if not path.startswith("/"):
         return (path,)
     short = file_uri(path)

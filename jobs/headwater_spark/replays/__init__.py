@@ -1,1 +1,1 @@
-"""Quarantined rows and files, run through their flow once more."""
+"""Replays: quarantined rows and files are run through their flow again."""

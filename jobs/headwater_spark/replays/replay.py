@@ -1,4 +1,4 @@
-"""Putting quarantined rows through their flow's current code and rules, once: docs/expectations.md, "Replay"."""
+"""Run quarantined rows through their flow's current code and rules, once: docs/expectations.md, "Replay"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from headwater.contract.known_values import check_row_filter
 from headwater.contract.quarantine_arguments import ReplayArguments
 from headwater.definitions.dataset import Dataset, DatasetKind, quarantine_folder
 from headwater.definitions.expectation import ViolationAction
-from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
@@ -25,7 +24,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction, apart
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import target_of, write_batch
@@ -33,7 +32,7 @@ from headwater_spark.execution.live_context import live_context
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.update_records import user_name
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
-from headwater_spark.replays.file_replay import readable_again
+from headwater_spark.replays.file_replay import replayable_files
 from headwater_spark.replays.replay_marks import IS_FILE, ReplayMarks, settle
 from headwater_spark.replays.replayed_query import HELD_ID, query_over
 from headwater_spark.rules.expectations import any_broken
@@ -43,10 +42,10 @@ from headwater_spark.rules.source_records import JSON_BACK, with_source
 
 @dataclass(frozen=True)
 class FlowReplay:
-    """What came of a flow's rows: ``replayed`` are in the table now, ``held`` break a quarantine rule still.
+    """The result for a flow's rows: ``replayed`` are in the table now, ``held`` still break a quarantine rule.
 
-    ``dropped`` break a rule that drops, ``left_out`` the flow's query does not give any more; both are discarded.
-    ``method``: ``source``, ``row`` or ``file``; of the last, ``files`` were read now, ``damaged_files`` still can't be.
+    ``dropped`` break a rule that drops, ``left_out`` are no longer returned by the flow's query; both are discarded.
+    ``method``: ``source``, ``row`` or ``file``; for files, ``files`` were read, ``damaged_files`` still can't be.
     """
 
     flow: str
@@ -88,8 +87,8 @@ class ReplayReport:
 def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport:
     """Replay the held rows of a table that the arguments choose.
 
-    A row is marked before its flow's rows are written, and after: a replay that was killed between the two is settled by
-    the table's own transactions when the next begins.
+    A row is marked before its flow's rows are written, and after: a replay that was killed in between is resolved from the
+    table's own transactions when the next one begins.
 
     Raises:
         UsageError: the table, a column or the method is not as the arguments say; nothing was written.
@@ -109,31 +108,36 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         check_row_filter(arguments.chosen, path, filled_by, [rule.name for rule in dataset.expectations])
         context.check_lease()
         settle(
-            context.spark, path, context.table_path(dataset), lambda held: _written_as(context, dataset, held)
+            context.spark,
+            path,
+            context.table_path(dataset),
+            lambda name: _identity_of(context, dataset, name),
         )
-        # As it is now: marks made below would change what a frame over the newest version gives.
+        # The current version: the marks made below would change a frame over the newest one.
         version = str(head_version(path))
         held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
         held = held.where(replace(arguments.chosen, status=RowStatus.HELD).where)
         flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
         reports = [_replay_flow(context, dataset, path, name, held, arguments) for name in flows]
-        return ReplayReport(replay_id, dataset.name, tuple(part for found in reports for part in found))
+        return ReplayReport(
+            replay_id, dataset.name, tuple(report for of_flow in reports for report in of_flow)
+        )
 
 
 def _dataset(context: UpdateContext, name: str) -> Dataset:
     datasets = [d for d in context.pipeline.registry.datasets() if d.stored]
-    found = next((d for d in datasets if d.name.lower() == name.lower()), None)
-    if found is None:
+    dataset = next((d for d in datasets if d.name.lower() == name.lower()), None)
+    if dataset is None:
         raise UsageError(
             f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(d.name for d in datasets)}."
         )
-    if context.pipeline.evaluation.kind_of(found) is DatasetKind.MATERIALIZED_VIEW:
+    if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
         raise UsageError(
-            f"{name!r} is a materialized view: it is recomputed whole, and its quarantine with it.",
-            where=found.location,
+            f"{name!r} is a materialized view: all of it is recomputed, and its quarantine with it.",
+            where=dataset.location,
             remedy="Correct the source, the query or the rule, and run an update.",
         )
-    return found
+    return dataset
 
 
 def _replay_flow(
@@ -144,28 +148,25 @@ def _replay_flow(
     held: DataFrame,
     arguments: ReplayArguments,
 ) -> list[FlowReplay]:
-    flow = next(
-        (flow for flow in context.pipeline.registry.flows() if _held_as(context, dataset, flow) == name), None
-    )
+    flows = [flow for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
+    flow = next((flow for flow in flows if context.identity(dataset.name, flow.name).flow == name), None)
     if flow is None:
         raise UsageError(
-            f"The flow {name!r}, whose rows are held, is not in the pipeline any more.",
-            remedy="Put it back, or discard its rows: `headwater quarantine discard ... --flow "
-            + name
-            + "`.",
+            f"The flow {name!r}, whose rows are held, is no longer in the pipeline.",
+            remedy=f"Restore it, or discard its rows: `headwater quarantine discard ... --flow {name}`.",
         )
     run = FlowRun.of(context, dataset, flow)
-    mine = held.where(F.col(c.FLOW) == name).persist()
+    held = held.where(F.col(c.FLOW) == name).persist()
     try:
         with run.settings():
-            _check_done(run, mine)
-            files = [] if arguments.of_rows else mine.where(IS_FILE).collect()
-            rows = mine.where(f"NOT {IS_FILE}")
+            _check_done(run, held)
+            files = [] if arguments.of_rows else held.where(IS_FILE).collect()
+            rows = held.where(f"NOT {IS_FILE}")
             reports = []
             if not (files and rows.isEmpty()):
-                reports.append(_judge_again(run, path, rows, arguments))
+                reports.append(_replay_rows(run, path, rows, arguments))
             if files:
-                reports.append(_read_again(run, path, files))
+                reports.append(_replay_files(run, path, files))
             for report in reports:
                 _record(run, report)
             return reports
@@ -174,19 +175,19 @@ def _replay_flow(
     except Exception as error:
         raise flow_error(flow, error, context.pipeline.evaluation.labels) from None
     finally:
-        mine.unpersist()
+        held.unpersist()
 
 
-def _judge_again(run: FlowRun, path: Path, mine: DataFrame, arguments: ReplayArguments) -> FlowReplay:
-    rows, method = _rows_again(run, mine, arguments)
+def _replay_rows(run: FlowRun, path: Path, held: DataFrame, arguments: ReplayArguments) -> FlowReplay:
+    rows, method = _recomputed(run, held, arguments)
     context, rules, marks = run.context, run.dataset.expectations, _marks_of(run, path)
-    chosen = mine.count()
-    with judged_batch(apart(mark_rows(rows, rules)), rules, run.table) as (judged, quality):
-        if quality.kept:
-            kept = judged.where(is_kept(rules))
+    chosen = held.count()
+    with judged_batch(in_own_session(mark_rows(rows, rules)), rules, run.table) as (judged, quality):
+        if quality.accepted:
+            accepted = judged.where(is_kept(rules))
             context.check_lease()
-            marks.mark(kept.select(HELD_ID), RowStatus.REPLAYING)
-            _write(run, own_rows(kept), marks)
+            marks.mark(accepted.select(HELD_ID), RowStatus.REPLAYING)
+            write_batch(context, own_rows(accepted), target_of(run), _transaction(run, marks))
             context.check_lease()
             marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
@@ -195,59 +196,61 @@ def _judge_again(run: FlowRun, path: Path, mine: DataFrame, arguments: ReplayArg
             context.check_lease()
             marks.mark(judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
         if chosen > quality.rows:
-            gone = mine.select(F.col(c.ID).alias(HELD_ID)).join(judged.select(HELD_ID), HELD_ID, "left_anti")
+            ids = held.select(F.col(c.ID).alias(HELD_ID))
+            removed = ids.join(judged.select(HELD_ID), HELD_ID, "left_anti")
             context.check_lease()
-            marks.mark(gone, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
+            marks.mark(removed, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
     return FlowReplay(
-        run.name, method, quality.kept, quality.quarantined, quality.dropped, chosen - quality.rows
+        run.name, method, quality.accepted, quality.quarantined, quality.dropped, chosen - quality.rows
     )
 
 
-def _read_again(run: FlowRun, path: Path, files: Sequence[Row]) -> FlowReplay:
-    """Rows that are held of a file stand as pending until the table has the others."""
+def _replay_files(run: FlowRun, path: Path, files: Sequence[Row]) -> FlowReplay:
+    """Read files again; rows of theirs that are to be held are pending until the table has the others."""
     context, flow, rules = run.context, run.flow, run.dataset.expectations
     marks = _marks_of(run, path, files=True)
     context.pipeline.evaluation.cloud.again[flow.name] = frozenset(
         json.loads(entry[c.ROW])["path"] for entry in files
     )
     frame = context.pipeline.evaluation.evaluate(flow)
-    readable, rows = readable_again(frame, flow, files, cause_messages)
+    readable, rows = replayable_files(frame, flow, files, cause_messages)
     damaged = len(files) - len(readable)
     if rows is None:
         return FlowReplay(flow.name, "file", damaged_files=damaged)
-    marked = apart(mark_rows(with_source(rows), rules))
+    marked = in_own_session(mark_rows(with_source(rows), rules))
     with judged_batch(marked, rules, run.table) as (judged, quality):
         ids = [(entry[c.ID],) for entry in readable]
         context.check_lease()
         marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
         if quality.quarantined:
             context.check_lease()
-            table = QuarantineTable(path, marks.flow, _epoch(run), context.update_id)
-            table.hold_pending(judged, rules, _transaction(run, marks), context.update_id)
-        if quality.kept:
-            _write(run, own_rows(judged.where(is_kept(rules))), marks)
+            table = QuarantineTable(path, marks.flow, _epoch(run), context.update_id, rules)
+            table.hold_pending(judged, _transaction(run, marks), context.update_id)
+        if quality.accepted:
+            accepted = own_rows(judged.where(is_kept(rules)))
+            write_batch(context, accepted, target_of(run), _transaction(run, marks))
         context.check_lease()
         marks.finish()
     return FlowReplay(
-        flow.name, "file", quality.kept, quality.quarantined, quality.dropped, 0, len(readable), damaged
+        flow.name, "file", quality.accepted, quality.quarantined, quality.dropped, 0, len(readable), damaged
     )
 
 
 def _record(run: FlowRun, report: FlowReplay) -> None:
     files = f" and {report.files} files" if report.files else ""
-    gone = report.dropped + report.left_out
-    discarded = f", {gone} were discarded" if gone else ""
+    removed = report.dropped + report.left_out
+    discarded = f", {removed} were discarded" if removed else ""
     run.emit(
         "user_action",
-        f"{report.replayed} quarantined rows{files} of {run.dataset.name} were replayed, {report.held} are held still{discarded}.",
+        f"{report.replayed} quarantined rows{files} of {run.dataset.name} were replayed, {report.held} are still held{discarded}.",
         details=user_action(
             "REPLAY_QUARANTINE", user_name(), replay_id=run.context.update_id, **asdict(report)
         ),
     )
 
 
-def _check_done(run: FlowRun, mine: DataFrame) -> None:
-    """A batch that a killed driver left half done comes again, and its rows with it: they are not to come in twice."""
+def _check_done(run: FlowRun, held: DataFrame) -> None:
+    """Refuse rows of a batch that a killed driver left half done: the batch is repeated, and would bring them again."""
     state = run.checkpoint.read_state()
     if state is None or run.flow.once:
         return
@@ -257,33 +260,34 @@ def _check_done(run: FlowRun, mine: DataFrame) -> None:
         return
     if target_of(run).has(run.transaction(state.epoch, planned)):
         return
-    if not mine.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
+    if not held.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
         raise UsageError(
             f"Rows of batch {planned} of {run.name!r} are held, and the batch is not done: its driver was stopped.",
             where=run.flow.location,
-            remedy="Run an update first; it judges these rows anew. Then replay.",
+            remedy="Run an update first; it judges these rows again. Then replay.",
         )
 
 
-def _rows_again(run: FlowRun, mine: DataFrame, arguments: ReplayArguments) -> tuple[DataFrame, str]:
+def _recomputed(run: FlowRun, held: DataFrame, arguments: ReplayArguments) -> tuple[DataFrame, str]:
+    """The held rows as the flow's current query makes them, or as they were stored; and which of the two."""
     flow, evaluation = run.flow, run.context.pipeline.evaluation
     evaluation.cloud.again[flow.name] = frozenset()
     frame = evaluation.evaluate(flow)
     by_source = arguments.method == "source" or (arguments.method == "auto" and not arguments.corrections)
     if by_source and arguments.corrections:
-        raise UsageError("--set corrects kept rows.", remedy="Leave --from source out.")
-    if by_source and mine.where(F.col(c.SOURCE_RECORD).isNull()).isEmpty():
-        rows = query_over(frame, mine)
+        raise UsageError("--set corrects stored rows.", remedy="Omit --from source.")
+    if by_source and held.where(F.col(c.SOURCE_RECORD).isNull()).isEmpty():
+        rows = query_over(frame, held)
         if rows is not None:
             return rows, "source"
     if arguments.method == "source":
         raise UsageError(
-            f"The rows of {flow.name!r} can't be made again from records of its source: not each row comes of one record.",
+            f"The rows of {flow.name!r} can't be recomputed from records of its source: a row may come from several records.",
             where=flow.location,
-            remedy="Use --from row: the kept rows are judged again.",
+            remedy="Use --from row: the stored rows are judged again.",
         )
     row = F.from_json(F.col(c.ROW), frame.schema, JSON_BACK)
-    rows = mine.select(row.alias("row"), F.col(c.ID).alias(HELD_ID)).select("row.*", HELD_ID)
+    rows = held.select(row.alias("row"), F.col(c.ID).alias(HELD_ID)).select("row.*", HELD_ID)
     for column, expression in arguments.corrections.items():
         field = next((f for f in frame.schema.fields if f.name.lower() == column.lower()), None)
         if field is None:
@@ -293,10 +297,6 @@ def _rows_again(run: FlowRun, mine: DataFrame, arguments: ReplayArguments) -> tu
             )
         rows = rows.withColumn(field.name, F.expr(expression).cast(field.dataType))
     return rows, "row"
-
-
-def _write(run: FlowRun, rows: DataFrame, marks: ReplayMarks) -> None:
-    write_batch(run.context, rows, target_of(run), _transaction(run, marks))
 
 
 def _transaction(run: FlowRun, marks: ReplayMarks) -> BatchTransaction:
@@ -309,17 +309,12 @@ def _epoch(run: FlowRun) -> int:
     return state.epoch if state else 0
 
 
-def _written_as(context: UpdateContext, dataset: Dataset, held_as: str) -> FlowIdentity:
-    """The names of the flow whose rows are held under a name."""
-    own = FlowIdentity(context.pipeline.project.pipeline_id, held_as)
-    found = (context.identity(flow.target, flow.name) for flow in context.pipeline.registry.flows()
-             if flow.target == dataset.name)  # fmt: skip
-    return next((identity for identity in found if identity.flow == held_as), own)
-
-
-def _held_as(context: UpdateContext, dataset: Dataset, flow: Flow) -> str | None:
-    """The name under which a flow's rows are held; None where it fills another table."""
-    return context.identity(dataset.name, flow.name).flow if flow.target == dataset.name else None
+def _identity_of(context: UpdateContext, dataset: Dataset, name: str) -> FlowIdentity:
+    """The names in the commits of the flow whose rows are held under ``name``; those of a flow that was removed are its own."""
+    flows = (flow for flow in context.pipeline.registry.flows() if flow.target == dataset.name)
+    identities = (context.identity(dataset.name, flow.name) for flow in flows)
+    removed = FlowIdentity(context.pipeline.project.pipeline_id, name)
+    return next((identity for identity in identities if identity.flow == name), removed)
 
 
 def _marks_of(run: FlowRun, path: Path, *, files: bool = False) -> ReplayMarks:

@@ -1,7 +1,7 @@
-"""Marks on held rows by which a replay that was killed is settled: docs/expectations.md, "Replay".
+"""Marks on held rows from which a killed replay is resolved: docs/expectations.md, "Replay".
 
-Rows and files are marked before the table's commit, and after. A file's own rows that are held stand in the quarantine as
-pending before that commit. Whether it came about the table knows: its transaction is the replay's, of one flow.
+Rows and files are marked before the table's commit, and after. A file's rows that are to be held are in the quarantine as
+pending before that commit. Whether it happened is known from the table: each flow of a replay has its own transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from headwater.delta_log.table_history import has_transaction
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater.quarantine.table import literal
-from headwater_spark.delta_writes.batch_transaction import application_id
 from headwater_spark.replays.replayed_query import HELD_ID
 
 IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"
@@ -27,7 +26,7 @@ IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"
 
 @dataclass(frozen=True)
 class ReplayMarks:
-    """Marks in the quarantine at ``path`` of one flow's part in a replay. ``files``: that of its files.
+    """One flow's marks of a replay in the quarantine at ``path``. ``files``: for its files, not its rows.
 
     ``pipeline`` and ``flow``: the names in the flow's commits.
     """
@@ -41,36 +40,36 @@ class ReplayMarks:
 
     @property
     def application(self) -> str:
-        """The id under which the table's commit is made; two flows of a replay write two commits."""
+        """The id of the table's commit; each flow of a replay writes its own."""
         kind = ".files" if self.files else ""
-        return application_id(self.pipeline, f"replay.{self.replay_id}.{self.flow}{kind}", 0)
+        return FlowIdentity(self.pipeline, f"replay.{self.replay_id}.{self.flow}{kind}").application(0)
 
     def mark(self, ids: DataFrame, status: RowStatus, reason: str | None = None) -> None:
         """Give rows a status. ``ids``: a frame with the column ``HELD_ID``."""
-        marked = {**_marks(F.lit(str(status))), c.STATUS_REASON: F.lit(reason).cast("string"),
+        values = {**_marks(F.lit(str(status))), c.STATUS_REASON: F.lit(reason).cast("string"),
                   c.REPLAY_ID: F.lit(self.replay_id)}  # fmt: skip
-        # A frame of the session apart, for a merge of this one.
-        here = DataFrame(ids._jdf, self.spark)  # noqa: SLF001
-        same = f"q.{c.ID} = i.{HELD_ID}"
+        # The frame may belong to another session; the merge runs in this one.
+        ids = DataFrame(ids._jdf, self.spark)  # noqa: SLF001
         table = DeltaTable.forPath(self.spark, str(self.path)).alias("q")
-        table.merge(here.alias("i"), same).whenMatchedUpdate(set=marked).execute()
+        merge = table.merge(ids.alias("i"), f"q.{c.ID} = i.{HELD_ID}")
+        merge.whenMatchedUpdate(set=values).execute()
 
     def finish(self) -> None:
-        """All that was marked is in the table, or held; in one commit."""
+        """Mark rows that are in the table as replayed, and pending ones as held, in one commit."""
         pending = F.col(c.STATUS) == str(RowStatus.PENDING)
         status = F.when(pending, str(RowStatus.HELD)).otherwise(str(RowStatus.REPLAYED))
         DeltaTable.forPath(self.spark, str(self.path)).update(self._mine, _marks(status))
 
     def take_back(self) -> None:
-        """Nothing came into the table: what was marked is held as before."""
+        """Undo the marks: nothing was written to the table, and the rows are held as before."""
         table = DeltaTable.forPath(self.spark, str(self.path))
         if self.files:
             table.delete(f"{c.STATUS} = {literal(RowStatus.PENDING)} AND {self._mine}")
         table.update(self._mine, _marks(F.lit(str(RowStatus.HELD))))
 
     def in_table(self, table: Path) -> bool:
-        """Whether the table has this part's commit; also under the id that replays had before flows had one each."""
-        former = application_id(self.pipeline, f"replay.{self.replay_id}", 0)
+        """Whether the table has this commit, also under the id of earlier versions, which all flows of a replay shared."""
+        former = FlowIdentity(self.pipeline, f"replay.{self.replay_id}").application(0)
         return any(has_transaction(table, name, 0) for name in (self.application, former))
 
     @property
@@ -84,17 +83,17 @@ class ReplayMarks:
 
 
 def settle(
-    spark: SparkSession, quarantine: Path, table: Path, written_as: Callable[[str], FlowIdentity]
+    spark: SparkSession, quarantine: Path, table: Path, identity_of: Callable[[str], FlowIdentity]
 ) -> None:
-    """Decide what became of rows and files that a killed replay had marked.
+    """Finish or undo what a killed replay had marked.
 
-    ``written_as``: the names of the flow whose rows are held under a name.
+    ``identity_of``: gives the names in the commits of the flow whose rows are held under a name.
     """
     rows = spark.read.format("delta").load(str(quarantine))
     rows = rows.where(F.col(c.STATUS).isin(str(RowStatus.REPLAYING), str(RowStatus.PENDING)))
     of_files = (F.col(c.STATUS) == str(RowStatus.PENDING)) | F.expr(IS_FILE)
     for replay_id, flow, files in rows.select(c.REPLAY_ID, c.FLOW, of_files).distinct().collect():
-        marks = ReplayMarks(spark, quarantine, *written_as(flow).names, replay_id, files)
+        marks = ReplayMarks(spark, quarantine, *identity_of(flow).names, replay_id, files)
         if marks.in_table(table):
             marks.finish()
         else:

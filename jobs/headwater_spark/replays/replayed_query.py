@@ -1,4 +1,4 @@
-"""A flow's query with quarantined records in the place of its source, as a batch: its current code over what it once read.
+"""A flow's query with quarantined records in place of its source, as a batch: its current code over earlier input.
 
 Decision 0062.
 """
@@ -16,25 +16,24 @@ from headwater.quarantine import columns as c
 from headwater_spark.plans.plan_walk import class_name, items
 from headwater_spark.rules.source_records import JSON_BACK, LEAVES, PASSING, frame_of
 
-# Of each row: the id of the quarantined row that it was made of.
+# The id of the quarantined row that a row was made from.
 HELD_ID = "__headwater_id"
 _PLANS = "org.apache.spark.sql.catalyst"
-# What they would do was done when the record was read: it was in time, and the first of its key.
-_LEFT_OUT = {"Deduplicate", "DeduplicateWithinWatermark", "EventTimeWatermark", "CollectMetrics"}
+# Already applied when the record was first read: it was not late, and the first of its key.
+_SKIPPED = {"Deduplicate", "DeduplicateWithinWatermark", "EventTimeWatermark", "CollectMetrics"}
 
 
 def query_over(frame: DataFrame, held: DataFrame) -> DataFrame | None:
-    """The rows that a stream's query gives for quarantined records, with the column ``HELD_ID``.
+    """The result of a stream's query for quarantined records, with the column ``HELD_ID``.
 
     Args:
         frame: the flow's query, over its source.
         held: rows of the quarantine table.
 
     Returns:
-        None where a row may come of several records, a record give several rows, or the source is read in another way now.
-
+        None where a row may come from several records, a record may give several rows, or the source is read differently now.
     """
-    plan = _replaced(frame._jdf.queryExecution().analyzed(), held)  # noqa: SLF001 - no public face
+    plan = _replaced(frame._jdf.queryExecution().analyzed(), held)  # noqa: SLF001 - no public API
     return None if plan is None else frame_of(plan, held.sparkSession)
 
 
@@ -45,7 +44,7 @@ def _replaced(node: Any, held: DataFrame) -> Any:
     if kind != "Project" and kind not in PASSING:
         return None
     child = _replaced(node.child(), held)
-    if child is None or kind in _LEFT_OUT:
+    if child is None or kind in _SKIPPED:
         return child
     if kind == "Project":
         return node.copy(node.projectList().appended(child.output().last()), child)
@@ -53,7 +52,7 @@ def _replaced(node: Any, held: DataFrame) -> Any:
 
 
 def _records(leaf: Any, held: DataFrame) -> Any:
-    """The records as a relation with the very columns of the leaf, by which the operators above know them."""
+    """The records as a relation with the leaf's own column ids, which the operators above refer to."""
     schema = StructType.fromJson(json.loads(leaf.schema().json()))
     keys = F.map_keys(F.from_json(F.col(c.SOURCE_RECORD), "map<string,string>"))
     names = [name for name in schema.names if name != "_metadata"]
@@ -66,7 +65,7 @@ def _records(leaf: Any, held: DataFrame) -> Any:
 
 
 def named_columns(rows: DataFrame, leaf: Any) -> Any:
-    """The plan of rows whose first columns are those of a leaf, under the identities that operators above know them by."""
+    """The plan of rows whose first columns are those of a leaf, under the column ids that the operators above refer to."""
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     columns = plan.output()
     for index, attribute in enumerate(items(leaf.output())):
@@ -76,7 +75,7 @@ def named_columns(rows: DataFrame, leaf: Any) -> Any:
 
 
 def _named(spark: SparkSession, column: Any, attribute: Any) -> Any:
-    """``column`` under the name and the identity of another."""
+    """``column`` under the name and the id of another."""
     jvm: Any = spark._jvm  # noqa: SLF001
     alias = getattr(jvm, f"{_PLANS}.expressions.Alias")
     nothing = attribute.qualifier().take(0)

@@ -64,7 +64,7 @@ class Quality:
     files: int = 0
 
     @property
-    def kept(self) -> int:
+    def accepted(self) -> int:
         """How many rows are to be written."""
         return self.rows - self.dropped - self.quarantined
 

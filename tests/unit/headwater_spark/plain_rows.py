@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
@@ -123,10 +124,8 @@ def lit(value: Any) -> Column:
 
 def col(name: str) -> Column:
     """A column by its name, in backticks or not; ``a.b``: a field of a struct."""
-    if name.startswith("`") and name.endswith("`"):
-        plain = name[1:-1].replace("``", "`")
-        return Column(lambda row: row[plain], plain)
-    parts = [part.strip("`") for part in name.split(".")]
+    matches = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", name)
+    parts = [quoted.replace("``", "`") or plain for quoted, plain in matches]
     return Column(lambda row: functools.reduce(lambda value, part: value[part], parts, row), parts[-1])
 
 

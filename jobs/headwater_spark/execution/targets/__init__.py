@@ -1,1 +1,1 @@
-"""What takes the batches of ``foreachBatch``: one module a kind."""
+"""The targets of ``foreachBatch``: one module for each kind."""

@@ -1,4 +1,4 @@
-"""Judge a batch, keep what a quarantine takes, and hand the rest to the target that writes the table.
+"""Judge a batch, write rejected rows to the quarantine, and pass the rest to the target that writes the table.
 
 Decision 0061.
 """
@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
 from headwater.delta_log.table_history import table_exists
+from headwater_spark.delta_writes.batch_commits import as_metadata
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.sink_commits import as_metadata
 from headwater_spark.delta_writes.staged_append import stage_append
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
@@ -26,20 +26,20 @@ from headwater_spark.rules.expectations import Quality
 from headwater_spark.rules.judgement import judged_batch, kept_rows
 from headwater_spark.rules.one_pass import can_collect, observe_rows, read_observed
 
-# A key that is to be there once in a table: flows that run side by side look and write in turn.
-_LOOKING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+# For keys that must be unique in a table: concurrent flows check and write one after the other.
+_LOCKS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass
 class Judged:
     """Takes batches of rows that are marked (``mark_rows``), with their source's records.
 
-    The quarantine is written first, the table second: a batch that the table has is whole. After a crash between the
-    two, the quarantined rows are put anew, since rules may have changed meanwhile. ``qualities``: what each batch of
-    this run came to. ``unreadable``: files that the batches of this run leave out; each is kept with its own batch.
-    ``one_pass``: the rows may be read twice, since no state hangs on them, and are to be judged while they are written
-    where that can be done; else, and where they turn out to be too many, they are kept in memory meanwhile.
-    ``whole``: the rows take the place of all rows of the table, and what is kept out that of all rows of the quarantine.
+    The quarantine is written first, the table second: a batch that the table has is complete. After a crash between the
+    two, the quarantined rows are replaced, since rules may have changed. ``qualities``: of the batches of this run.
+    ``unreadable``: files that the batches of this run exclude; each is quarantined with its own batch.
+    ``one_pass``: the rows may be read twice, since no state depends on them, and are judged while they are written where
+    possible; otherwise, and where too many rows are rejected, they are cached.
+    ``whole``: the rows replace all rows of the table, and the rejected ones all rows of the quarantine.
     ``check_lease``: called before each of the two is written.
     """
 
@@ -48,7 +48,7 @@ class Judged:
     table: Path
     quarantine: QuarantineTable | None
     check_lease: Callable[[], None]
-    # The judged rows are kept by this target itself.
+    # The judged rows are cached by this target itself.
     passes: int = 1
     unreadable: Sequence[UnreadableFile] = ()
     one_pass: bool = False
@@ -57,7 +57,7 @@ class Judged:
     _may_repeat: bool = True
 
     def has(self, transaction: BatchTransaction) -> bool:
-        """Whether the table has the transaction; the quarantine then has it, too."""
+        """Whether the table has the transaction; then the quarantine has it, too."""
         return self.target.has(transaction)
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
@@ -66,39 +66,39 @@ class Judged:
             return
         with ExitStack() as stack:
             if any(rule.unique and rule.unique.within is UniqueWithin.TABLE for rule in self.rules):
-                stack.enter_context(_LOOKING[self.table])
-            present = None if self.whole else self.table
-            judged, quality = stack.enter_context(judged_batch(rows, self.rules, present))
+                stack.enter_context(_LOCKS[self.table])
+            existing = None if self.whole else self.table
+            judged, quality = stack.enter_context(judged_batch(rows, self.rules, existing))
             self.write_judged(judged, quality, transaction)
 
     def write_judged(self, judged: DataFrame, quality: Quality, transaction: BatchTransaction) -> None:
         """Write both tables from rows that are judged already."""
-        transaction = self._kept_out(judged, quality, transaction)
+        transaction = self._write_rejected(judged, quality, transaction)
         self.check_lease()
         self.target.write(kept_rows(judged, self.rules), transaction)
 
     def _write_in_one_pass(self, rows: DataFrame, transaction: BatchTransaction) -> bool:
-        """Write the table's files, then the quarantine, then make the files part of the table; False: nothing was done."""
+        """Write the table's files, then the quarantine, then commit the files; False: nothing was done."""
         if not isinstance(self.target, DeltaAppend) or not can_collect(rows.schema, self.rules):
             return False
         observation = Observation()
-        kept = kept_rows(observe_rows(rows, self.rules, observation), self.rules)
-        staged = stage_append(kept, self.table, transaction, self.target.partition_columns)
+        accepted = kept_rows(observe_rows(rows, self.rules, observation), self.rules)
+        staged = stage_append(accepted, self.table, transaction, self.target.partition_columns)
         if staged is None:
             return False
-        quality, held = read_observed(rows, self.rules, observation)
-        if held is None or staged.rows not in (None, quality.kept):
-            self.one_pass = False  # what comes next is most likely as bad
+        quality, rejected = read_observed(rows, self.rules, observation)
+        if rejected is None or staged.rows not in (None, quality.accepted):
+            self.one_pass = False  # later batches will probably fail in the same way
             return False
-        transaction = self._kept_out(held, quality, transaction)
+        transaction = self._write_rejected(rejected, quality, transaction)
         self.check_lease()
         staged.commit(transaction)
         return True
 
-    def _kept_out(
+    def _write_rejected(
         self, judged: DataFrame, quality: Quality, transaction: BatchTransaction
     ) -> BatchTransaction:
-        """Write the quarantine; the transaction for the table, with what the batch came to."""
+        """Write the quarantine; returns the transaction for the table, with the batch's quality."""
         files = [file for file in self.unreadable if file.batch_id == transaction.batch_id]
         quality = replace(quality, files=len(files))
         transaction = transaction.with_metadata(quality=as_metadata(quality))
@@ -118,11 +118,11 @@ class Judged:
         self.check_lease()
         if self.whole:
             if quality.quarantined or table_exists(self.quarantine.path):
-                self.quarantine.replace_all(judged, self.rules, transaction)
+                self.quarantine.replace_all(judged, transaction)
             return
-        left = self._may_repeat and self.quarantine.has(transaction)
+        is_repeated = self._may_repeat and self.quarantine.has(transaction)
         self._may_repeat = False
-        if left:
-            self.quarantine.replace(judged, self.rules, transaction, files)
+        if is_repeated:
+            self.quarantine.replace(judged, transaction, files)
         elif quality.quarantined or files:
-            self.quarantine.hold(judged, self.rules, transaction, files)
+            self.quarantine.hold(judged, transaction, files)

@@ -1,4 +1,4 @@
-"""Hand rows of a bounded read to a sink of Spark's own."""
+"""Write rows of a bounded read to one of Spark's own sinks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 @dataclass(frozen=True)
 class SparkSink:
-    """Appends to a sink that knows no transactions: at least once."""
+    """Appends to a sink without transactions: at least once."""
 
     sink: Sink
     passes: int = 1
 
     def has(self, transaction: BatchTransaction) -> bool:  # noqa: ARG002 - the protocol's
-        """Nobody can know."""
+        """The sink does not say."""
         return False
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Hand a batch to the user's own function."""
+"""Pass a batch to the user's own function."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ APPLICATION = "headwater.txnAppId"
 class UserFunction:
     """Calls ``function(rows, batch_id)``, at least once for each batch.
 
-    The session of the rows holds the flow's transaction id, for the function's own writes. ``find_table``: the folder of
-    a table by its name, for ``DeltaTable.forName``.
+    The session of the rows has the flow's transaction id, for the function's own writes. ``find_table``: gives the folder
+    of a table by its name, for ``DeltaTable.forName``.
     """
 
     function: Callable[[DataFrame, int], Any]
     find_table: FindTable
-    # It may write the rows to several places: all get the same ones, and the source is read once.
+    # It may write the rows to several places: all get the same rows, and the source is read once.
     passes: int = 2
 
     def has(self, transaction: BatchTransaction) -> bool:  # noqa: ARG002 - the protocol's
-        """Nobody can know what the function did."""
+        """What the function did is not known."""
         return False
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:

@@ -18,7 +18,7 @@ from tests.unit.headwater_spark.update_parts import dataset
 
 from headwater.backfills.backfill_range import BackfillRange, RangeKind
 from headwater.backfills.conditions import InvalidRange
-from headwater_spark.backfills.event_slice import in_slice, slice_condition
+from headwater_spark.backfills.event_slice import slice_condition
 
 COLUMNS = StructType(
     [
@@ -70,15 +70,3 @@ def test_a_part_of_a_day(hours: tuple[int, int]):
     """A column of dates has whole days only: neither end may be within one."""
     with pytest.raises(InvalidRange, match="within a day"):
         condition("day", FIRST + timedelta(hours=hours[0]), FIRST + timedelta(days=1, hours=hours[1]))
-
-
-def test_without_a_condition_all_rows_are_in():
-    """A range of the source is no filter of rows; one of the table is."""
-
-    class Frame:
-        def where(self, text: str) -> str:
-            return f"where {text}"
-
-    frame = Frame()
-    assert in_slice(frame, None) is frame  # type: ignore[arg-type, comparison-overlap]
-    assert in_slice(frame, "x") == "where x"  # type: ignore[arg-type, comparison-overlap]

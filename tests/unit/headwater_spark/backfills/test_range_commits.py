@@ -223,7 +223,7 @@ def test_a_replaced_range(monkeypatch, tmp_path: Path):
 
     monkeypatch.setattr(table_backfill, "put_back_late_rows", put_back)
     plan = plan_of(REPLACE, DAYS, dataset=dataset(partition_columns=("day",)))
-    part: Any = SimpleNamespace(kept=rows)
+    part: Any = SimpleNamespace(accepted=rows)
     transaction = table_backfill._transaction(context, plan, "orders", arguments(DAYS))
     table_backfill._replace(context, plan, [part], transaction, {"query": 4})
     (written,) = rows.writes

@@ -13,9 +13,10 @@ from tests.unit.headwater_spark.recorded_writes import RecordedFrame
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.flow import Replacement
-from headwater_spark.delta_writes import delta_merge, delta_replace, staged_append
+from headwater_spark.delta_writes import delta_merge, delta_replace
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
+from headwater_spark.delta_writes.delta_internals import added_files, row_count
 from headwater_spark.delta_writes.delta_merge import DeltaMerge, committing
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
@@ -215,14 +216,9 @@ def test_rows_of_staged_files():
             getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind), numPhysicalRecords=lambda: number
         )
 
-    def actions(*files: Any) -> Any:
-        return SimpleNamespace(length=lambda: len(files), apply=lambda index: files[index])
-
-    assert (
-        staged_append._row_count(actions(file("AddFile", 2), file("SetTransaction", 9), file("AddFile", 3)))
-        == 5
-    )
-    assert staged_append._row_count(actions(file("AddFile", 2), file("AddFile", None))) is None
+    actions = [file("AddFile", 2), file("SetTransaction", 9), file("AddFile", 3)]
+    assert row_count(added_files(actions)) == 5
+    assert row_count(added_files([*actions, file("AddFile", None)])) is None
 
 
 def test_a_users_function():

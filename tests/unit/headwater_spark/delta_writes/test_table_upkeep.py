@@ -15,13 +15,13 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.delta_log.table_history import readable_table_id
 from headwater.errors import FlowFailed
 from headwater_spark.delta_writes import table_upkeep
-from headwater_spark.delta_writes.table_upkeep import keep_up
+from headwater_spark.delta_writes.table_upkeep import apply_declaration
 from headwater_spark.delta_writes.tables import (
     DECLARED,
-    clear_unborn,
     declared_names,
     has_shape,
     needs_creating_first,
+    remove_empty_logs,
 )
 from headwater_spark.plans.schema_text import GENERATED
 
@@ -42,7 +42,7 @@ def kept_up(
     said: list[str] = []
     shaped: list[Any] = []
     monkeypatch.setattr(table_upkeep, "reshape_table", lambda *given: shaped.append(given[-1]))
-    keep_up(SimpleNamespace(sql=said.append), declared, kind, table, schema)  # type: ignore[arg-type]
+    apply_declaration(SimpleNamespace(sql=said.append), declared, kind, table, schema)  # type: ignore[arg-type]
     return [text.replace(f"delta.`{table}`", "T") for text in said], shaped
 
 
@@ -144,7 +144,7 @@ def test_comments_of_columns(monkeypatch, tmp_path: Path):
     )
     commit(tmp_path, schema=stored)
     said: list[str] = []
-    keep_up(SimpleNamespace(sql=said.append), dataset(), TABLE, tmp_path, schema)  # type: ignore[arg-type]
+    apply_declaration(SimpleNamespace(sql=said.append), dataset(), TABLE, tmp_path, schema)  # type: ignore[arg-type]
     assert said == [
         f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN `ID` COMMENT ''",
         f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN `o``dd` COMMENT 'new'",
@@ -174,7 +174,7 @@ def test_logs_without_a_commit(tmp_path: Path):
     born, unborn = tmp_path / "born", tmp_path / "unborn"
     commit(born)
     (unborn / "_delta_log").mkdir(parents=True)
-    clear_unborn(None, born, unborn, tmp_path / "none")
+    remove_empty_logs(None, born, unborn, tmp_path / "none")
     assert (readable_table_id(born) is not None, (unborn / "_delta_log").exists(), unborn.exists()) == (
         True,
         False,

@@ -35,5 +35,5 @@ def test_files_that_a_version_brought(tmp_path: Path):
 def test_versions_that_took_rows_away(tmp_path: Path):
     """They are refused, unless the reader leaves such commits out."""
     log_of(tmp_path, {"remove": {"path": "d"}})
-    with pytest.raises(InvalidRange, match="took rows out"):
+    with pytest.raises(InvalidRange, match="removed rows"):
         added_rows.added_rows(None, tmp_path, 0, 0)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.delta_writes.sink_commits import SinkCommit, as_metadata
+from headwater_spark.delta_writes.batch_commits import BatchCommit, as_metadata
 from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
 from headwater_spark.rules.expectations import Quality, RuleCounts
 
@@ -17,13 +17,15 @@ def quality(rows: int, dropped: int) -> Quality:
     return Quality(rows, dropped, (RuleCounts("positive", rows - dropped, dropped),))
 
 
-def commit(rows: int, judged: Quality | None = None, *, counted: bool = True) -> SinkCommit:
-    return SinkCommit(3, rows, 0, told={"quality": as_metadata(judged)} if judged else {}, counted=counted)
+def commit(rows: int, judged: Quality | None = None, *, counted: bool = True) -> BatchCommit:
+    return BatchCommit(
+        3, rows, 0, metadata={"quality": as_metadata(judged)} if judged else {}, counted=counted
+    )
 
 
 def decided(
     seen: BatchCounts,
-    of: SinkCommit | None,
+    of: BatchCommit | None,
     recount: Recount | None,
     *,
     has_rules: bool = True,

@@ -70,13 +70,13 @@ def test_the_epochs_of_a_renamed_flow(tmp_path: Path):
         (None, True, {"once": True}, 0),
     ],
 )
-def test_the_epoch_to_come(tmp_path: Path, state, reset, entry, epoch):
+def test_the_next_epoch(tmp_path: Path, state, reset, entry, epoch):
     """The live one; with a reset the one that was begun, or an unused one."""
     context = context_of(tmp_path, ORDERS)
     if state is not None:
         state_of(context, **state)
     one: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=entry.get("once", False))
-    assert context.epoch_to_come(one, reset=reset) == epoch
+    assert context.next_epoch(one, reset=reset) == epoch
 
 
 def test_a_first_start_beside_rows_of_its_own(tmp_path: Path):
@@ -86,15 +86,15 @@ def test_a_first_start_beside_rows_of_its_own(tmp_path: Path):
     stream: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=False)
     once: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=True)
     batch: Any = SimpleNamespace(name="orders", target="orders", streaming=False, once=False)
-    assert [context.epoch_to_come(one, reset=False) for one in (stream, once, batch)] == [1, 0, 0]
+    assert [context.next_epoch(one, reset=False) for one in (stream, once, batch)] == [1, 0, 0]
 
 
-def test_a_damaged_state_has_no_epoch_to_come(tmp_path: Path):
+def test_a_damaged_state_has_no_next_epoch(tmp_path: Path):
     """The flow's own start says why; the number shown until then is the first."""
     context = context_of(tmp_path, ORDERS)
     state_of(context, epoch=4).state_file.write_text("{")
     one: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=False)
-    assert context.epoch_to_come(one, reset=True) == 0
+    assert context.next_epoch(one, reset=True) == 0
 
 
 @given(st.sets(st.integers(0, 6)), st.sampled_from([None, *range(7)]), st.integers(0, 7))

@@ -16,10 +16,10 @@ from headwater.definitions.flow import Replacement
 from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.sink import SinkKind
 from headwater.errors import LeaseLost
+from headwater_spark.delta_writes.batch_commits import BatchCommit
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
-from headwater_spark.delta_writes.sink_commits import SinkCommit
 from headwater_spark.execution import flow_writer
 from headwater_spark.execution.flow_writer import (
     count_rows,
@@ -111,7 +111,7 @@ def test_rows_that_are_read_twice_are_kept(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(flow_writer, "Observation", lambda: SimpleNamespace(get={"rows": 3, "dropped": 1}))
     for passes in (1, 2):
         target: Any = SimpleNamespace(passes=passes, write=lambda *_: calls.append("write"))
-        assert write_rows(run, rows, target, run.transaction(0)).kept == 2
+        assert write_rows(run, rows, target, run.transaction(0)).accepted == 2
     assert calls == ["write", "keep", "write", "let go"]
 
 
@@ -132,10 +132,10 @@ def test_what_a_commit_says_of_itself(tmp_path: Path):
     ("commit", "written", "more"),
     [
         (None, 3, {}),
-        (SinkCommit(9, 2, 0, 2, 1), 2, {"num_upserted_rows": 2, "num_deleted_rows": 1}),
+        (BatchCommit(9, 2, 0, 2, 1), 2, {"num_upserted_rows": 2, "num_deleted_rows": 1}),
     ],
 )
-def test_rows_are_counted(tmp_path: Path, commit: SinkCommit | None, written: int, more: dict[str, int]):
+def test_rows_are_counted(tmp_path: Path, commit: BatchCommit | None, written: int, more: dict[str, int]):
     """What the rules let through was written, unless a merge says itself how many rows it wrote."""
     run = run_of(context_of(tmp_path, dataset()))
     count_rows(run, Quality(5, 1, (), 1), "written", 9, commit, level="METRICS")

@@ -14,7 +14,7 @@ from tests.unit.headwater_spark.update_parts import plan_batch
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.errors import CheckpointUnreadable
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction, application_id
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.execution.foreach_batch import BatchWriter
 
 NAMES = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1)
@@ -66,13 +66,15 @@ def writer(checkpoint: Path, target: Target, **more: Any) -> BatchWriter:
 
 def test_an_id_is_of_one_epoch_of_one_flow():
     """The id has pipeline, flow and epoch, and is the one by which everyone else looks for it."""
-    assert application_id("p", "f", 3) == FlowIdentity("p", "f").application(3) == "p.f@3"
+    assert FlowIdentity("p", "f").application(3) == "p.f@3"
 
 
 @given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 50)), unique=True, min_size=2))
 def test_no_two_epochs_share_an_id(names):
     """Another pipeline, flow or epoch is another id."""
-    assert len({application_id(*one) for one in names}) == len(names)
+    assert len({FlowIdentity(pipeline, flow).application(epoch) for pipeline, flow, epoch in names}) == len(
+        names
+    )
 
 
 def test_what_a_batch_commits_with(tmp_path: Path):

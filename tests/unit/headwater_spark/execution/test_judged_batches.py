@@ -59,9 +59,7 @@ class Judging:
                 raise OSError
 
         def step(name: str) -> Any:
-            return lambda rows, rules, transaction, files: self.steps.append(
-                (name, (rows, transaction, files))
-            )
+            return lambda rows, transaction, files: self.steps.append((name, (rows, transaction, files)))
 
         target: Any = SimpleNamespace(write=write, has=lambda one: one.batch_id == 3)
         table: Any = SimpleNamespace(has=lambda _: left, hold=step("hold"), replace=step("replace"))
@@ -160,7 +158,7 @@ def test_flows_that_look_for_keys_take_turns(monkeypatch):
     )
     seen: list[bool] = []
     judging.judged.target = SimpleNamespace(  # type: ignore[assignment]
-        write=lambda *_: seen.append(module._LOOKING[Path("/t")].locked())
+        write=lambda *_: seen.append(module._LOCKS[Path("/t")].locked())
     )
     judging.judged.write(None, batch())  # type: ignore[arg-type]
     judging.judged.rules = RULES
@@ -233,11 +231,11 @@ def test_what_the_quarantine_table_is_told(monkeypatch, tmp_path: Path):
     """Held rows are appended under the batch's id and number; a batch that comes again takes the place of its own rows
     alone; a view's quarantine is replaced whole.
     """
-    table, rows = QuarantineTable(tmp_path, "it's", 3, "u1"), RecordedFrame()
+    table, rows = QuarantineTable(tmp_path, "it's", 3, "u1", RULES), RecordedFrame()
     monkeypatch.setattr(QuarantineTable, "_rows", lambda *_: rows)
-    table.hold(rows, RULES, batch())  # type: ignore[arg-type]
-    table.replace(rows, RULES, batch())  # type: ignore[arg-type]
-    table.replace_all(rows, RULES, batch())  # type: ignore[arg-type]
+    table.hold(rows, batch())  # type: ignore[arg-type]
+    table.replace(rows, batch())  # type: ignore[arg-type]
+    table.replace_all(rows, batch())  # type: ignore[arg-type]
     told = {"mergeSchema": "true", "userMetadata": '{"batch": 7}'}
     hold, again, whole = rows.writes
     assert (hold.words["mode"], hold.options_given) == (

@@ -48,9 +48,9 @@ def held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]
         for number, outcome in enumerate(outcomes)
     ]
     marked = judgement.mark_rows(Frame(rows, ["id", "_flow", "bad", "odd", "old"]), RULES)
-    table = QuarantineTable(tmp_path, "f", 3, "u1")
+    table = QuarantineTable(tmp_path, "f", 3, "u1", RULES)
     batch = BatchTransaction("p.f@3", 7, '{"end_offsets": [{"t": 1}]}')
-    return table._rows(marked, RULES, batch).rows  # type: ignore[arg-type, attr-defined]
+    return table._rows(marked, batch).rows  # type: ignore[arg-type, attr-defined]
 
 
 def test_what_a_quarantine_takes(held):
@@ -79,8 +79,8 @@ def test_a_column_of_another_type_than_before(monkeypatch, tmp_path: Path):
     types = {"id": IntegerType(), "n": LongType()}
     frame = Frame([{"id": 1, "n": 2, "bad": False}], ["id", "n", "bad"], types=types)
     marked = judgement.mark_rows(frame, RULES[:1])
-    table = QuarantineTable(tmp_path, "f", 3, "u1")
-    (row,) = table._rows(marked, RULES[:1], BatchTransaction("a", 0, "{}")).rows  # type: ignore[arg-type, attr-defined]
+    table = QuarantineTable(tmp_path, "f", 3, "u1", RULES[:1])
+    (row,) = table._rows(marked, BatchTransaction("a", 0, "{}")).rows  # type: ignore[arg-type, attr-defined]
     assert "id" not in row
     assert (row["n"], row[c.SOURCE_OFFSETS]) == (2, None)
 

@@ -93,7 +93,7 @@ def test_each_row_has_exactly_one_fate(batch):
         assert [r["id"] for r in broken.rows] == [n for n, fate in enumerate(fates) if fate == "quarantined"]
         assert kept.columns == ["id", *(rule.name for rule in rules)]
     counted = Counter(fates)
-    assert (quality.rows, quality.kept) == (len(outcomes), counted["kept"])
+    assert (quality.rows, quality.accepted) == (len(outcomes), counted["kept"])
     assert (quality.dropped, quality.quarantined) == (counted["dropped"], counted["quarantined"])
     for index, counts in enumerate(quality.rules):
         failed = sum(outcome[index] is False for outcome in outcomes)
@@ -149,7 +149,7 @@ def test_counted_while_written_is_the_same(batch):
     assert [row["id"] for row in written.rows] == kept
     assert written.columns == frame.columns
     quality = read_quality(written.observed["seen"], rules)
-    assert (quality.rows, quality.kept) == (len(outcomes), len(kept))
+    assert (quality.rows, quality.accepted) == (len(outcomes), len(kept))
     assert quality.quarantined == 0
     assert [counts.failed for counts in quality.rules] == [
         sum(outcome[index] is False for outcome in outcomes) for index in range(len(rules))
@@ -164,7 +164,7 @@ def test_more_rules_than_a_mask_has_bits():
     with judged_batch(mark_rows(frame_of(rules, outcomes), rules), rules) as (judged, quality):
         names = [row["names"] for row in judged.select(broken_names(rules).alias("names")).rows]
     assert names == [[f"r{index}"] for index in range(130)]
-    assert (quality.quarantined, quality.dropped, quality.kept) == (65, 65, 0)
+    assert (quality.quarantined, quality.dropped, quality.accepted) == (65, 65, 0)
 
 
 def test_fail_rules_in_several_masks():
@@ -252,7 +252,7 @@ def test_a_repeated_key_fails_where_its_rule_says_so():
     assert found is not None
     assert (found.rules, json.loads(found.record)) == (("once",), {"k": 1, "v": 2})
     with judged_batch(mark_rows(batch, [unique(WARN)]), [unique(WARN)]) as (judged, quality):
-        assert (len(judged.rows), quality.kept, quality.rules[0].failed) == (2, 2, 1)
+        assert (len(judged.rows), quality.accepted, quality.rules[0].failed) == (2, 2, 1)
 
 
 def test_the_kept_batch_is_released():

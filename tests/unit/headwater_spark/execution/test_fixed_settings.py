@@ -11,7 +11,7 @@ from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, r
 
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.sink import SinkKind
-from headwater_spark.execution import kept_settings
+from headwater_spark.execution import fixed_settings
 from headwater_spark.plans.stateful_queries import PARTITIONS, PROVIDER
 
 ORDERS = dataset()
@@ -33,10 +33,10 @@ def kept(
     context.pipeline.session.conf.set(PARTITIONS, given.get("source", "4"))
     context.pipeline.project.spec.spark = given.get("spark", {})
     context.pipeline.project.configuration = given.get("configuration", {})
-    monkeypatch.setattr(kept_settings, "is_stateful", lambda _: stateful)
+    monkeypatch.setattr(fixed_settings, "is_stateful", lambda _: stateful)
     one = flow(spark_conf=given.get("own", {}))
     state = FlowState(state_settings=recorded)
-    return kept_settings.kept_settings(run_of(context, given.get("table"), one), state), context
+    return fixed_settings.fixed_settings(run_of(context, given.get("table"), one), state), context
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.delta_log.table_history import has_transaction, head_version
-from headwater_spark.delta_writes.sink_commits import (
-    SinkCommits,
+from headwater_spark.delta_writes.batch_commits import (
+    BatchCommits,
     as_metadata,
     quality_details,
 )
@@ -23,7 +23,7 @@ def test_a_commit_is_known_by_id_and_number(tmp_path: Path):
     commit(tmp_path)
     commit(tmp_path, transactions={"query": 4}, metrics={"numOutputRows": "3"})
     commit(tmp_path, transactions={"other": 5}, metrics={"numOutputRows": "9"})
-    commits = SinkCommits(tmp_path, "query", "p.f@0")
+    commits = BatchCommits(tmp_path, "query", "p.f@0")
     found = commits.find(4)
     assert found is not None
     assert (found.version, found.rows, found.upserted, found.deleted, found.counted) == (
@@ -45,13 +45,13 @@ def test_how_far_back_is_looked(tmp_path: Path):
     """A batch of a killed driver is found 100 versions back, no more; from a known version on, where one is given."""
     for batch in range(103):
         commit(tmp_path, transactions={"q": batch})
-    assert SinkCommits(tmp_path, "q").find(1) is None
-    found = SinkCommits(tmp_path, "q").find(2)
+    assert BatchCommits(tmp_path, "q").find(1) is None
+    found = BatchCommits(tmp_path, "q").find(2)
     assert found is not None
     assert found.version == 2
-    assert SinkCommits(tmp_path, "q", since=0).find(0) is not None
-    assert SinkCommits(tmp_path, "q", since=1).find(0) is None
-    assert SinkCommits(tmp_path, "q", since=1).find(1) is not None
+    assert BatchCommits(tmp_path, "q", since=0).find(0) is not None
+    assert BatchCommits(tmp_path, "q", since=1).find(0) is None
+    assert BatchCommits(tmp_path, "q", since=1).find(1) is not None
 
 
 def test_rows_of_a_merge(tmp_path: Path):
@@ -64,7 +64,7 @@ def test_rows_of_a_merge(tmp_path: Path):
         "numTargetRowsCopied": "95",
     }
     commit(tmp_path, transactions={"q": 0}, operation="MERGE", metrics=metrics)
-    found = SinkCommits(tmp_path, "q", since=0).find(0)
+    found = BatchCommits(tmp_path, "q", since=0).find(0)
     assert found is not None
     assert (found.rows, found.upserted, found.deleted) == (5, 5, 4)
 
@@ -72,7 +72,7 @@ def test_rows_of_a_merge(tmp_path: Path):
 def test_a_writer_that_does_not_count(tmp_path: Path):
     """Where Delta does not say how many rows came, nobody concludes that none did."""
     commit(tmp_path, transactions={"q": 0})
-    found = SinkCommits(tmp_path, "q", since=0).find(0)
+    found = BatchCommits(tmp_path, "q", since=0).find(0)
     assert found is not None
     assert (found.rows, found.counted, found.quality) == (0, False, None)
 
@@ -88,9 +88,9 @@ def test_what_a_batch_came_to_survives_its_driver(dropped, quarantined, files, f
     rows = 200
     rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in failed.items())
     before = Quality(rows, dropped, rules, quarantined, files)
-    from headwater_spark.delta_writes.sink_commits import SinkCommit
+    from headwater_spark.delta_writes.batch_commits import BatchCommit
 
-    assert SinkCommit(0, 0, 0, told={"quality": as_metadata(before)}).quality == before
+    assert BatchCommit(0, 0, 0, metadata={"quality": as_metadata(before)}).quality == before
 
 
 def test_what_is_recorded_of_a_quality():
