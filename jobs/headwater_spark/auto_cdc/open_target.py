@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.on_driver.look_up import FoundRows, find_rows
 from headwater_spark.auto_cdc.on_driver.rows import local_frame
-from headwater_spark.auto_cdc.on_driver.verdict import Declined
 
 
 @dataclass(frozen=True)
@@ -20,12 +19,12 @@ class AboutKeys:
     """Rows of a target. ``found``: the same as they lie in their files, where they are on the driver; else why not."""
 
     table: DataFrame
-    found: FoundRows | Declined
+    found: FoundRows | str
 
     @property
     def frame(self) -> DataFrame:
         """The rows for Spark."""
-        if isinstance(self.found, Declined):
+        if isinstance(self.found, str):
             return self.table
         return local_frame(self.table.sparkSession, self.found.rows, self.table.schema)
 
@@ -52,7 +51,7 @@ class OpenTarget:
     def about(self, batch: ChangeBatch) -> AboutKeys:
         """The rows that may be about the batch's keys; of other keys, too."""
         if batch.local is None or batch.cleared_at is not None:
-            return AboutKeys(self.rows, Declined(batch.not_local or "the batch truncates"))
+            return AboutKeys(self.rows, batch.not_local or "the batch truncates")
         return AboutKeys(self.rows, find_rows(self.path, batch.columns.keys, batch.local, self.rows.schema))
 
     def read_ahead(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
@@ -20,12 +20,11 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.graph.registry import Registry
 from headwater_spark.backfills.source_limits import DeltaLimit, FilesLimit, KafkaLimit, Limit
 from headwater_spark.execution.added_rows import added_rows
-from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.facade.source_substitutes import EvaluatedPipeline, Moved, SourceRequest
 from headwater_spark.plans.plan_walk import input_files
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 if TYPE_CHECKING:
-    from headwater_spark.facade.pipeline_session import PipelineSession
     from headwater_spark.resolution.evaluation import Evaluation
 
 # Where a stream begins and how fast it goes: a batch begins and ends where its limits say.
@@ -52,7 +51,7 @@ class BoundedSources:
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Leave the pipeline as it is."""
 
-    def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
+    def table(self, name: str, session: SparkSession, *, streaming: bool) -> DataFrame | None:
         """The rows of a table that is read as a stream, within its limit."""
         if not streaming:
             return None
@@ -64,7 +63,7 @@ class BoundedSources:
             raise _unlimited(name)
         return self._delta(path, session)
 
-    def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
+    def source(self, request: SourceRequest, session: SparkSession) -> DataFrame | Moved | None:
         """The rows of a source that is read as a stream, within its limit; None for one that is read as a batch."""
         if not request.bounded:
             return None
@@ -76,13 +75,13 @@ class BoundedSources:
             return self._cloud_files(request, session)
         return self._files(request, session)
 
-    def _delta(self, table: Path, session: PipelineSession) -> DataFrame:
+    def _delta(self, table: Path, session: SparkSession) -> DataFrame:
         limit = self._limit(DeltaLimit, lambda one: one.table.resolve() == table.resolve(), str(table))
         frame = _delta_frame(session, limit)
         self.frames.append(frame)
         return frame
 
-    def _kafka(self, request: SourceRequest, session: PipelineSession) -> DataFrame:
+    def _kafka(self, request: SourceRequest, session: SparkSession) -> DataFrame:
         wanted = tuple(sorted((k, v) for k, v in request.options.items() if k in _SUBSCRIPTIONS))
         limit = self._limit(KafkaLimit, lambda one: one.topics == wanted, str(dict(wanted)))
         zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -96,7 +95,7 @@ class BoundedSources:
         bounds = {"assign": json.dumps(parts), "startingOffsets": limit.start, "endingOffsets": limit.end}
         return _reader(session, "kafka", {**options, **bounds}).load()
 
-    def _files(self, request: SourceRequest, session: PipelineSession) -> DataFrame:
+    def _files(self, request: SourceRequest, session: SparkSession) -> DataFrame:
         limit = self._files_limit(request)
         if request.format not in _FILE_FORMATS:
             raise _unlimited(request.format)
@@ -113,7 +112,7 @@ class BoundedSources:
             frame = frame.where((time >= F.lit(limit.after)) & (time < F.lit(limit.before)))
         return frame.select(*columns)
 
-    def _cloud_files(self, request: SourceRequest, session: PipelineSession) -> Moved:
+    def _cloud_files(self, request: SourceRequest, session: SparkSession) -> Moved:
         limit = self._files_limit(request)
         assert request.path is not None
         if limit.after is not None:
@@ -153,7 +152,7 @@ _SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
 _FILE_FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryfile")
 
 
-def _delta_frame(session: PipelineSession, limit: DeltaLimit) -> DataFrame:
+def _delta_frame(session: SparkSession, limit: DeltaLimit) -> DataFrame:
     reader = DataFrameReader(session).format("delta")
     if limit.changes and limit.first is not None:
         feed = {
@@ -185,7 +184,7 @@ def _for_batch(options: Any) -> dict[str, str]:
     return {key: value for key, value in options.items() if not key.lower().startswith(_OF_STREAMS)}
 
 
-def _reader(session: PipelineSession, source: str, options: Any) -> DataFrameReader:
+def _reader(session: SparkSession, source: str, options: Any) -> DataFrameReader:
     return DataFrameReader(session).format(source).options(**options)
 
 

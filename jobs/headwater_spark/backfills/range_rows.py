@@ -69,12 +69,12 @@ def judged_rows(
     evaluation, rules = run.context.pipeline.evaluation, run.dataset.expectations
     bounded = BoundedSources(evaluation, limits)
     with run.settings():
-        evaluation.session.given = bounded
+        evaluation.session.substitutes = bounded
         try:
             # One that recomputes a part of its table at each update is asked for all of it: the range is the part.
             frame = run.rows(whole=True)
         finally:
-            evaluation.session.given = None
+            evaluation.session.substitutes = None
         marked = apart(mark_rows(with_source(in_slice(frame, condition)), rules))
         with judged_batch(marked, rules, run.table) as (judged, quality):
             yield judged, quality, _bytes_of(bounded.frames)

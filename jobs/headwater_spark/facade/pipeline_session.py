@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
-from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
+from headwater_spark.facade.source_substitutes import (
+    SourceSubstitutes,
+    SubstitutingReader,
+    current_substitutes,
+)
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.kafka_options import kafka_overrides
@@ -48,13 +52,13 @@ class PipelineSession(SparkSession):
     """
 
     resolution: NameResolution | None = None
-    given: GivenSources | None = None
+    substitutes: SourceSubstitutes | None = None
 
     @classmethod
     def over(cls, base: SparkSession) -> PipelineSession:
         """A facade over a clone of ``base``: own settings and temporary views, same catalog and data."""
         session = cls(base.sparkContext, base._jsparkSession.cloneSession())  # noqa: SLF001 - no public way to clone
-        session.given = given_sources()
+        session.substitutes = current_substitutes()
         return session
 
     @property
@@ -77,7 +81,7 @@ class PipelineSession(SparkSession):
     @property
     def readStream(self) -> PipelineStreamReader:  # noqa: N802 - Spark's spelling
         """A stream reader whose ``table`` finds the pipeline's datasets first."""
-        if self.given is not None and self.given.bounded:
+        if self.substitutes is not None and self.substitutes.bounded:
             return BoundedStreamReader(self)  # type: ignore[return-value]  # it is used in the same way
         return PipelineStreamReader(self)
 
@@ -85,7 +89,7 @@ class PipelineSession(SparkSession):
         """As Spark's; it knows the same datasets."""
         session = PipelineSession(self.sparkContext, self._jsparkSession.newSession())
         session.resolution = self.resolution
-        session.given = self.given
+        session.substitutes = self.substitutes
         return session
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
@@ -105,14 +109,40 @@ class PipelineSession(SparkSession):
                 formatter.clear()
 
 
-class _KnowsFormats:
+class _KnowsFormats(SubstitutingReader):
     """Refuses formats that open Spark lacks, by name, where Spark would report a missing class."""
 
     session: PipelineSession
-    options_given: dict[str, str]
     options_spelled: dict[str, str]
     source_format = ""
-    streaming: bool
+
+    def __init__(self, spark: PipelineSession) -> None:
+        super().__init__(spark)  # type: ignore[call-arg]
+        self.session = spark
+        self.options_given, self.options_spelled = {}, {}
+
+    @property
+    def substitutes(self) -> SourceSubstitutes | None:
+        """The session's, at the time of the call."""
+        return self.session.substitutes
+
+    def format(self, source: str) -> Self:
+        """As Spark's; refuses formats that are not there."""
+        self._check(source)
+        super().format(source)  # type: ignore[misc]
+        return self
+
+    def option(self, key: str, value: Any) -> Self:
+        """As Spark's."""
+        self._note({key: value})
+        super().option(key, value)  # type: ignore[misc]
+        return self
+
+    def options(self, **options: Any) -> Self:
+        """As Spark's."""
+        self._note(options)
+        super().options(**options)  # type: ignore[misc]
+        return self
 
     def _note(self, options: dict[str, Any]) -> None:
         self.options_given.update(
@@ -128,7 +158,7 @@ class _KnowsFormats:
         if source is None:
             return
         self.source_format = source.lower()
-        if self.source_format in _NOT_HERE and self.session.given is None:
+        if self.source_format in _NOT_HERE and self.session.substitutes is None:
             raise UnsupportedSource(
                 f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
             )
@@ -173,35 +203,11 @@ class _KnowsFormats:
         return self.session.resolution.cloud_files(path, schema, spelled, streaming=self.streaming)
 
 
-class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: ignore[misc]  # text's first name differs
+class PipelineBatchReader(_KnowsFormats, DataFrameReader):  # type: ignore[misc]  # text's first name differs
     """``spark.read`` of the facade."""
 
     streaming = False
     bounded = False
-
-    def __init__(self, spark: PipelineSession) -> None:
-        super().__init__(spark)
-        self.session = spark
-        self.options_given = {}
-        self.options_spelled = {}
-
-    def format(self, source: str) -> PipelineBatchReader:
-        """As Spark's; refuses formats that are not there."""
-        self._check(source)
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: Any) -> PipelineBatchReader:
-        """As Spark's."""
-        self._note({key: value})
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> PipelineBatchReader:
-        """As Spark's."""
-        self._note(options)
-        super().options(**options)
-        return self
 
     def load(
         self,
@@ -213,9 +219,9 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        path, given_frame = self.given_load(path, schema)
-        if given_frame is not None:
-            return given_frame
+        path, frame = self.substituted_load(path, schema)
+        if frame is not None:
+            return frame
         if self.source_format == event_hubs.FORMAT:
             reader = DataFrameReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
@@ -237,8 +243,8 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
-        if self.session.given is not None:
-            frame = self.session.given.table(tableName, self.session, streaming=self.bounded)
+        if self.session.substitutes is not None:
+            frame = self.session.substitutes.table(tableName, self.session, streaming=self.bounded)
             if frame is not None:
                 return frame
         if self.session.resolution is None:
@@ -254,34 +260,10 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
         return self._df(self._jreader.format("delta").load(path))
 
 
-class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
+class PipelineStreamReader(_KnowsFormats, DataStreamReader):
     """``spark.readStream`` of the facade."""
 
     streaming = True
-
-    def __init__(self, spark: PipelineSession) -> None:
-        super().__init__(spark)
-        self.session = spark
-        self.options_given = {}
-        self.options_spelled = {}
-
-    def format(self, source: str) -> PipelineStreamReader:
-        """As Spark's; refuses formats that are not there."""
-        self._check(source)
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: Any) -> PipelineStreamReader:
-        """As Spark's."""
-        self._note({key: value})
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> PipelineStreamReader:
-        """As Spark's."""
-        self._note(options)
-        super().options(**options)
-        return self
 
     def load(
         self,
@@ -293,9 +275,9 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
         """As Spark's; formats that only the closed platform has are translated, or refused."""
         self._check(format)
         self._note(options)
-        path, given = self.given_load(path, schema)
-        if given is not None:
-            return given
+        path, frame = self.substituted_load(path, schema)
+        if frame is not None:
+            return frame
         if self.source_format == event_hubs.FORMAT:
             reader = DataStreamReader(self.session)
             return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
@@ -309,8 +291,8 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table, as a stream."""
-        if self.session.given is not None:
-            frame = self.session.given.table(tableName, self.session, streaming=True)
+        if self.session.substitutes is not None:
+            frame = self.session.substitutes.table(tableName, self.session, streaming=True)
             if frame is not None:
                 return frame
         super().options(**self._translated())

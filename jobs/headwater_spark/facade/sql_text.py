@@ -54,8 +54,8 @@ class SqlText:
         calls = list(source_calls(plan))
         views = {reference.start: self._view_of(self._table(reference)) for reference in references}
         views |= {call.start: self._view_of(frame_of(call, self._session)) for call in calls}
-        given = self._session.given
-        if given is not None and given.bounded:
+        substitutes = self._session.substitutes
+        if substitutes is not None and substitutes.bounded:
             # The view is a batch: the word STREAM would ask for another.
             return _replaced(text, [*references, *calls], views, with_aliases=True, streams=False)
         named = _replaced(text, [*references, *calls], views, with_aliases=True)

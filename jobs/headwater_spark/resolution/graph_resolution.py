@@ -77,8 +77,8 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
             evaluation.labels = loaded.labels
             declare_targets(registry)
             views = declare_history_views(registry)
-            if session.given is not None:
-                session.given.narrow(registry, evaluation)
+            if session.substitutes is not None:
+                session.substitutes.narrow(registry, evaluation)
             manifest = _resolve(project, registry, evaluation, stubs, views)
             yield ResolvedPipeline(project, registry, session, evaluation, manifest)
 

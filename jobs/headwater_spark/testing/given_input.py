@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import StructType
 
 from headwater.errors import UsageError
-from headwater_spark.facade.given_reads import SourceRequest
+from headwater_spark.facade.source_substitutes import SourceRequest
 from headwater_spark.testing.typed_rows import (
     KAFKA,
     KAFKA_WITH_HEADERS,

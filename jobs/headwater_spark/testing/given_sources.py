@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import HeadwaterError, InvalidName, SourceNotGiven
 from headwater.graph.registry import Registry
-from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.facade.source_substitutes import EvaluatedPipeline, Moved, SourceRequest
 from headwater_spark.plans.schemas import plain_schema, stored_schema
 from headwater_spark.testing.given_input import GivenInput, as_batches
-
-if TYPE_CHECKING:
-    from headwater_spark.facade.pipeline_session import PipelineSession
 
 _AS_FILES = {"json", "csv", "text", "parquet"}
 _FILES = _AS_FILES | {"orc", "avro", "xml", "binaryfile"}
@@ -94,7 +91,7 @@ class RowsInPlace:
         """Whether rows are given for a dataset or table."""
         return self._input_of_table(name) is not None
 
-    def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
+    def table(self, name: str, session: SparkSession, *, streaming: bool) -> DataFrame | None:
         """The rows given for a dataset or table, or None."""
         entry = self._input_of_table(name)
         if entry is None:
@@ -102,7 +99,7 @@ class RowsInPlace:
         entry.used = entry.used or not self._lenient
         return self._frame(entry, *entry.as_table(self._declared_schema(name)), session, streaming=streaming)
 
-    def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
+    def source(self, request: SourceRequest, session: SparkSession) -> DataFrame | Moved | None:
         """The rows given for a source; raises SourceNotGiven where there are none."""
         form = (
             request.options.get("cloudfiles.format", "").lower()
@@ -195,7 +192,7 @@ class RowsInPlace:
         entry: GivenInput,
         folder: Path,
         schema: StructType,
-        session: PipelineSession,
+        session: SparkSession,
         *,
         streaming: bool,
     ) -> DataFrame:

@@ -16,7 +16,7 @@ from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution.update import UpdateRequest, run_update
-from headwater_spark.facade.given_reads import giving
+from headwater_spark.facade.source_substitutes import substituting
 from headwater_spark.testing.batch_records import BatchRecord, of_rows, records_of
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import forget_tables, local_session
@@ -130,7 +130,7 @@ class _Case:
         }
 
     def _update(self, number: int) -> None:
-        with giving(self._sources):
+        with substituting(self._sources):
             result = run_update(self._project, UpdateRequest(Selection()))
         if result.error is not None:
             raise result.error

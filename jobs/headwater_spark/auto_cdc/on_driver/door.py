@@ -6,7 +6,6 @@ Decision 0142.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
@@ -38,8 +37,8 @@ def try_on_driver(
         return Declined(BY_COLUMN)
     about = target.about(batch)
     found = about.found
-    if isinstance(found, Declined):
-        return replace(found, about=about)
+    if isinstance(found, str):
+        return Declined(found, about)
     against = reason_against(target, found, identity, columns.target_schema)
     if against is not None:
         return Declined(against, about)

@@ -14,7 +14,6 @@ from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
-from headwater_spark.auto_cdc.on_driver.verdict import Declined
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
 # A table is asked without Spark where the files that may hold the batch's keys have at most so many rows and bytes.
@@ -68,10 +67,10 @@ def rows_about(
     log = _log(path)
     schema = schema or _schema(log)
     found = _about(log, schema, keys, asking)
-    return None if isinstance(found, Declined) else local_frame(spark, found.rows, schema)
+    return None if isinstance(found, str) else local_frame(spark, found.rows, schema)
 
 
-def find_rows(path: Path, keys: Sequence[str], asking: Any, schema: StructType) -> FoundRows | Declined:
+def find_rows(path: Path, keys: Sequence[str], asking: Any, schema: StructType) -> FoundRows | str:
     """The rows that ``rows_about`` gives, as they lie in their files; or why Spark has to read them."""
     return _about(_log(path), schema, keys, asking)
 
@@ -80,7 +79,7 @@ def keys_about(path: Path, keys: Sequence[str], asking: Any) -> Any:
     """The keys of the rows that ``rows_about`` gives, as Arrow; None where the table has to be read by Spark."""
     log = _log(path)
     found = _about(log, _schema(log), keys, asking, only=keys)
-    return None if isinstance(found, Declined) else found.rows
+    return None if isinstance(found, str) else found.rows
 
 
 def is_plain_table(path: Path) -> bool:
@@ -101,7 +100,7 @@ def all_known(path: Path, keys: Sequence[str], asking: Any) -> bool:
     if not all(isinstance(kinds.get(key), _FOUND_BY) or is_text(kinds.get(key)) for key in keys):
         return False
     found = _about(log, schema, keys, asking, only=keys)
-    if isinstance(found, Declined):
+    if isinstance(found, str):
         return False
     asked = asking.select(list(keys))
     return bool(asked.join(found.rows.cast(asked.schema), list(keys), join_type="left anti").num_rows == 0)
@@ -119,25 +118,25 @@ def _schema(log: Any) -> StructType:
 
 def _about(
     log: Any, schema: StructType, keys: Sequence[str], asking: Any, only: Sequence[str] | None = None
-) -> FoundRows | Declined:
+) -> FoundRows | str:
     """Rows that may have the keys of ``asking``, ``only`` some columns of them."""
     if log.protocol().min_reader_version > 1:
         features = sorted(log.protocol().reader_features or ())
-        return Declined(f"the table has {', '.join(features) or 'a feature that readers differ in'}")
+        return f"the table has {', '.join(features) or 'a feature that readers differ in'}"
     if log.metadata().partition_columns:
-        return Declined("the table is partitioned")
+        return "the table is partitioned"
     if not is_plain(schema):
-        return Declined("a column's type is not read alike by all readers")
+        return "a column's type is not read alike by all readers"
     names = {field.name.lower(): field for field in schema.fields}
     fields = [names[key.lower()] for key in keys if key.lower() in names]
     found_by = [f.name for f in fields if isinstance(f.dataType, _FOUND_BY) or is_text(f.dataType)]
     wanted = {f.name: key for f, key in zip(fields, keys, strict=True)} if len(fields) == len(keys) else {}
     if not wanted or not found_by:
-        return Declined("no key is of a type that files are searched by")
+        return "no key is of a type that files are searched by"
     return _matching(log, [(name, asking.column(wanted[name]).combine_chunks()) for name in found_by], only)
 
 
-def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | None) -> FoundRows | Declined:
+def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | None) -> FoundRows | str:
     """The rows that have one of the sought values in each of the columns, where not too many have to be looked at."""
     import pyarrow as pa
     from pyarrow import compute
@@ -145,9 +144,9 @@ def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | Non
 
     actions = pa.table(log.get_add_actions(flatten=True))
     if actions.num_rows == 0:
-        return Declined("the table has no file yet")
+        return "the table has no file yet"
     if actions.num_rows > _MANY_FILES:
-        return Declined(f"the table has more than {_MANY_FILES} files")
+        return f"the table has more than {_MANY_FILES} files"
     may_match = pa.array([True] * actions.num_rows)
     # Spark writes times in a form whose years end in 2262 unless they are read so.
     options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
@@ -168,9 +167,9 @@ def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | Non
     may = actions.filter(may_match)
     counts = may["num_records"].to_pylist()
     if None in counts:
-        return Declined("a file's number of rows is not known")
+        return "a file's number of rows is not known"
     if sum(counts) > ASKED_ROWS or sum(may["size_bytes"].to_pylist()) > ASKED_BYTES:
-        return Declined("too many rows share files with the batch's keys")
+        return "too many rows share files with the batch's keys"
     names = None if only is None else [name for name in rows.schema.names if name in only]
     return _found(log, rows.scanner(columns=names, filter=condition), may)
 

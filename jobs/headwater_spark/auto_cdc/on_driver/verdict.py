@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from headwater_spark.auto_cdc.open_target import AboutKeys
-    from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.auto_cdc.open_target import AboutKeys
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 # Who wrote a batch, as its commit and the event log name it.
 DRIVER_REWRITE, MERGE = "driver_rewrite", "merge"
