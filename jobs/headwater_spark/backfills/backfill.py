@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 import uuid
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from headwater.event_log.details import operation_progress, user_action
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.backfills.table_backfill import fill_table
 from headwater_spark.backfills.table_plan import TablePlan, plan_table
 from headwater_spark.execution.failures import flow_error
@@ -57,13 +57,10 @@ def known_dataset(context: UpdateContext, name: str) -> Dataset:
     datasets = {d.name.lower(): d for d in context.pipeline.registry.datasets() if d.stored}
     if name.lower() in datasets:
         return datasets[name.lower()]
-    near = difflib.get_close_matches(name.lower(), list(datasets), n=1)
-    raise UnknownDataset(
-        f"The pipeline has no table {name!r}.",
-        remedy=f"Did you mean {datasets[near[0]].name!r}?"
-        if near
-        else f"It has: {', '.join(d.name for d in datasets.values())}.",
-    )
+    names = [dataset.name for dataset in datasets.values()]
+    near = nearest(name.lower(), datasets)
+    remedy = did_you_mean(datasets[near].name if near else None, f"It has: {', '.join(names)}.")
+    raise UnknownDataset(f"The pipeline has no table {name!r}.", remedy=remedy)
 
 
 def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> list[TableBackfill]:

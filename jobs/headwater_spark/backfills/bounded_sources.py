@@ -21,6 +21,7 @@ from headwater.graph.registry import Registry
 from headwater_spark.backfills.source_limits import DeltaLimit, FilesLimit, KafkaLimit, Limit
 from headwater_spark.execution.added_rows import added_rows
 from headwater_spark.facade.source_substitutes import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import input_files
 from headwater_spark.sources.kafka_options import kafka_overrides
 
@@ -105,7 +106,7 @@ class BoundedSources:
         self.frames.append(frame)
         unseen = _unseen(frame, limit)
         name, time = F.col("_metadata.file_path"), F.col("_metadata.file_modification_time")
-        columns = [F.col("`" + column.replace("`", "``") + "`") for column in frame.columns]
+        columns = [F.col(quoted(column)) for column in frame.columns]
         if unseen:
             frame = frame.where(~name.isin([form for uri in unseen for form in _spellings(uri)]))
         if limit.after is not None:
@@ -191,7 +192,7 @@ def _reader(session: SparkSession, source: str, options: Any) -> DataFrameReader
 def _unlimited(name: str) -> BackfillNotPossible:
     return BackfillNotPossible(
         f"The definition reads {name!r} as a stream, and up to where it has been read can't be told.",
-        remedy="Backfill a table that reads this one's rows, or fill it anew with --full-refresh.",
+        remedy="Backfill a table that reads this one's rows, or rebuild it with --full-refresh.",
     )
 
 

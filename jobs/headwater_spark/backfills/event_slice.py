@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, 
 from headwater.backfills.backfill_range import BackfillRange
 from headwater.backfills.conditions import InvalidRange
 from headwater.definitions.dataset import Dataset
+from headwater_spark.plans.names import quoted
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def slice_condition(chosen: BackfillRange, columns: StructType, dataset: Dataset
         raise InvalidRange(
             f"{dataset.name!r} has no column {chosen.column!r}.", where=dataset.location, remedy=remedy
         )
-    name = "`" + field.name.replace("`", "``") + "`"
+    name = quoted(field.name)
     first, end = (_literal(value, field.dataType, field.name, remedy) for value in (chosen.start, chosen.end))
     return f"{name} >= {first} AND {name} < {end}"
 

@@ -108,7 +108,7 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
                 f"{flow!r} follows the changes of {source.name!r}: which of them made the rows of a range can't be told from "
                 "the table.",
                 where=source.table,
-                remedy="Give a range of versions, --range version --from A --to B, or fill the table anew with --full-refresh.",
+                remedy="Give a range of versions, --range version --from A --to B, or rebuild the table with --full-refresh.",
             )
         return _delta(source, source.table, None, delta_end(end, source, flow) - 1)
     if source.kind is SourceKind.KAFKA:
@@ -121,7 +121,7 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
         )
     raise BackfillNotPossible(
         f"{flow!r} reads {source.name!r} ({source.kind}), which can't be read as a batch.",
-        remedy="Backfill a table that reads this one's rows, or fill it anew with --full-refresh.",
+        remedy="Backfill a table that reads this one's rows, or rebuild it with --full-refresh.",
     )
 
 

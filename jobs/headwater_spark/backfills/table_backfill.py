@@ -31,6 +31,7 @@ from headwater_spark.delta_writes.sink_commits import SinkCommits
 from headwater_spark.execution.flow_writer import target_of, write_batch
 from headwater_spark.execution.late_rows import finish_replacements, put_back_late_rows, try_again
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.plans.names import quoted
 
 _FEWER = "fewer rows would come than leave: refused (FEWER_ROWS) unless --allow-fewer-rows is given."
 
@@ -176,7 +177,7 @@ def _replace(
 
 
 def _check_keys(rows: DataFrame, keys: Sequence[str], plan: TablePlan) -> None:
-    columns = [F.col("`" + key.replace("`", "``") + "`") for key in keys]
+    columns = [F.col(quoted(key)) for key in keys]
     twice = rows.groupBy(*columns).count().where("count > 1").limit(1).collect()
     if twice:
         shown = ", ".join(f"{key}={twice[0][key]!r}" for key in keys)

@@ -85,7 +85,7 @@ def check_definition(run: FlowRun) -> None:
         raise BackfillNotPossible(
             f"{name!r} compares whole snapshots with its table: a part of one would delete the rest.",
             where=flow.location,
-            remedy="Let the function give the snapshots again, or fill the table anew: " + refresh,
+            remedy="Let the function give the snapshots again, or rebuild the table: " + refresh,
         )
     frame = run.context.pipeline.evaluation.frames[name]
     if is_stateful(frame) or run.mode.kind.is_aggregation:
@@ -93,7 +93,7 @@ def check_definition(run: FlowRun) -> None:
             f"{name!r} keeps state (a window, an aggregation, a deduplication or a join of streams). Its live state would not know "
             "of what a backfill writes, and would write other rows of the same range later.",
             where=flow.location,
-            remedy=f"Fill the table anew: {refresh}. Or make it a materialized view, any range of which can be backfilled.",
+            remedy=f"Rebuild the table: {refresh}. Or make it a materialized view, any range of which can be backfilled.",
         )
 
 
@@ -155,7 +155,7 @@ def _check_rules(plan: TablePlan) -> None:
             f"The rule {whole.name!r} wants keys to be there once in all of {plan.dataset.name!r}: rows that come in the place of "
             "others would be taken for repetitions.",
             where=whole.location,
-            remedy=f"Fill the table anew: headwater run PIPELINE_DIR --full-refresh {plan.dataset.name}",
+            remedy=f"Rebuild the table: headwater run PIPELINE_DIR --full-refresh {plan.dataset.name}",
         )
 
 

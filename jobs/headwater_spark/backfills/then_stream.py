@@ -116,7 +116,7 @@ def _check_begun(context: UpdateContext, dataset: Dataset) -> None:
         raise RangeAlreadyWritten(
             f"{', '.join(begun)} of {dataset.name!r} has run already, and has read its history, or a part of it, by itself.",
             where=context.table_path(dataset),
-            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or fill the table anew: "
+            remedy="Give a range to fill: --range event-time --column COLUMN --from FIRST --to END. Or rebuild the table: "
             f"headwater run PIPELINE_DIR --full-refresh {dataset.name}",
         )
 

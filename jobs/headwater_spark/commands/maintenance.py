@@ -15,6 +15,7 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import Engine
 from headwater.maintenance.maintain import maintain
 from headwater.maintenance.maintenance_plan import chores
+from headwater_spark.plans.names import quoted
 from headwater_spark.session import start_session
 
 
@@ -36,7 +37,7 @@ def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
 
 def optimize(spark: SparkSession, table: Path, z_order: Sequence[str]) -> str:
     """Put a table's small files together; by its clustering columns where it has such, else by ``z_order`` if any."""
-    columns = ", ".join("`" + name.replace("`", "``") + "`" for name in z_order)
+    columns = ", ".join(quoted(name) for name in z_order)
     order = f" ZORDER BY ({columns})" if columns else ""
     row = spark.sql(f"OPTIMIZE delta.`{table}`{order}").select("metrics.*").collect()[0]
     return f"{row['numFilesRemoved']} files became {row['numFilesAdded']}"

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from headwater.delta_log.table_history import has_transaction
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans.names import quoted
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def same_key(keys: Sequence[str], left: str = "t", right: str = "s") -> Column:
     """The condition that two rows have the same key; NULL equals NULL."""
     condition = F.lit(True)
     for key in keys:
-        name = "`" + key.replace("`", "``") + "`"
+        name = quoted(key)
         condition = condition & F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}"))
     return condition
 

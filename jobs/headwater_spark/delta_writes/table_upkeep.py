@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import FlowFailed
 from headwater_spark.delta_writes.tables import DECLARED, declared_names, reshape_table
+from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schema_text import GENERATED
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def keep_up(
         schema: the schema that the user gave, if any.
 
     Raises:
-        FlowFailed: where the table's partitioning or its columns' nature is declared anew: that takes a full refresh.
+        FlowFailed: where the declaration changes the table's partitioning or computed columns: that takes a full refresh.
     """
     from deltalake import DeltaTable as LogReader
 
@@ -43,7 +44,7 @@ def keep_up(
         raise FlowFailed(
             f"The table {dataset.name!r} has rows, and its declaration now says: {changed}.",
             where=dataset.location,
-            remedy=f"Fill it anew, --full-refresh {dataset.name}, or put the declaration back.",
+            remedy=f"Rebuild it, --full-refresh {dataset.name}, or put the declaration back.",
         )
     _properties(spark, table, dataset, path)
     if schema is not None:
@@ -87,16 +88,16 @@ def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: P
         wanted[DECLARED] = declared_names(dataset)
     changed = {key: value for key, value in wanted.items() if stored.get(key) != value}
     if changed:
-        pairs = ", ".join(f"'{_quoted(k)}' = '{_quoted(v)}'" for k, v in changed.items())
+        pairs = ", ".join(f"'{_escaped(k)}' = '{_escaped(v)}'" for k, v in changed.items())
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({pairs})")
     gone = [
         key for key in before if key != "comment" and key not in dataset.table_properties and key in stored
     ]
     if gone:
-        keys = ", ".join(f"'{_quoted(key)}'" for key in gone)
+        keys = ", ".join(f"'{_escaped(key)}'" for key in gone)
         spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES IF EXISTS ({keys})")
     if dataset.comment and metadata.description != dataset.comment:
-        spark.sql(f"COMMENT ON TABLE delta.`{path}` IS '{_quoted(dataset.comment)}'")
+        spark.sql(f"COMMENT ON TABLE delta.`{path}` IS '{_escaped(dataset.comment)}'")
     if not dataset.comment and "comment" in before and metadata.description:
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS NULL")
 
@@ -107,8 +108,9 @@ def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, 
         stored = fields.get(field.name.lower())
         wanted = field.metadata.get("comment", "")
         if stored is not None and stored["metadata"].get("comment", "") != wanted:
-            name = field.name.replace("`", "``")
-            spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN `{name}` COMMENT '{_quoted(wanted)}'")
+            spark.sql(
+                f"ALTER TABLE delta.`{path}` ALTER COLUMN {quoted(field.name)} COMMENT '{_escaped(wanted)}'"
+            )
 
 
 def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
@@ -122,9 +124,9 @@ def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
     stored = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("clusteringColumns").collect()[0][0]
     wanted = list(dataset.cluster_columns)
     if [name.lower() for name in stored] != [name.lower() for name in wanted]:
-        columns = ", ".join("`" + name.replace("`", "``") + "`" for name in wanted)
+        columns = ", ".join(quoted(name) for name in wanted)
         spark.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY {f'({columns})' if wanted else 'NONE'}")
 
 
-def _quoted(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -19,6 +19,7 @@ from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans.names import quoted
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.rules.expectations import any_broken
 from headwater_spark.rules.judgement import broken_names, own_columns
@@ -162,7 +163,7 @@ class QuarantineTable:
     def _managed(
         self, judged: DataFrame, rules: Sequence[Expectation], transaction: BatchTransaction
     ) -> list[Column]:
-        row = F.to_json(F.struct(*[F.col(_quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
+        row = F.to_json(F.struct(*[F.col(quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
         values = {
             c.RULES: broken_names(rules),
             **self._written_by(transaction),
@@ -202,7 +203,3 @@ def _held_types(path: Path) -> dict[str, DataType]:
 
     stored = StructType.fromJson(json.loads(DeltaTable(str(path)).schema().to_json()))
     return {field.name.lower(): field.dataType for field in stored.fields}
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -261,7 +261,7 @@ def _check_done(run: FlowRun, mine: DataFrame) -> None:
         raise UsageError(
             f"Rows of batch {planned} of {run.name!r} are held, and the batch is not done: its driver was stopped.",
             where=run.flow.location,
-            remedy="Run an update first; it judges these rows anew. Then replay.",
+            remedy="Run an update first; it judges these rows again. Then replay.",
         )
 
 

@@ -200,7 +200,7 @@ def _check_order(flow: Flow, snapshot: Snapshot, latest: Any) -> None:
             f"{flow.name!r} got a snapshot of version {version!r} after {latest!r}; nothing of it was written.",
             where=flow.location,
             remedy="Return the snapshots in the order of their versions, all of one type, each greater than the latest "
-            f"version that the function is given. To begin anew: headwater run PIPELINE_DIR --full-refresh {flow.target}",
+            f"version that the function is given. To start over: headwater run PIPELINE_DIR --full-refresh {flow.target}",
         )
 
 
