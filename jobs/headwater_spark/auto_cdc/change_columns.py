@@ -33,8 +33,8 @@ class ChangeColumns:
     """A change flow over a source of known columns. Expressions are columns over the source's rows.
 
     ``sequence_column``: the target's column that holds the sequence, where there is one (``sequence_by`` is a plain
-    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of the
-    columns that an event says something of, where it does not of all.
+    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of
+    the columns that an event sets, where it does not set them all.
     """
 
     keys: tuple[str, ...]

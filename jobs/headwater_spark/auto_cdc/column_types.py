@@ -128,7 +128,7 @@ def _widened(
 
 def _refused(field: StructField, column: StructField, where: object, remedy: str) -> ColumnTypeChanged:
     return ColumnTypeChanged(
-        f"AUTO CDC: the column {field.name!r} is {column.dataType.simpleString()} in the table, and now arrives as "
+        f"AUTO CDC: the column {field.name!r} is {column.dataType.simpleString()} in the table, and now comes as "
         f"{field.dataType.simpleString()}. Nothing of the batch was written.",
         where=where,
         remedy=f"{remedy}, or rebuild the table with --full-refresh.",
