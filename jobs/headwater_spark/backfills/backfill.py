@@ -111,7 +111,7 @@ def _record_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -
     words = "was done before; nothing was written"
     if table.state == "COMPLETED":
         words = f"wrote {table.output_rows} rows in the place of {table.replaced_rows}"
-    context.say(f"{table.state:<9}  {table.dataset}: {words}")
+    context.say(f"{table.state:<9}  {table.dataset}: {words}", flow=table.flow)
     context.events.emit(
         "operation_progress",
         f"The backfill of {table.dataset} ({plan.chosen}) {words}.",

@@ -26,7 +26,7 @@ def clean_sources(run: FlowRun) -> None:
         done = clean_read(read, history, now=datetime.now(UTC))
         if done:
             verb = "deleted" if read.options.clean == "delete" else "moved"
-            run.context.say(f"{run.name}: {len(done)} files that were taken in are {verb}")
+            run.context.say(f"{run.name}: {len(done)} files that were taken in are {verb}", flow=run.name)
 
 
 def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -> list[str]:

@@ -49,7 +49,7 @@ def _record_kept(run: FlowRun, key: str, kept: str, asked: str) -> None:
         f"The state of {run.name!r} was laid down with {key}={kept}, which stands; {asked} holds for state that is laid down "
         f"anew: headwater {remedy}"
     )
-    run.context.say(f"KEPT       {message}")
+    run.context.say(f"KEPT       {message}", flow=run.name)
     run.emit(
         "operation_progress",
         message,

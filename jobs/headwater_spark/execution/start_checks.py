@@ -38,7 +38,7 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
         plan=_comparable_plan(run, state),
     )
     for damage, done in check_start(start, checks):
-        run.context.say(f"MENDED     {run.name}: {done}")
+        run.context.say(f"MENDED     {run.name}: {done}", flow=run.name)
         run.emit(
             "operation_progress",
             f"{damage.error.what} {done[:1].upper()}{done[1:]}.",
