@@ -110,10 +110,9 @@ def _decide(
     columns, local = batch.columns, batch.local is not None
     with ExitStack() as stack:
         affected = stack.enter_context(reusable(_affected_rows(batch, about.frame), local=local)).frame
-        remembered = _remembered_events(batch, side.rows_about(batch), affected)
-        groups = stack.enter_context(
-            reusable(_groups(_events(batch, affected, remembered), columns), local=local)
-        ).frame
+        remembered = _side_events(batch, side.rows_about(batch), affected)
+        groups = _groups(_events(batch, affected, remembered), columns)
+        groups = stack.enter_context(reusable(groups, local=local)).frame
         transaction = _remember(batch, groups, remembered, side, transaction)
         source = _source(batch, groups, affected)
         # Not cached: a merge recomputes every cache that depends on its target.
@@ -136,56 +135,44 @@ def _can_change(batch: ChangeBatch) -> Column:
     return F.lit(True) if batch.columns.by_column else end.isNull() | (end >= batch.first_sequence)
 
 
-def _remembered_events(
-    batch: ChangeBatch, side_rows: DataFrame | None, affected: DataFrame
-) -> DataFrame | None:
+def _side_events(batch: ChangeBatch, side_rows: DataFrame | None, affected: DataFrame) -> DataFrame | None:
     """The remembered events of the batch's keys, from the first row on that the batch can change."""
     if side_rows is None:
         return None
-    columns = batch.columns
+    columns, by = batch.columns, batch.columns.key_columns
     keys = list(columns.keys)
-    since = batch.events.groupBy(*columns.key_columns).agg(F.min(SEQUENCE).alias("a"))
-    since = since.join(affected.groupBy(*columns.key_columns).agg(F.min(START_AT).alias("b")), keys, "left")
-    since = F.broadcast(since.select(*columns.key_columns, F.least("a", "b").alias(_SINCE)))
+    since = batch.events.groupBy(*by).agg(F.min(SEQUENCE).alias("a"))
+    since = since.join(affected.groupBy(*by).agg(F.min(START_AT).alias("b")), keys, "left")
+    since = F.broadcast(since.select(*by, F.least("a", "b").alias(_SINCE)))
     row = fitted(F.col(ROW), side_rows.schema[ROW].dataType, row_type(columns))
     about = side_rows.alias("k").where(batch.key_filter("k")).join(since, keys)
-    return about.where(F.col(SEQUENCE) >= F.col(_SINCE)).select(
-        *columns.key_columns, SEQUENCE, DELETE, row.alias(ROW)
-    )
+    return about.where(F.col(SEQUENCE) >= F.col(_SINCE)).select(*by, SEQUENCE, DELETE, row.alias(ROW))
 
 
 def _events(batch: ChangeBatch, affected: DataFrame, remembered: DataFrame | None) -> DataFrame:
     """All events of the batch's keys, one per sequence: new ones, remembered ones, and those that rows represent."""
     columns, keys = batch.columns, list(batch.columns.keys)
-    started = affected.select(
-        *columns.key_columns, F.col(START_AT).alias(SEQUENCE), F.lit(False).alias(DELETE), ROW
-    )
-    ended = affected.where(F.col(END_AT).isNotNull()).select(
-        *columns.key_columns, F.col(END_AT).alias(SEQUENCE)
-    )
-    ended = ended.join(started.select(*columns.key_columns, SEQUENCE), [*keys, SEQUENCE], "left_anti")
+    by = columns.key_columns
+    started = affected.select(*by, F.col(START_AT).alias(SEQUENCE), F.lit(False).alias(DELETE), ROW)
+    ended = affected.where(F.col(END_AT).isNotNull()).select(*by, F.col(END_AT).alias(SEQUENCE))
+    ended = ended.join(started.select(*by, SEQUENCE), [*keys, SEQUENCE], "left_anti")
     nothing = F.lit(None).cast(row_type(columns)).alias(ROW)
-    deletes = ended.select(*columns.key_columns, SEQUENCE, F.lit(True).alias(DELETE), nothing)
+    deletes = ended.select(*by, SEQUENCE, F.lit(True).alias(DELETE), nothing)
     if remembered is not None:
         # A remembered event is complete; the row has the values of the last event of its run.
-        started = started.join(
-            remembered.select(*columns.key_columns, SEQUENCE), [*keys, SEQUENCE], "left_anti"
-        )
+        started = started.join(remembered.select(*by, SEQUENCE), [*keys, SEQUENCE], "left_anti")
         deletes = deletes.unionByName(remembered)
     every = batch.events.unionByName(started).unionByName(deletes)
     every = every.coalesce(1) if batch.local is not None else every
     rank = F.struct(DELETE, comparable(F.col(ROW), row_type(columns)))
     winner = F.max_by(F.struct(DELETE, ROW), rank).alias("winner")
-    return (
-        every.groupBy(*columns.key_columns, SEQUENCE)
-        .agg(winner)
-        .select(*columns.key_columns, SEQUENCE, "winner.*")
-    )
+    return every.groupBy(*by, SEQUENCE).agg(winner).select(*by, SEQUENCE, "winner.*")
 
 
 def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     """The runs and the deletes: start, end, the run's values and events; ``__hw_delete`` is true for a delete."""
-    order = Window.partitionBy(*columns.key_columns).orderBy(SEQUENCE)
+    by = columns.key_columns
+    order = Window.partitionBy(*by).orderBy(SEQUENCE)
     filled = _filled(events, columns)
     tracked = F.struct(*(comparable(F.col(quoted(_FILLED, f.name)), f.dataType).alias(f.name)
                          for f in columns.fields if f.name in columns.tracked)) if columns.tracked else F.lit(0)  # fmt: skip
@@ -193,13 +180,13 @@ def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     differs = was_deleted.isNull() | was_deleted | ~tracked.eqNullSafe(before)
     marked = filled.withColumn(_STARTS, F.col(DELETE) | differs)
     numbered = marked.withColumn(_RUN, F.sum(F.col(_STARTS).cast("int")).over(order))
-    runs = numbered.groupBy(*columns.key_columns, _RUN).agg(
+    runs = numbered.groupBy(*by, _RUN).agg(
         F.min(SEQUENCE).alias(START_AT),
         F.first(DELETE).alias(DELETE),
         F.max_by(_FILLED, SEQUENCE).alias(_FILLED),
         F.collect_list(F.struct(SEQUENCE, ROW)).alias(_EVENTS),
     )
-    following = Window.partitionBy(*columns.key_columns).orderBy(_RUN)
+    following = Window.partitionBy(*by).orderBy(_RUN)
     return runs.withColumns(
         {END_AT: F.lead(START_AT).over(following), f"{OWN}ends_run": ~F.lag(DELETE).over(following)}
     )
@@ -247,16 +234,16 @@ def _remember(
     side: SideTable,
     transaction: BatchTransaction,
 ) -> BatchTransaction:
-    columns = batch.columns
+    columns, by = batch.columns, batch.columns.key_columns
     kind = row_type(columns)
     single = F.size(_EVENTS) == 1
     unchanged = comparable(F.col(_EVENTS)[0][ROW], kind).eqNullSafe(comparable(F.col(_FILLED), kind))
     runs = groups.where(~F.col(DELETE) & ~(single & unchanged)).select(
-        *columns.key_columns, F.explode(_EVENTS).alias("event")
-    ).select(*columns.key_columns, f"event.{SEQUENCE}", F.lit(False).alias(DELETE), f"event.{ROW}")  # fmt: skip
+        *by, F.explode(_EVENTS).alias("event")
+    ).select(*by, f"event.{SEQUENCE}", F.lit(False).alias(DELETE), f"event.{ROW}")  # fmt: skip
     # A delete that ends a row is represented by that row.
     lone = groups.where(F.col(DELETE) & ~F.coalesce(F.col(f"{OWN}ends_run"), F.lit(False))).select(
-        *columns.key_columns, F.col(START_AT).alias(SEQUENCE), DELETE, F.lit(None).cast(kind).alias(ROW)
+        *by, F.col(START_AT).alias(SEQUENCE), DELETE, F.lit(None).cast(kind).alias(ROW)
     )
     events = runs.unionByName(lone)
     events = events.coalesce(1) if batch.local is not None else events
@@ -289,7 +276,7 @@ def _counts(changes: Rows) -> tuple[int, int]:
     if changes.is_local:
         deletes, removed = (changes.table[name].to_pylist() for name in (DELETE, REMOVED))
         tombstones = sum(
-            delete and not is_removed for delete, is_removed in zip(deletes, removed, strict=True)
+            (delete, lost) == (True, False) for delete, lost in zip(deletes, removed, strict=True)
         )
         return changes.table.num_rows, tombstones
     counts = [F.count(F.lit(1)), F.count_if(F.col(DELETE) & ~F.col(REMOVED))]

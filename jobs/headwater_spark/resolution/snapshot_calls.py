@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DataType,
@@ -31,6 +31,7 @@ from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import NotADataFrame
 from headwater_spark.auto_cdc.change_columns import END_AT, START_AT, ChangeColumns
+from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.plans.schemas import plain_schema
 
 # A datetime is also a date, so it comes first.
@@ -43,9 +44,7 @@ _TYPES: tuple[tuple[type, DataType], ...] = (
 class FlowCalls(Protocol):
     """What calls the functions of a pipeline's flows: an ``Evaluation``."""
 
-    @property
-    def session(self) -> SparkSession: ...  # noqa: D102
-
+    session: PipelineSession
     state_folder: Path
     changes: dict[str, ChangeColumns]
 

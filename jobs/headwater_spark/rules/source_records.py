@@ -58,11 +58,6 @@ def without_source(frame: DataFrame) -> DataFrame:
     return frame.drop(SOURCE) if SOURCE in frame.columns else frame
 
 
-def row_by_row(frame: DataFrame) -> bool:
-    """Whether each row of a query comes from one record, and each record gives at most one row."""
-    return with_source(frame) is not frame
-
-
 def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
     kind = class_name(node).rpartition(".")[2]
     if kind in LEAVES:
