@@ -115,6 +115,7 @@ class _KnowsFormats(SubstitutingReader):
     session: PipelineSession
     options_spelled: dict[str, str]
     source_format = ""
+    bounded = False
 
     def __init__(self, spark: PipelineSession) -> None:
         super().__init__(spark)  # type: ignore[call-arg]
@@ -163,6 +164,35 @@ class _KnowsFormats(SubstitutingReader):
                 f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
             )
 
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - the name is Spark's
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        """As Spark's; formats that only the closed platform has are translated, or refused."""
+        self._check(format)
+        self._note(options)
+        path, frame = self.substituted_load(path, schema)
+        if frame is not None:
+            return frame
+        if self.source_format == event_hubs.FORMAT:
+            reader = (DataStreamReader if self.streaming else DataFrameReader)(self.session)
+            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=self.streaming)
+        if self.source_format == kinesis.FORMAT:
+            return self._load_kinesis()
+        if self.source_format == _CLOUD_FILES:
+            return self._load_cloud_files(path, schema if schema is not None else self._schema)
+        self._refuse_rescue()
+        super().options(**{**options, **self._translated()})  # type: ignore[misc]
+        return self._rescued(super().load(path, format, schema))  # type: ignore[misc]
+
+    def catalog_table(self, name: str) -> DataFrame:
+        """A table of the session's own catalog."""
+        frame: DataFrame = super().table(name)  # type: ignore[misc]
+        return frame
+
     def changes(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's spelling
         """Refused: it asks a catalog that does not have the pipeline's tables, and Delta's does not know the call."""
         raise UnsupportedSource(
@@ -192,7 +222,20 @@ class _KnowsFormats(SubstitutingReader):
         zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"
         return kafka_overrides(self.options_given, zone)
 
+    def _load_kinesis(self) -> DataFrame:
+        if not self.streaming:
+            raise UnsupportedSource(
+                "Kinesis is a stream, and is read as a batch here.",
+                remedy='Use spark.readStream into a streaming table, and dp.read("THE_TABLE") for all of its rows.',
+            )
+        return kinesis.kinesis_frame(self.session, self.options_given)
+
     def _load_cloud_files(self, path: str | None, schema: Any) -> DataFrame:
+        if not (self.streaming or self.bounded):
+            raise UnsupportedSource(
+                "cloudFiles is a stream, and is read as a batch here.",
+                remedy="Use spark.readStream, or spark.read with the files' own format.",
+            )
         spelled = dict(self.options_spelled)
         path = path or spelled.pop("path", None)
         if path is None or self.session.resolution is None:
@@ -202,44 +245,17 @@ class _KnowsFormats(SubstitutingReader):
             )
         return self.session.resolution.cloud_files(path, schema, spelled, streaming=self.streaming)
 
+    def _rescued(self, frame: DataFrame) -> DataFrame:
+        column = self.options_given.get(rescued_columns.OPTION)
+        if column is None or self.session.resolution is None:
+            return frame
+        return self.session.resolution.rescued(frame, column)
+
 
 class PipelineBatchReader(_KnowsFormats, DataFrameReader):  # type: ignore[misc]  # text's first name differs
     """``spark.read`` of the facade."""
 
     streaming = False
-    bounded = False
-
-    def load(
-        self,
-        path: Any = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
-        schema: Any = None,
-        **options: Any,
-    ) -> DataFrame:
-        """As Spark's; formats that only the closed platform has are translated, or refused."""
-        self._check(format)
-        self._note(options)
-        path, frame = self.substituted_load(path, schema)
-        if frame is not None:
-            return frame
-        if self.source_format == event_hubs.FORMAT:
-            reader = DataFrameReader(self.session)
-            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
-        if self.source_format == kinesis.FORMAT:
-            raise UnsupportedSource(
-                "Kinesis is a stream, and is read as a batch here.",
-                remedy='Use spark.readStream into a streaming table, and dp.read("THE_TABLE") for all of its rows.',
-            )
-        if self.source_format == _CLOUD_FILES and self.bounded:
-            return self._load_cloud_files(path, schema if schema is not None else self._schema)
-        if self.source_format == _CLOUD_FILES:
-            raise UnsupportedSource(
-                "cloudFiles is a stream, and is read as a batch here.",
-                remedy="Use spark.readStream, or spark.read with the files' own format.",
-            )
-        self._refuse_rescue()
-        super().options(**{**options, **self._translated()})
-        return super().load(path, format, schema)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
@@ -251,10 +267,6 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):  # type: ignore[misc]
             return super().table(tableName)
         return self.session.resolution.batch(tableName, self)
 
-    def catalog_table(self, name: str) -> DataFrame:
-        """A table of the session's own catalog."""
-        return super().table(name)
-
     def frame_at(self, path: str) -> DataFrame:
         """The Delta table at ``path``, with the options given so far."""
         return self._df(self._jreader.format("delta").load(path))
@@ -264,30 +276,6 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
     """``spark.readStream`` of the facade."""
 
     streaming = True
-
-    def load(
-        self,
-        path: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
-        schema: Any = None,
-        **options: Any,
-    ) -> DataFrame:
-        """As Spark's; formats that only the closed platform has are translated, or refused."""
-        self._check(format)
-        self._note(options)
-        path, frame = self.substituted_load(path, schema)
-        if frame is not None:
-            return frame
-        if self.source_format == event_hubs.FORMAT:
-            reader = DataStreamReader(self.session)
-            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
-        if self.source_format == kinesis.FORMAT:
-            return kinesis.kinesis_frame(self.session, self.options_given)
-        if self.source_format == _CLOUD_FILES:
-            return self._load_cloud_files(path, schema if schema is not None else self._schema)
-        self._refuse_rescue()
-        super().options(**{**options, **self._translated()})
-        return self._rescued(super().load(path, format, schema))
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table, as a stream."""
@@ -300,19 +288,9 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
             return super().table(tableName)
         return self.session.resolution.stream(tableName, self)
 
-    def catalog_table(self, name: str) -> DataFrame:
-        """A table of the session's own catalog, as a stream."""
-        return super().table(name)
-
     def frame_at(self, path: str) -> DataFrame:
         """The Delta table at ``path`` as a stream, with the options given so far."""
         return self._rescued(self._df(self._jreader.format("delta").load(path)))
-
-    def _rescued(self, frame: DataFrame) -> DataFrame:
-        column = self.options_given.get(rescued_columns.OPTION)
-        if column is None or self.session.resolution is None:
-            return frame
-        return self.session.resolution.rescued(frame, column)
 
 
 class BoundedStreamReader(PipelineBatchReader):
