@@ -1,4 +1,4 @@
-"""Maintenance that takes Spark: tables with features that delta-rs does not write, and those too large for one process."""
+"""Maintenance that needs Spark: tables with features that delta-rs does not write, and those too large for one process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
 
 
 def optimize(spark: SparkSession, table: Path, z_order: Sequence[str]) -> str:
-    """Put a table's small files together; by its clustering columns where it has such, else by ``z_order`` if any."""
+    """Compact a table's small files; by its clustering columns if it has any, else by ``z_order`` if any."""
     columns = ", ".join(quoted(name) for name in z_order)
     order = f" ZORDER BY ({columns})" if columns else ""
     row = spark.sql(f"OPTIMIZE delta.`{table}`{order}").select("metrics.*").collect()[0]

@@ -20,7 +20,7 @@ from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.plan_walk import items
 from headwater_spark.session import start_session
 
-# The name under which the pipeline's own log can be read without a call, as examples on the web have it.
+# The view of the pipeline's own log that examples on the web use.
 RAW = "event_log_raw"
 
 
@@ -73,7 +73,7 @@ def _named(statement: str) -> Iterator[None]:
 
 
 def split_statements(spark: SparkSession, sql: str) -> list[str]:
-    """Statements as Spark's own shell tells them apart: semicolons in texts and comments do not count."""
+    """Statements, split as Spark's own shell does it: semicolons in texts and comments do not count."""
     splitter = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.util.StringUtils  # type: ignore[union-attr]  # noqa: SLF001
     found = splitter.splitSemiColonWithIndex(sql, False)
     return [str(part) for part in items(found) if str(part).strip()]

@@ -1,4 +1,4 @@
-"""Reads that return a test's rows in place of the source that they name."""
+"""Reads whose source is substituted: by a test's rows, or by a limited read of a backfill."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ _SUBSTITUTES: ContextVar[SourceSubstitutes | None] = ContextVar("headwater_sourc
 
 
 def current_substitutes() -> SourceSubstitutes | None:
-    """The test's rows for pipelines that are being resolved; None outside a test."""
+    """The substitutes for pipelines that are being resolved; None outside a test."""
     return _SUBSTITUTES.get()
 
 
 @contextmanager
 def substituting(sources: SourceSubstitutes) -> Iterator[None]:
-    """Let pipelines that are resolved inside the block read given rows."""
+    """Let pipelines that are resolved inside the block read substitutes."""
     token = _SUBSTITUTES.set(sources)
     try:
         yield
@@ -88,7 +88,7 @@ def substituting(sources: SourceSubstitutes) -> Iterator[None]:
 
 
 class SubstitutingReader:
-    """A reader that looks for given rows first. It comes before Spark's reader in the order of base classes."""
+    """A reader that looks for substitutes first. It precedes Spark's reader in the order of base classes."""
 
     session: SparkSession
     options_given: dict[str, str]
@@ -102,7 +102,7 @@ class SubstitutingReader:
         return super().schema(schema)  # type: ignore[misc]
 
     def substituted_load(self, path: Any, schema: Any) -> tuple[Any, DataFrame | None]:
-        """What ``load`` is to do once format and options are known: read another path, or return this frame."""
+        """What ``load`` has to do once format and options are known: read another path, or return this frame."""
         if self.substitutes is None:
             return path, None
         return self._substituted(self.source_format or "parquet", path, schema, {})

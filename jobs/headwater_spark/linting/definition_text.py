@@ -32,7 +32,7 @@ class SourceFile:
     comments: list[IgnoreComment] = field(init=False)
 
     def __post_init__(self) -> None:
-        # The loader put the text there, also of a notebook's cell.
+        # The loader puts the text of sources there, of a notebook's cells too.
         text = "".join(linecache.getlines(self.label))
         try:
             self.tree = ast.parse(text)

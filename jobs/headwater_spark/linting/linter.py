@@ -1,4 +1,4 @@
-"""All rules over all flows, less what is silenced.
+"""All rules over all flows, without silenced findings.
 
 Decision 0053.
 """

@@ -134,6 +134,6 @@ def _kind(leaf: StreamLeaf) -> str | None:
     for kind in ("kafka", "kinesis"):
         if kind in leaf.format:
             return kind
-    # Delta takes a thousand files at a time unless it is told otherwise.
+    # Delta reads at most a thousand files at a time by default.
     short = leaf.format.rpartition(".")[2].removesuffix("fileformat")
     return "files" if short in _FILES else None

@@ -81,7 +81,7 @@ def _bounded(case: FlowCase, join: Any, side: Any, other: Any) -> bool:
     if helper.isWatermarkInJoinKeys(join):
         return True
     attributes = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.AttributeSet")
-    # Any watermark will do: what matters is whether there is a bound. This one is too large for anything but a long.
+    # Only whether there is a bound matters, so any watermark works. This one is too large for anything but a long.
     watermark = getattr(jvm, "scala.Option").apply(10**13)
     return any(
         helper.getStateValueWatermark(

@@ -125,7 +125,7 @@ _SPECIAL = set(" ,;{}()\n\t=")
 
 
 def needs_column_mapping(schema: StructType) -> bool:
-    """Whether a name (``sum(amount)``), of a column or inside of one, needs Delta's column mapping to be stored."""
+    """Whether the name of a column or field, as ``sum(amount)``, needs Delta's column mapping to be stored."""
     return any(_SPECIAL & set(field.name) or _special_inside(field.dataType) for field in schema.fields)
 
 

@@ -19,7 +19,7 @@ _WHOLE = {
 
 
 def state_plan(frame: DataFrame) -> tuple[str, ...]:
-    """One text for each operator that keeps state: its kind, its keys with their types, what it sums up.
+    """One text for each operator that keeps state: its kind, its keys with their types, its aggregates.
 
     Spark finds a change of these by itself only where a type or the number of operators changes; grouping by another
     column of the same type goes unnoticed, and mixes two meanings in one state.

@@ -70,7 +70,7 @@ def _lines_of(tree: ast.AST, names: set[str], word: str) -> Iterator[int]:
             called = node.func
             name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
             if name in names:
-                # The line where the call's own name stands, not where the chain before it begins.
+                # The line of the call's own name, not of the start of the chain.
                 yield (
                     (called.end_lineno or called.lineno)
                     if isinstance(called, ast.Attribute)

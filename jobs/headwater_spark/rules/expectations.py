@@ -31,7 +31,7 @@ from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
 from headwater_spark.rules.source_records import SOURCE, without_source
 
 COLUMN_PREFIX = "__headwater_"
-# Masks of conditions that a row breaks, a bit for each: so many to a column.
+# Masks of the conditions that a row breaks: one bit each, this many to a column.
 _FAILS, _MARKS, _BITS = f"{COLUMN_PREFIX}fails_", f"{COLUMN_PREFIX}breaks_", 62
 _VIOLATION = "HEADWATER_EXPECTATION_VIOLATION"
 _REACHING_OUT = {
@@ -94,7 +94,7 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
             )
         try:
             frame.where(F.expr(rule.constraint))
-        except AnalysisException as error:  # an aggregate, a window or a generator: nothing of one row
+        except AnalysisException as error:  # an aggregate, a window or a generator
             raise _invalid(rule, dataset, "looks beyond the row", error) from None
 
 
@@ -167,12 +167,12 @@ def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> Inv
 def apply_expectations(
     frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
 ) -> DataFrame:
-    """The frame with its rules applied. Rows that a quarantine takes are left out with those that are dropped.
+    """The frame with its rules applied: without rows that are dropped or quarantined.
 
     Args:
-        frame: may carry the source's records (``with_source``), for the message of a rule that fails; they end here.
-        observation: where the counts are kept (a name, for a stream).
-        count: count a stream's rows though it has no rules.
+        frame: may have the source's records (``with_source``), for the message of a rule that fails; the result has not.
+        observation: collects the counts (a name, for a stream).
+        count: count a stream's rows even without rules.
     """
     if not rules and isinstance(observation, str) and not count:
         return frame
@@ -192,8 +192,8 @@ def view_observation(view: str) -> str:
 def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
 
-    A condition need not give the same result twice (``rand()``), so it is evaluated here once for all uses. A column for each
-    would have Spark's optimiser compare each with each.
+    A condition may give another result each time (``rand()``), so it is evaluated once, here, for all uses. With a column for
+    each, Spark's optimiser would compare every pair of them.
     """
     masks = _masks(rules)
     failing = {name: indices for name, indices in masks.items() if name.startswith(_FAILS)}
@@ -240,7 +240,7 @@ def _mask(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
         )
         for place, index in enumerate(indices)
     ]
-    while len(bits) > 1:  # as a tree: a chain of many is deep
+    while len(bits) > 1:  # as a tree: a long chain would be too deep
         pairs = zip(bits[::2], [*bits[1::2], None], strict=False)
         bits = [one if other is None else one.bitwiseOR(other) for one, other in pairs]
     return bits[0]
@@ -296,9 +296,9 @@ def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Qu
 
 @dataclass(frozen=True)
 class Violation:
-    """What an ``expect_or_fail`` reported: the rules that the row broke, the row, and what it was made of.
+    """What an ``expect_or_fail`` reported: the rules that the row broke, and the row.
 
-    ``input``: the record at the source, None where it is not known.
+    ``input``: the source's record, None where it is not known.
     """
 
     rules: tuple[str, ...]
@@ -324,7 +324,7 @@ def find_violation(causes: Sequence[Cause]) -> Violation | None:
 
 
 def _readable(source: dict[str, Any]) -> dict[str, Any]:
-    """A source's record with what a message says as text: Kafka's keys and values are bytes, which JSON spells in base64."""
+    """A source's record with Kafka's keys and values as text: JSON has these bytes in base64."""
     source_record = source["record"]
     record = dict(json.loads(source_record)) if isinstance(source_record, str) else {**source_record}
     if source.get("topic") is not None:

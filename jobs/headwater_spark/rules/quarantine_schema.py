@@ -31,7 +31,7 @@ _OTHERS = {
 
 
 def own_fields(schema: StructType) -> list[StructField]:
-    """Those columns of a row that stand beside the managed ones; all others are in the JSON alone."""
+    """The columns of a row that get columns of their own; all others are only in the JSON."""
     taken = {name.lower() for name in c.MANAGED}
     return [
         field
@@ -44,7 +44,7 @@ def own_fields(schema: StructType) -> list[StructField]:
 
 
 def empty_quarantine(session: SparkSession, schema: StructType) -> DataFrame:
-    """A quarantine of rows with these columns that has kept nothing yet."""
+    """An empty quarantine of rows with these columns."""
     first, *managed = c.MANAGED
     columns = [F.lit(None).cast("string").alias(first)]
     columns += [F.lit(None).cast(field.dataType).alias(field.name) for field in own_fields(schema)]
@@ -53,7 +53,7 @@ def empty_quarantine(session: SparkSession, schema: StructType) -> DataFrame:
 
 
 def _plain(kind: DataType) -> bool:
-    """Whether a type needs no feature of Delta's that a reader without Spark may not have."""
+    """Whether a type needs no Delta feature that readers without Spark may lack."""
     if isinstance(kind, NullType | VariantType | TimestampNTZType) or "interval" in kind.simpleString():
         return False
     if isinstance(kind, ArrayType):

@@ -1,6 +1,6 @@
-"""The source's record beside each row of a query, where a row comes from just one record: for quarantine and messages.
+"""Adds the source's record to each row of a query, where a row comes from one record: for quarantine and messages.
 
-The query's plan is taken as the user wrote it, and one column is carried from the stream's leaf up through every operator.
+One column is carried from the stream's leaf up through every operator of the user's plan.
 """
 
 from __future__ import annotations

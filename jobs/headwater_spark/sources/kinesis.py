@@ -1,6 +1,6 @@
 """``format("kinesis")``: streams of Amazon Kinesis as a Python data source, with the closed platform's columns.
 
-What runs in Python workers is pickled by value: they know nothing of the driver's import path.
+Code for Python workers is pickled by value: they do not have the driver's import path.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ class KinesisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planners: dict[str, StreamPlanner] = {}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's spelling
-        """From now on nothing counts that comes after a shard was first looked at."""
+        """Fix the end of each shard at its first look-up from now on."""
         self._frozen = True
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Nothing: the first batch looks at the streams and is empty, so that it can be repeated."""
+        """No entries: the first batch is empty, and records where the streams begin, so that it can be repeated."""
         return _NOT_BEGUN
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -143,7 +143,7 @@ class KinesisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One range for each shard that was there before and has new records."""
+        """One range for each known shard that has new records."""
         return [
             ShardRange(name, shard, before, now["after"])
             for name, entry in end.items()
@@ -154,7 +154,7 @@ class KinesisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """The records of a range; raises SourcePositionLost where its last record is not there any more."""
+        """The records of a range; raises SourcePositionLost where its last record no longer exists."""
         assert isinstance(partition, ShardRange)
         stream = self._stream(partition.stream)
         last = int(partition.end)

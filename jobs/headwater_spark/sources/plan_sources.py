@@ -1,4 +1,4 @@
-"""The sources of a query, taken from its analysed plan: exact for whatever spelling the user chose."""
+"""The sources of a query, taken from its analysed plan: exact whatever spelling the user chose."""
 
 from __future__ import annotations
 

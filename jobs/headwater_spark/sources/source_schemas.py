@@ -1,4 +1,4 @@
-"""Schema drift of a stream's sources: the columns that a flow has read so far, those of now, and what to do about it.
+"""Schema drift of a stream's sources: the columns that a flow has read so far, the current ones, and what to do about it.
 
 Delta would silently add a source's new columns to the table, and fill a removed one with NULL.
 """
@@ -19,7 +19,7 @@ from headwater_spark.plans.plan_walk import class_name, items, pair_of, plan_lea
 from headwater_spark.sources.rescued_columns import OPTION
 
 Columns = Mapping[str, str]
-# The query's own result, kept beside its sources: a change that does not reach it matters to nobody.
+# The query's own result, recorded with its sources: a change that does not reach it does not matter.
 OUTPUT = "output"
 
 
@@ -47,7 +47,7 @@ class SchemaChange:
 
     @property
     def only_adds(self) -> bool:
-        """Whether everything that was there is there still."""
+        """Whether all previous columns still exist."""
         return not (self.removed or self.retyped or self.renamed)
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ def stream_schemas(frame: DataFrame, own_tables: set[str]) -> StreamSchemas:
 
 
 def check_source_schemas(flow: Flow, before: Mapping[str, Columns], current: StreamSchemas) -> None:
-    """Raise SourceSchemaChanged where a source's columns changed in a way that changes the result and was not requested."""
+    """Raise SourceSchemaChanged where a change of a source's columns would change the result and was not requested."""
     now = current.columns
     if OUTPUT not in before or before[OUTPUT] == now[OUTPUT]:
         return

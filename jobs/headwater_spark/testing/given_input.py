@@ -52,7 +52,7 @@ def _rows(batch: Any) -> list[Any]:
 
 
 class GivenInput:
-    """Batches of rows for one source. They land in files, in each form in which the source is read."""
+    """Batches of rows for one source. They are written to files, in each form in which the source is read."""
 
     def __init__(self, key: str, batches: list[list[Any]], folder: Path, schema: StructType | None) -> None:
         self.key = key
@@ -64,7 +64,7 @@ class GivenInput:
         self._began = time.time() - 100_000
 
     def land(self, batches: int, *, empty_ones: bool) -> None:
-        """Have the first ``batches`` of them lie in the folders. ``empty_ones``: also batches without a row."""
+        """Write the first ``batches`` of them to the folders. ``empty_ones``: also batches without a row."""
         for form in self._forms.values():
             while form.landed < min(batches, len(self.batches)):
                 rows = self.batches[form.landed]

@@ -71,7 +71,7 @@ class RowsInPlace:
         return max([len(entry.batches) for entry in self._inputs.values()] + [1])
 
     def land(self, batches: int) -> None:
-        """Have the first ``batches`` of every input be there to read."""
+        """Make the first ``batches`` of every input available."""
         self._landed = batches
         for entry in self._inputs.values():
             entry.land(batches, empty_ones=self.one_by_one)
@@ -125,7 +125,7 @@ class RowsInPlace:
         return self._frame(entry, *entry.as_table(schema), session, streaming=request.streaming)
 
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
-        """Leave in the pipeline what has to run: the target with what it reads, down to what is given."""
+        """Reduce the pipeline to what has to run: the target with what it reads, down to given inputs."""
         self._evaluation, self._registry = evaluation, registry
         self._originals = {dataset.name.lower(): dataset for dataset in registry.datasets()}
         target = registry.canonical(self._target) if self._target is not None else None
@@ -173,7 +173,7 @@ class RowsInPlace:
         try:
             return stored_schema(self._evaluation.schema_of(dataset))
         except HeadwaterError:
-            return None  # the rows have to tell
+            return None  # inferred from the rows
         finally:
             self._lenient = before
 

@@ -92,7 +92,7 @@ class _Case:
     ) -> None:
         if each not in ("update", "micro_batch"):
             raise UsageError(f"each={each!r}", remedy='Use "update" or "micro_batch".')
-        # It goes when the last result of the run does.
+        # It is deleted with the last result of the run.
         self._workspace = tempfile.TemporaryDirectory(prefix="headwater-test-", ignore_cleanup_errors=True)
         folder = Path(self._workspace.name).resolve()
         self._spark = local_session()

@@ -1,4 +1,4 @@
-"""The columns of files: what Spark's own inference says, or STRING for all where types are not asked for."""
+"""The columns of files: as Spark infers them, or STRING for all unless types are to be inferred."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def inferred_schema(
 
 
 def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOptions) -> StructType:
-    """What is said of the files that are still there: others may rename and remove some of those that were listed."""
+    """The results for the files that still exist: others may rename or remove files after they were listed."""
     left = list(paths)
     while left:
         try:

@@ -1,7 +1,7 @@
 """What is certain about JSON-lines files before Spark reads them, determined by a parser written in C++.
 
-Spark's own parser leaves out what a schema has no column for and makes NULL of what does not fit, silently. Where a
-file is proven to hold neither, its rows need no second look. A proof is given only where the two parsers can't differ.
+Spark's own parser silently leaves out what a schema has no column for, and turns what does not fit into NULL. Where a file is
+proven to have neither, its rows need no second check. A proof exists only where the two parsers can't differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from headwater.metrics.file_listing import ListedFile
 
-# The most bytes that are examined before the start; a longer queue is read the careful way at once.
+# The most bytes that are examined before the start; a longer queue is read the careful way.
 _PROVEN_BYTES = 2_000_000_000
 _BLOCK = 4 << 20
 # Spark's parser refuses numbers of more than 1,000 characters. In a block, every 20th character is checked.

@@ -57,9 +57,9 @@ def narrowed(value: Column, full: DataType, target: DataType) -> Column:
 
 
 def surplus(value: Column, full: DataType, target: DataType) -> Column:
-    """What :func:`narrowed` leaves out, in the same form, NULL where that is nothing.
+    """What :func:`narrowed` leaves out, in the same form; NULL where it leaves nothing out.
 
-    Of an array, an element without such fields is NULL, so that the others keep their places.
+    In an array, an element without such fields is NULL, so that the others keep their positions.
     """
     if isinstance(full, StructType) and isinstance(target, StructType):
         return _surplus_fields(value, full, target)

@@ -46,7 +46,7 @@ def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
 
 
 def planned_and_gone(checkpoint: Path) -> bool:
-    """Whether the batch that a flow has planned and not committed has a file that is not there any more."""
+    """Whether a file of the batch that a flow has planned but not committed no longer exists."""
     planned = last_planned_batch(checkpoint)
     if planned is None:
         return False

@@ -1,4 +1,4 @@
-"""The cloudFiles reads of a pipeline: their schemas, what their folders hold that is new, and their evolution.
+"""The cloudFiles reads of a pipeline: their schemas, their new files, and schema evolution.
 
 Decision 0020.
 """
@@ -37,13 +37,13 @@ from headwater_spark.sources.cloud_files.start import prepared
 _LOG = logging.getLogger("headwater.sources")
 _PARTITION = "headwater.partition"
 _FIXED = ("text", "binaryFile")
-# Owner of reads that stand outside of any function.
+# The owner of reads outside any function.
 AT_IMPORT = "at_import"
 
 
 @dataclass(frozen=True)
 class ReadingFlow:
-    """Who reads. ``owner``: the flow or view whose function has the read; ``checkpoint``: of the flow that runs."""
+    """The reader of files. ``owner``: the flow or view whose function has the read; ``checkpoint``: of the running flow."""
 
     owner: str
     name: str
@@ -51,7 +51,7 @@ class ReadingFlow:
 
     @classmethod
     def of(cls, flows: Sequence[Flow], state_folder: Path) -> ReadingFlow:
-        """Who reads while ``flows`` are being evaluated, the outermost first; none at the import of a source."""
+        """The reader while ``flows`` are being evaluated, the outermost first; no flow at the import of a source."""
         if not flows:
             return cls(AT_IMPORT, AT_IMPORT, flow_checkpoint(state_folder, AT_IMPORT, AT_IMPORT))
         outer = flows[0]
@@ -98,7 +98,7 @@ class CloudFiles:
         ``streaming``: else all that is there is read as a batch.
 
         Raises:
-            InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read as it is asked for.
+            InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read with these options.
             UnknownFields: files have fields that the schema lacks, detected before the start.
         """
         schema = plain_schema(given, None)
@@ -123,13 +123,13 @@ class CloudFiles:
         return self._frame(decided)
 
     def reads_of(self, flow: str) -> list[CloudRead]:
-        """The reads of a flow, as far as its function was called."""
+        """The reads of a flow, if its function was called."""
         return list(self._reads.get(flow, {}).values())
 
     def evolve(self, flow: str, checkpoint: FlowCheckpoint, wider: StructType) -> list[str]:
-        """Take the fields of new files into the schemas of a flow's reads; returns what was changed, as sentences.
+        """Add the fields of new files to the schemas of a flow's reads; returns the changes, as sentences.
 
-        ``wider``: columns that a record was met for which their type is too narrow, with the type that it needs.
+        ``wider``: columns whose type was too narrow for a record, with the type that it needs.
         """
         changes = []
         for read in self.reads_of(flow):
@@ -184,7 +184,7 @@ class CloudFiles:
         latest = read.log.latest()
         if latest is None:
             return self._inferred(read, keep=keep)
-        # Hints shape what is inferred; later they only add: a column's type never changes by itself.
+        # Hints shape the inferred schema; later they only add columns: a column's type never changes by itself.
         return evolved(latest[1], apply_hints(StructType(), read.options.hints))
 
     def _inferred(self, read: CloudRead, *, keep: bool) -> StructType:

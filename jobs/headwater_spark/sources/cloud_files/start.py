@@ -39,10 +39,10 @@ def prepared(
     careful: bool,
     again: frozenset[str] = frozenset(),
 ) -> FileRead:
-    """The read with what its folder holds now. ``again``: paths of files that are looked at though they were read.
+    """The read with its folder's current files. ``again``: paths of files that are examined although they were read.
 
     Raises:
-        UnknownFields: in a mode that does not go on over new fields.
+        UnknownFields: in a mode that fails on new fields.
     """
     folder = checkpoint.live_folder()
     try:
@@ -101,13 +101,13 @@ def _check(read: FileRead, names: list[str]) -> None:
 
 
 def _existing(checkpoint: FlowCheckpoint, key: str, files: list[ListedFile]) -> tuple[str, ...]:
-    """The files that were there at the first start of the live epoch: they are taken as read until a batch is done."""
+    """The files that existed at the first start of the live epoch: they count as read until a batch is done."""
     epoch = checkpoint.live_folder()
     records = [checkpoint.folder / f"existing-{epoch.name}-{key}.json"]
     begun = last_committed_batch(epoch) is not None
     if not records[0].is_file():
         if begun:
-            # Not the first start: the folder is only spelled in another way now. What came since must not be left out.
+            # Not the first start: only the folder's spelling has changed. Files that arrived since must not be left out.
             records = sorted(checkpoint.folder.glob(f"existing-{epoch.name}-*.json"))
         else:
             write_atomically(records[0], json.dumps([f.path for f in files], indent=0) + "\n")
