@@ -21,11 +21,11 @@ from headwater_spark.session import start_session
 
 def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
     """Do the steps that are Spark's, and report; raises MaintenanceFailed where one failed."""
-    found = chores(project, stored_manifest(project), maintenance_options(parsed))
+    planned = chores(project, stored_manifest(project), maintenance_options(parsed))
     spark = start_session(f"headwater-{project.pipeline_id}-maintenance", project.spec.spark)
     outcomes = maintain(
         project,
-        found,
+        planned,
         engine=Engine.SPARK,
         rewrite=lambda table, columns: optimize(spark, table, columns),
         wait=parsed.wait,

@@ -42,11 +42,11 @@ def colon_paths(plan: Any, text: str) -> Iterator[Replacement]:
 
 def replaced(text: str, replacements: list[Replacement]) -> str:
     """The text with its replacements; of two that overlap, the longer one is made."""
-    done = len(text)
+    end = len(text)
     for item in sorted(replacements, key=lambda item: (-item.stop, item.start)):
-        if item.stop < done:
+        if item.stop < end:
             text = text[: item.start] + item.text + text[item.stop + 1 :]
-            done = item.start
+            end = item.start
     return text
 
 
@@ -61,14 +61,14 @@ def _replacement(path: Any, text: str, *, named: bool) -> Replacement:
         while class_name(base).endswith(".Alias") and _is_path(base.child()):
             base = base.child()
     begin, end = _span(base)
-    rest = _REST.match(text, stop + 1)
-    if rest is not None:
-        steps.append(re.sub(r"\s", "", rest[0]))
-        stop = rest.end() - 1
+    suffix = _REST.match(text, stop + 1)
+    if suffix is not None:
+        steps.append(re.sub(r"\s", "", suffix[0]))
+        stop = suffix.end() - 1
     json_path = "$" + "".join(steps).replace("\\", "\\\\").replace("'", "\\'")
-    made = f"get_json_object(CAST({text[begin : end + 1]} AS STRING), '{json_path}')"
+    call = f"get_json_object(CAST({text[begin : end + 1]} AS STRING), '{json_path}')"
     last = re.search(r"(\w+)(?:\[\d+\])*$", "".join(steps))
-    return Replacement(start, stop, f"{made} AS `{last[1]}`" if named and last else made)
+    return Replacement(start, stop, f"{call} AS `{last[1]}`" if named and last else call)
 
 
 def _unnamed_paths(node: Any) -> Iterator[Any]:

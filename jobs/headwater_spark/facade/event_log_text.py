@@ -56,14 +56,14 @@ class EventLogText:
         return self.rewrite(text) if _FUNCTION in text.lower() else text
 
     def _calls(self, plan: Any, text: str) -> Iterator[Replacement]:
-        seen: set[int] = set()
+        starts: set[int] = set()
         for node in plan_nodes(plan):
             if not _is_call(node):
                 continue
             start = int(node.origin().startIndex().get())
-            if start in seen:
+            if start in starts:
                 continue
-            seen.add(start)
+            starts.add(start)
             call = _CALL.match(text, start)
             path = self._log(node) if call is not None else None
             if call is None or path is None:

@@ -60,8 +60,8 @@ def unbounded_joins(case: FlowCase) -> Iterator[Finding]:
         left, right = node.left(), node.right()
         if not (left.isStreaming() and right.isStreaming()):
             continue
-        sides = [name for name, one, other in (("left", left, right), ("right", right, left))
-                 if not _bounded(case, node, one, other)]  # fmt: skip
+        sides = [name for name, side, partner in (("left", left, right), ("right", right, left))
+                 if not _bounded(case, node, side, partner)]  # fmt: skip
         if not sides:
             continue
         yield case.find(

@@ -101,7 +101,7 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
 def _check_reach(expression: Any, rule: Expectation) -> None:
     for part in expression_nodes(expression):
         name = class_name(part).rpartition(".")[2]
-        called = (
+        function = (
             str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
             if name == "UnresolvedFunction"
             else ""
@@ -109,7 +109,7 @@ def _check_reach(expression: Any, rule: Expectation) -> None:
         if (
             name.endswith("Subquery")
             or name in ("Exists", "ListQuery", "InSubquery")
-            or called in _REACHING_OUT
+            or function in _REACHING_OUT
         ):
             raise InvalidExpectation(
                 f"The expectation {rule.name!r} reaches outside the row: {rule.constraint}",
@@ -136,13 +136,13 @@ def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
     for column in rule.unique.columns:
         column_type = types.get(column.lower())
         if column_type is None or not comparable(column_type):
-            how = (
+            problem = (
                 "does not have"
                 if column_type is None
                 else f"has as {column_type.simpleString()}, which can't be compared"
             )
             raise InvalidExpectation(
-                f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {how}.",
+                f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {problem}.",
                 where=rule.location,
                 remedy=f"It returns: {', '.join(frame.columns)}.",
             )
@@ -155,10 +155,10 @@ def comparable(kind: DataType) -> bool:
     return not isinstance(kind, MapType | VariantType) and all(comparable(part) for part in fields)
 
 
-def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> InvalidExpectation:
+def _invalid(rule: Expectation, dataset: str, problem: str, error: Exception) -> InvalidExpectation:
     reason = describe(error).partition(": ")[2]
     return InvalidExpectation(
-        f"The expectation {rule.name!r} on {dataset!r} {how}: {rule.constraint}\n    {reason}",
+        f"The expectation {rule.name!r} on {dataset!r} {problem}: {rule.constraint}\n    {reason}",
         where=rule.location,
         remedy="Write a SQL condition over the columns that the function returns.",
     )
@@ -180,8 +180,8 @@ def apply_expectations(
     dropped = any_broken(rules, ViolationAction.DROP, ViolationAction.QUARANTINE)
     counts = [F.count(F.lit(1)).alias("rows"), F.count_if(dropped).alias("dropped")]
     counts += [F.count_if(broken(rules, index)).alias(f"rule_{index}") for index in range(len(rules))]
-    counted = without_source(marked.observe(observation, *counts))
-    return counted.where(~dropped).drop(*_masks(rules))
+    observed = without_source(marked.observe(observation, *counts))
+    return observed.where(~dropped).drop(*_masks(rules))
 
 
 def view_observation(view: str) -> str:
@@ -200,8 +200,8 @@ def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame
     marked = frame.withColumns({name: _mask(rules, indices) for name, indices in failing.items()})
     if failing:
         marked = marked.where(_or_raise(rules, failing, frame.columns))
-    others = {name: _mask(rules, indices) for name, indices in masks.items() if name not in failing}
-    return marked.withColumns(others) if others else marked
+    masked = {name: _mask(rules, indices) for name, indices in masks.items() if name not in failing}
+    return marked.withColumns(masked) if masked else marked
 
 
 def unique_mark(index: int) -> str:

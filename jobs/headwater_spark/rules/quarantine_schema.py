@@ -32,11 +32,11 @@ _OTHERS = {
 
 def own_fields(schema: StructType) -> list[StructField]:
     """The columns of a row that get columns of their own; all others are only in the JSON."""
-    taken = {name.lower() for name in c.MANAGED}
+    managed = {name.lower() for name in c.MANAGED}
     return [
         field
         for field in schema.fields
-        if field.name.lower() not in taken
+        if field.name.lower() not in managed
         and "`" not in field.name
         and not needs_column_mapping(StructType([field]))
         and _plain(field.dataType)

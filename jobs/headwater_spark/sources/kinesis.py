@@ -61,7 +61,7 @@ def kinesis_frame(session: SparkSession, read_options: Mapping[str, str]) -> Dat
     for module in _SENT:
         cloudpickle.register_pickle_by_value(sys.modules[module])  # type: ignore[no-untyped-call]
     session.dataSource.register(_source(name, options))
-    return DataStreamReader(session).format(name).options(**_shown(options)).load()
+    return DataStreamReader(session).format(name).options(**_public_options(options)).load()
 
 
 @functools.cache
@@ -69,19 +69,19 @@ def _tell(note: str) -> None:
     _LOG.warning("note: %s", note)
 
 
-def _shown(options: KinesisOptions) -> dict[str, str]:
+def _public_options(options: KinesisOptions) -> dict[str, str]:
     """The public options of the read: enough to detect new data."""
-    shown = {"streamName": ",".join(options.streams)}
-    shown["initialPosition"] = "latest" if options.since is None else str(options.since)
+    public = {"streamName": ",".join(options.streams)}
+    public["initialPosition"] = "latest" if options.since is None else str(options.since)
     if options.per_batch is not None:
-        shown["maxRecordsPerTrigger"] = str(options.per_batch)
+        public["maxRecordsPerTrigger"] = str(options.per_batch)
     if options.connection.region is not None:
-        shown["region"] = options.connection.region
+        public["region"] = options.connection.region
     if options.connection.endpoint is not None:
-        shown["endpoint"] = options.connection.endpoint
+        public["endpoint"] = options.connection.endpoint
     if options.connection.credentials is not None:
-        shown["headwater.credentials"] = "of the read"
-    return shown
+        public["headwater.credentials"] = "of the read"
+    return public
 
 
 def _java_time(session: SparkSession, text: str, pattern: str) -> int:

@@ -173,10 +173,14 @@ def _entry(
             options=recorded,
         )
     short = lowered.rpartition(".")[2].removesuffix("fileformat")
-    shown = options.pop(FORMAT_OPTION, short)
+    shown_format = options.pop(FORMAT_OPTION, short)
     if path is not None and short in _FILE_FORMATS:
         return SourceEntry(
-            kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=shown, options=options
+            kind=SourceKind.FILES,
+            streaming=streaming,
+            path=_local(path),
+            format=shown_format,
+            options=options,
         )
     return SourceEntry(
         kind=SourceKind.OTHER,

@@ -62,17 +62,17 @@ class SchemaChange:
 class StreamSchemas:
     """Columns (name to type) by source, and of the result under ``OUTPUT``.
 
-    ``wanted``: the sources whose additions are taken (``mergeSchema``). ``kept``: those whose columns stay what they were
+    ``evolving``: the sources whose additions are taken (``mergeSchema``). ``pinned``: those whose columns stay what they were
     (``rescuedDataColumn``).
     """
 
     columns: Mapping[str, Columns]
-    wanted: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
+    evolving: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
 
     def to_remember(self, before: Mapping[str, Columns]) -> dict[str, Columns]:
         """The columns to record for the next start."""
-        return {**self.columns, **{source: before[source] for source in self.kept if source in before}}
+        return {**self.columns, **{source: before[source] for source in self.pinned if source in before}}
 
 
 def stream_schemas(frame: DataFrame, own_tables: set[str]) -> StreamSchemas:
@@ -103,10 +103,10 @@ def check_source_schemas(flow: Flow, before: Mapping[str, Columns], current: Str
     if OUTPUT not in before or before[OUTPUT] == now[OUTPUT]:
         return
     for source, columns in now.items():
-        if source == OUTPUT or source not in before or source in current.kept or before[source] == columns:
+        if source == OUTPUT or source not in before or source in current.pinned or before[source] == columns:
             continue
         change = SchemaChange.between(before[source], columns)
-        if change.only_adds and source in current.wanted:
+        if change.only_adds and source in current.evolving:
             continue
         raise SourceSchemaChanged(
             f"The source of {flow.name!r} has other columns than before: {change}.",

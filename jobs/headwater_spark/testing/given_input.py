@@ -154,8 +154,8 @@ class GivenInput:
         hidden = target.with_name(f".{target.name}")
         form.write(hidden, rows, first)
         # Spark takes files in the order of their times.
-        when = self._began + form.landed
-        os.utime(hidden, (when, when))
+        moment = self._began + form.landed
+        os.utime(hidden, (moment, moment))
         hidden.rename(target)
 
 

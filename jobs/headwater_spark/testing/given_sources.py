@@ -224,15 +224,15 @@ def _in_test(dataset: Dataset, target: str | None) -> Dataset:
 
 
 def _closure(name: str, registry: Registry, evaluation: EvaluatedPipeline) -> set[str]:
-    reached, left = set(), [name]
-    while left:
-        current = left.pop()
+    reached, remaining = set(), [name]
+    while remaining:
+        current = remaining.pop()
         if current in reached:
             continue
         reached.add(current)
         for flow in registry.flows():
             if flow.target == current:
-                left += evaluation.reads_of.get(flow.name, [])
+                remaining += evaluation.reads_of.get(flow.name, [])
     return reached
 
 

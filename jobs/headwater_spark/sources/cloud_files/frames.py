@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType, Va
 
 from headwater.metrics.file_listing import instant_ns
 from headwater_spark.plans.names import quoted
-from headwater_spark.sources.cloud_files.nested_fields import any_there, narrowed, surplus_parts
+from headwater_spark.sources.cloud_files.nested_fields import any_present, narrowed, surplus_parts
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE
@@ -37,7 +37,7 @@ class FileRead:
 
     ``checked``: the URIs of files that were examined before the start, None where that is not needed; a file that
     is not among them fails the query. ``skipped``: URIs of files that count as read. ``headers``: of CSV files.
-    ``whole``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the planned batch may be
+    ``full_schema``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the planned batch may be
     missing; decided at the start, from its plan. ``proven``: the checked JSON files certainly have no unknown key; ``fits``:
     nor a value that does not fit.
     """
@@ -49,7 +49,7 @@ class FileRead:
     checked: tuple[str, ...] | None = None
     skipped: tuple[str, ...] = ()
     headers: Mapping[str, tuple[str, ...]] | None = None
-    whole: StructType | None = None
+    full_schema: StructType | None = None
     proven: bool = False
     streaming: bool = True
     fits: bool = False
@@ -134,7 +134,7 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
 
 def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
     """Parquet, ORC and Avro: fields that the schema lacks are read as well, and folded into the rescued column."""
-    full_schema = read.data if read.whole is None else read.whole
+    full_schema = read.data if read.full_schema is None else read.full_schema
     frame = guarded(
         native_reader(session, read, read.options.format).schema(full_schema).load(read.path), read
     )
@@ -154,7 +154,7 @@ def _folded(parts: Sequence[Column]) -> Column:
     if not parts:
         return nothing
     path = F.col("_metadata.file_path").alias("_file_path")
-    return F.when(any_there(parts), F.to_json(F.struct(*parts, path))).otherwise(nothing)
+    return F.when(any_present(parts), F.to_json(F.struct(*parts, path))).otherwise(nothing)
 
 
 def _column(name: str) -> Column:

@@ -50,16 +50,16 @@ def inferred_schema(
 
 def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOptions) -> StructType:
     """The results for the files that still exist: others may rename or remove files after they were listed."""
-    left = list(paths)
-    while left:
+    remaining = list(paths)
+    while remaining:
         try:
-            return _of_format(session, left, options)
+            return _of_format(session, remaining, options)
         except PySparkException as error:
-            asked, left = left, [path for path in left if Path(path).exists()]
-            if len(left) == len(asked):
+            previous, remaining = remaining, [path for path in remaining if Path(path).exists()]
+            if len(remaining) == len(previous):
                 raise SchemaNotInferred(
                     f"The columns of the {options.format} files can't be inferred: {describe(error)}",
-                    where=asked[0],
+                    where=previous[0],
                     remedy="Correct or remove the file, or give the columns with .schema(...).",
                 ) from None
     return StructType()

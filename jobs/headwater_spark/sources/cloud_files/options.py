@@ -229,11 +229,11 @@ def _bad(name: str, value: str, need: str) -> None:
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    choice_taken = next((choice for choice in choices if choice.lower() == value.lower()), None)
-    if choice_taken is None:
+    choice = next((candidate for candidate in choices if candidate.lower() == value.lower()), None)
+    if choice is None:
         _bad(name, value, f"it is one of {', '.join(choices)}")
-    assert choice_taken is not None
-    return choice_taken
+    assert choice is not None
+    return choice
 
 
 def _flag(name: str, own: Mapping[str, str], *, default: bool) -> bool:

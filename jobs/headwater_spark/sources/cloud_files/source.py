@@ -30,7 +30,7 @@ from headwater_spark.sources.cloud_files.json_frame import json_frame
 from headwater_spark.sources.cloud_files.merging import evolved
 from headwater_spark.sources.cloud_files.new_files import listed, unseen
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode, parse_options
-from headwater_spark.sources.cloud_files.partitions import found_partitions
+from headwater_spark.sources.cloud_files.partitions import path_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
 from headwater_spark.sources.cloud_files.start import prepared
 
@@ -64,7 +64,7 @@ class CloudRead:
 
     path: str
     options: CloudFilesOptions
-    given: StructType | None
+    user_schema: StructType | None
     log: SchemaLog
     key: str
 
@@ -78,7 +78,7 @@ class CloudFiles:
         self._schemas: dict[Path, StructType] = {}
         self._inferred_from: dict[Path, int] = {}
         self._reads: dict[str, dict[str, CloudRead]] = {}
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._lock = threading.RLock()
         self.careful: set[str] = set()
         # Flows whose files are read again, as in a replay: these files count as new.
@@ -87,7 +87,7 @@ class CloudFiles:
     def frame(
         self,
         path: str,
-        given: Any,
+        user_schema: Any,
         options: Mapping[str, str],
         flow: ReadingFlow,
         *,
@@ -101,7 +101,7 @@ class CloudFiles:
             InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read with these options.
             UnknownFields: files have fields that the schema lacks, detected before the start.
         """
-        schema = plain_schema(given, None)
+        schema = plain_schema(user_schema, None)
         checked = parse_options(options, schema_given=schema is not None)
         self._tell(checked, flow)
         read = self._read(path, checked, schema, flow)
@@ -177,10 +177,10 @@ class CloudFiles:
 
     def _schema(self, read: CloudRead, *, keep: bool) -> StructType:
         """The columns in force: given, kept, or inferred now (and written down only where ``keep``)."""
-        if read.options.format in _FIXED and read.given is None:
+        if read.options.format in _FIXED and read.user_schema is None:
             return self._fixed(read)
-        if read.given is not None:
-            return self._given(read)
+        if read.user_schema is not None:
+            return self._user_schema(read)
         latest = read.log.latest()
         if latest is None:
             return self._inferred(read, keep=keep)
@@ -203,16 +203,16 @@ class CloudFiles:
             read.log.append(schema, f"inferred from {self._inferred_from[location]} files")
         return schema
 
-    def _given(self, read: CloudRead) -> StructType:
-        assert read.given is not None
+    def _user_schema(self, read: CloudRead) -> StructType:
+        assert read.user_schema is not None
         partition_names = read.options.partition_columns
         if partition_names is None:
-            in_paths = found_partitions(
+            named_in_paths = path_partitions(
                 [f.path for f in _listed_or_none(read)], None, infer_types=False
             ).names
-            partition_names = tuple(name for name in in_paths if name in read.given.names)
-        marked = [_as_partition(f) if f.name in partition_names else f for f in read.given.fields]
-        missing = [name for name in partition_names if name not in read.given.names]
+            partition_names = tuple(name for name in named_in_paths if name in read.user_schema.names)
+        marked = [_as_partition(f) if f.name in partition_names else f for f in read.user_schema.fields]
+        missing = [name for name in partition_names if name not in read.user_schema.names]
         if missing:
             raise InvalidSourceOption(
                 f"The partition columns {', '.join(missing)} are not in the schema.",
@@ -246,8 +246,8 @@ class CloudFiles:
     def _tell(self, options: CloudFilesOptions, flow: ReadingFlow) -> None:
         for note in options.notes:
             line = f"note: {flow.owner}: {note}"
-            if line not in self._told:
-                self._told.add(line)
+            if line not in self._noted:
+                self._noted.add(line)
                 _LOG.warning("%s", line, extra={"flow": flow.owner})
 
 
@@ -259,7 +259,7 @@ def _listed_or_none(read: CloudRead) -> list[Any]:
 
 
 def _with_partitions(data: StructType, paths: list[str], options: CloudFilesOptions) -> StructType:
-    partitions = found_partitions(paths, options.partition_columns, infer_types=options.infer_types)
+    partitions = path_partitions(paths, options.partition_columns, infer_types=options.infer_types)
     names = {name.lower() for name in partitions.names}
     fields = [f for f in data.fields if f.name.lower() not in names]
     return StructType([*fields, *(_as_partition(f) for f in partitions.fields)])

@@ -19,7 +19,7 @@ from headwater_spark.sources.cloud_files.inference import csv_headers, file_sche
 from headwater_spark.sources.cloud_files.json_proof import Proof, proven
 from headwater_spark.sources.cloud_files.merging import evolved, union
 from headwater_spark.sources.cloud_files.nested_fields import unknown_fields
-from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_and_gone, unseen
+from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_file_missing, unseen
 from headwater_spark.sources.cloud_files.options import EvolutionMode
 from headwater_spark.sources.cloud_files.rescue import UNKNOWN_FIELDS
 
@@ -56,7 +56,7 @@ def prepared(
     if not read.checks_fields:
         return read
     if read.options.mode is EvolutionMode.FAIL:
-        read = replace(read, resumes_without=planned_and_gone(folder))
+        read = replace(read, resumes_without=planned_file_missing(folder))
     new = [file for file in unseen(files, folder) if file_uri(file.path) not in read.skipped]
     new += [file for file in files if file.path in again and file not in new]
     if read.options.format == "json":
@@ -91,7 +91,7 @@ def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) ->
     unknown = unknown_fields(read.data, seen)
     _check(read, unknown)
     full = evolved(read.data, seen) if unknown and read.options.rescued is not None else None
-    return replace(read, whole=full, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+    return replace(read, full_schema=full, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
 
 
 def _check(read: FileRead, names: list[str]) -> None:
