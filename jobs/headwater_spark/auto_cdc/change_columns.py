@@ -9,14 +9,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.suggestions import nearest
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.schemas import stored_schema
+from headwater_spark.plans.schemas import orderable, stored_schema
 
 START_AT, END_AT = "__START_AT", "__END_AT"
 # The prefix of the engine's own columns; no column of a source may have it.
@@ -122,15 +122,6 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         tuple(ignored),
         _selected(flow, reading, ignored, where),
     )
-
-
-def orderable(kind: DataType) -> bool:
-    """Whether values of a type can be compared by Spark."""
-    if isinstance(kind, MapType | VariantType):
-        return False
-    if isinstance(kind, StructType):
-        return all(orderable(field.dataType) for field in kind.fields)
-    return orderable(kind.elementType) if hasattr(kind, "elementType") else True
 
 
 class _Reading:

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater.definitions.flow_settings import FAST_PATH
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns, orderable
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
 from headwater_spark.auto_cdc.on_driver.events import arrow_can_reduce, facts_of, split_repeated, tied
@@ -30,6 +30,7 @@ from headwater_spark.auto_cdc.on_driver.rows import (
     setting,
 )
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.schemas import orderable
 
 ROW, COUNT, SELECTED = f"{OWN}row", f"{OWN}count", f"{OWN}selected"
 # The columns that an event sets, where it does not set them all: beside its row, in a history within it.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes, simple_name
 
 # What the parser treats as a separate step after the path: `details:a[*].name`.
 _REST = re.compile(r"\[\s*(?:\*|\d+)\s*\](?:\s*\.\s*\w+|\s*\[\s*(?:\*|\d+)\s*\])*")
@@ -73,7 +73,7 @@ def _replacement(path: Any, text: str, *, named: bool) -> Replacement:
 
 def _unnamed_paths(node: Any) -> Iterator[Any]:
     """The columns of a SELECT that are nothing but a path, and are called like its last step."""
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     columns = (
         node.projectList()
         if kind == "Project"

@@ -16,7 +16,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.event_log.event import event_table
 from headwater_spark.facade.colon_paths import Replacement, colon_paths, replaced
-from headwater_spark.plans.plan_walk import class_name, items, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, items, plan_nodes, simple_name
 
 _FUNCTION = "event_log"
 _CALL = re.compile(
@@ -74,7 +74,7 @@ class EventLogText:
         arguments = items(call.functionArgs())
         if len(arguments) != 1:
             return None
-        kind = class_name(arguments[0]).rpartition(".")[2]
+        kind = simple_name(arguments[0])
         if kind == "Literal":
             return self._log_of(str(arguments[0].value()))
         if kind != "FunctionTableSubqueryArgumentExpression":

@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from headwater.event_log.conditions import NotAQuery
-from headwater_spark.plans.plan_walk import class_name, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, plan_nodes, simple_name
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 # What Spark executes at once, what it turns into a command later (INSERT), and scripts, which may hold both.
@@ -21,7 +21,7 @@ def check_query(spark: SparkSession, statement: str) -> None:
     """Check that a statement is a query, or makes a temporary view of one; raises NotAQuery, ParseException."""
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     plan = parser.parsePlan(statement)
-    if class_name(plan) == _VIEW and class_name(plan.viewType()).rpartition(".")[2] == "LocalTempView$":
+    if class_name(plan) == _VIEW and simple_name(plan.viewType()) == "LocalTempView$":
         reads = not any(_does_something(spark, node) for node in plan_nodes(plan.plan()))
     else:
         reads = _is_query(parser, statement) and not any(

@@ -19,7 +19,7 @@ from headwater.suggestions import nearest
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
-from headwater_spark.plans.plan_walk import TableReference, class_name, pair_of, table_references
+from headwater_spark.plans.plan_walk import TableReference, pair_of, simple_name, table_references
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
@@ -89,7 +89,7 @@ class SqlText:
         return view
 
     def _refuse_commands(self, plan: Any, text: str) -> None:
-        kind = class_name(plan).rpartition(".")[2]
+        kind = simple_name(plan)
         classes = self._session.sparkContext._jvm.java.lang.Class  # type: ignore[union-attr]  # noqa: SLF001
         is_command = any(
             classes.forName(f"org.apache.spark.sql.catalyst.plans.logical.{base}").isInstance(plan)

@@ -43,9 +43,7 @@ def short_retention(case: FlowCase) -> Iterator[Finding]:
 
 def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None:
     if source.kind is SourceKind.DATASET:
-        return next(
-            (d.table_properties for d in case.pipeline.registry.datasets() if d.name == source.name), None
-        )
+        return case.pipeline.dataset(source.name).table_properties
     if source.kind is not SourceKind.DELTA:
         return None
     from deltalake import DeltaTable

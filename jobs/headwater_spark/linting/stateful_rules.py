@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.definitions.finding import Finding
 from headwater_spark.linting.flow_case import FlowCase, watermark_of
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, simple_name
 
 _WATERMARK = 'Add .withWatermark("event_time", "10 minutes") before it'
 
@@ -96,7 +96,7 @@ def stateful_functions(case: FlowCase) -> Iterator[Finding]:
     """HW104."""
     for node in case.nodes_of("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"):
         old = class_name(node).endswith("WithState")
-        mode = class_name(node.timeout() if old else node.timeMode()).rpartition(".")[2].rstrip("$")
+        mode = simple_name(node.timeout() if old else node.timeMode()).rstrip("$")
         if mode not in ("NoTimeout", "NoTime"):
             continue
         yield case.find(

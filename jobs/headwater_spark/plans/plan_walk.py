@@ -37,6 +37,11 @@ def class_name(node: Any) -> str:
     return str(node.getClass().getName())
 
 
+def simple_name(node: Any) -> str:
+    """The class of a JVM object, without its package."""
+    return class_name(node).rpartition(".")[2]
+
+
 def descends_from(node: Any, name: str) -> bool:
     """Whether a JVM object's class, or one that it extends, has this simple name."""
     java_class = node.getClass()
@@ -77,7 +82,7 @@ def expression_nodes(expression: Any) -> Iterator[Any]:
 
 def is_subquery(expression: Any) -> bool:
     """Whether an expression has a plan of its own."""
-    return class_name(expression).rpartition(".")[2] in _SUBQUERIES
+    return simple_name(expression) in _SUBQUERIES
 
 
 @dataclass(frozen=True)
@@ -134,9 +139,7 @@ def reads_the_clock(plan: Any) -> bool:
         for expression in items(node.expressions().toSeq()):
             if not expression.deterministic():
                 return True
-            if any(
-                class_name(part).rpartition(".")[2] in CURRENT_TIME for part in expression_nodes(expression)
-            ):
+            if any(simple_name(part) in CURRENT_TIME for part in expression_nodes(expression)):
                 return True
     return False
 

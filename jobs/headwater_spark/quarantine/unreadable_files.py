@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
 from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
-from headwater_spark.plans.plan_walk import class_name, items, pair_of
+from headwater_spark.plans.plan_walk import class_name, items, pair_of, simple_name
 from headwater_spark.rules.source_records import frame_of
 from headwater_spark.sources.cloud_files.new_files import file_uri
 from headwater_spark.sources.plan_sources import MARK
@@ -219,7 +219,7 @@ def stream_leaves(frame: DataFrame) -> list[Any]:
 
 def _all_streams(frame: DataFrame) -> list[Any]:
     leaves = items(frame._jdf.queryExecution().analyzed().collectLeaves())  # noqa: SLF001 - no public face
-    return [leaf for leaf in leaves if class_name(leaf).rpartition(".")[2] in _STREAMS]
+    return [leaf for leaf in leaves if simple_name(leaf) in _STREAMS]
 
 
 def _files(checkpoint: Path, source: int, line: int, batch_id: int) -> dict[str, int]:

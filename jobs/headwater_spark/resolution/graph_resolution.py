@@ -211,13 +211,10 @@ def _flow_entry(
         output_mode=mode.kind,
         merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.
-        time_dependent=_asks(flow) or (not frame.isStreaming and reads_the_clock(plan)),
+        time_dependent=(flow.snapshots is not None and flow.snapshots.following is not None)
+        or (not frame.isStreaming and reads_the_clock(plan)),
         defined_at=_relative(flow.location, folder),
     )
-
-
-def _asks(flow: Flow) -> bool:
-    return flow.snapshots is not None and flow.snapshots.following is not None
 
 
 def _relative(location: SourceLocation | None, folder: Path) -> str | None:

@@ -20,14 +20,15 @@ from typing import Any
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, MapType, VariantType
+from pyspark.sql.types import BooleanType
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
 from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
+from headwater_spark.plans.plan_walk import expression_nodes, items, simple_name
+from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.source_records import SOURCE, without_source
 
 COLUMN_PREFIX = "__headwater_"
@@ -100,7 +101,7 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
 
 def _check_reach(expression: Any, rule: Expectation) -> None:
     for part in expression_nodes(expression):
-        name = class_name(part).rpartition(".")[2]
+        name = simple_name(part)
         function = (
             str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
             if name == "UnresolvedFunction"
@@ -122,7 +123,7 @@ def _check_functions(result: DataFrame, rule: Expectation) -> None:
     """A Python function runs in another process: it can depend on more than the row, and hangs under an observation."""
     plan = result._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     parts = [part for root in items(plan.expressions().toSeq()) for part in expression_nodes(root)]
-    if any(class_name(part).rpartition(".")[2] in _PYTHON for part in parts):
+    if any(simple_name(part) in _PYTHON for part in parts):
         raise InvalidExpectation(
             f"The expectation {rule.name!r} calls a Python function: {rule.constraint}",
             where=rule.location,
@@ -135,7 +136,7 @@ def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
     types = {field.name.lower(): field.dataType for field in frame.schema.fields}
     for column in rule.unique.columns:
         column_type = types.get(column.lower())
-        if column_type is None or not comparable(column_type):
+        if column_type is None or not orderable(column_type):
             problem = (
                 "does not have"
                 if column_type is None
@@ -146,13 +147,6 @@ def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
                 where=rule.location,
                 remedy=f"It returns: {', '.join(frame.columns)}.",
             )
-
-
-def comparable(kind: DataType) -> bool:
-    """Whether values of a type can be grouped and ordered."""
-    inner = getattr(kind, "elementType", None)
-    fields = [inner] if inner is not None else [f.dataType for f in getattr(kind, "fields", ())]
-    return not isinstance(kind, MapType | VariantType) and all(comparable(part) for part in fields)
 
 
 def _invalid(rule: Expectation, dataset: str, problem: str, error: Exception) -> InvalidExpectation:

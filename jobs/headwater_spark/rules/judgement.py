@@ -25,13 +25,13 @@ from headwater.definitions.expectation import (
 )
 from headwater.delta_log.table_history import table_exists
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.expectations import (
     COLUMN_PREFIX,
     Quality,
     RuleCounts,
     any_broken,
     broken,
-    comparable,
     mark_conditions,
     unique_mark,
     violation_text,
@@ -154,7 +154,7 @@ def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | 
     order = (
         [F.col(f"{SOURCE}.{part}") for part in ("topic", "partition", "offset")] if SOURCE in types else []
     )
-    order += [_column(name) for name in own_columns(rows) if comparable(types[name])]
+    order += [_column(name) for name in own_columns(rows) if orderable(types[name])]
     complete = reduce(lambda one, key: one & key.isNotNull(), keys, F.lit(True))
     before = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1
     if rule.unique.within is not UniqueWithin.TABLE or table is None or not table_exists(table):

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import class_name, items
+from headwater_spark.plans.plan_walk import class_name, items, simple_name
 
 # Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
 JSON_OPTIONS = {
@@ -59,7 +59,7 @@ def without_source(frame: DataFrame) -> DataFrame:
 
 
 def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     if kind in LEAVES:
         return None if cheap and _is_columnar(node) else _leaf(node, session)
     if kind == "Union":

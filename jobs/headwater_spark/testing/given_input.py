@@ -133,12 +133,7 @@ class GivenInput:
 
     def _mappings(self) -> list[Mapping[str, Any]]:
         rows = [row for batch in self.batches for row in batch]
-        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
-        if wrong is not None:
-            raise UsageError(
-                f"A row of {self.key!r} is {type(wrong).__name__}, and it is read as columns.",
-                remedy='Give each row as a dict: {"id": 1, "name": "a"}.',
-            )
+        _check_mappings(self.key, rows)
         return rows
 
     def _form(self, name: str, write: Write) -> Path:
@@ -166,16 +161,20 @@ class _Form:
         self.landed = 0
 
 
+def _check_mappings(key: str, rows: Sequence[Any]) -> None:
+    wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        raise UsageError(
+            f"A row of {key!r} is {type(wrong).__name__}, and it is read as columns.",
+            remedy='Give each row as a dict: {"id": 1, "name": "a"}.',
+        )
+
+
 def _parquet(schema: StructType, key: str) -> Write:
     def write(path: Path, rows: Sequence[Any], first: int) -> None:
         import pyarrow.parquet as pq
 
-        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
-        if wrong is not None:
-            raise UsageError(
-                f"A row of {key!r} is {type(wrong).__name__}, and it is read as columns.",
-                remedy='Give each row as a dict: {"id": 1, "name": "a"}.',
-            )
+        _check_mappings(key, rows)
         pq.write_table(arrow_table(rows, schema, f"{key!r} (from row {first + 1})"), path)
 
     return write
