@@ -56,7 +56,8 @@ def never(*_args: Any, **_options: Any) -> str:
 def writers(changes: Changes) -> list[tuple[str, str | None]]:
     """What wrote each batch, and why it was not the fast path, as the commits say."""
     heads = [
-        commit_head(commit_file(changes.target.path, v)).told for v in commit_versions(changes.target.path)
+        commit_head(commit_file(changes.target.path, v)).user_metadata
+        for v in commit_versions(changes.target.path)
     ]
     return [(told["engine"], told.get("engine_reason")) for told in heads if "batch" in told]
 
@@ -104,7 +105,7 @@ def test_the_change_feed_is_a_merges(
         assert counts[0] is not None
         assert counts[1] is not None
         facts = [
-            (c.version, c.rows, c.upserted, c.deleted, c.told["changes"], c.counted) for c in counts if c
+            (c.version, c.rows, c.upserted, c.deleted, c.metadata["changes"], c.counted) for c in counts if c
         ]
         assert facts[0] == facts[1]
     assert [writer for writer, _ in writers(rewritten)] == ["merge", "driver_rewrite"]

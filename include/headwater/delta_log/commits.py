@@ -79,7 +79,7 @@ class CommitHead:
     transactions: dict[str, int] = field(default_factory=dict)
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def user_metadata(self) -> Mapping[str, Any]:
         """The user metadata of the commit, a JSON object; empty where there is none, or something else."""
         try:
             metadata = json.loads(self.info.get("userMetadata") or "{}")

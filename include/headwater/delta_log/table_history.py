@@ -141,7 +141,7 @@ def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
     """The commits of a flow that the table's log still has, oldest first."""
     commits = []
     for version, head in _heads(table, commit_versions(table)):
-        metadata = head.told
+        metadata = head.user_metadata
         epoch = metadata.get("epoch")
         if (
             metadata.get("pipeline") != pipeline_id
@@ -170,14 +170,14 @@ def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
 
 def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
     """The user metadata of a flow's commits to a table, oldest first, as far back as the log reaches."""
-    metadata = [head.told for _, head in _heads(table, commit_versions(table))]
+    metadata = [head.user_metadata for _, head in _heads(table, commit_versions(table))]
     return [m for m in metadata if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
 
 
 def last_pipeline(table: Path) -> str | None:
     """The pipeline that made the newest commit with a pipeline's id in the table's log; None where there is none."""
     for _, head in _heads(table, reversed(commit_versions(table))):
-        pipeline = head.told.get("pipeline")
+        pipeline = head.user_metadata.get("pipeline")
         if isinstance(pipeline, str):
             return pipeline
     return None

@@ -38,7 +38,7 @@ def with_counts(
 
 def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
     """The counts of a commit, as metrics of the event log; empty where it is not one of AUTO CDC."""
-    counts = commit.told.get(_KEY) if commit is not None else None
+    counts = commit.metadata.get(_KEY) if commit is not None else None
     if commit is None or not isinstance(counts, dict):
         return {}
     upserts = counts.get("upserts")
@@ -53,5 +53,5 @@ def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:
 
 def engine_details(commit: SinkCommit | None) -> dict[str, Any]:
     """Which engine wrote a commit of AUTO CDC, and why it was not the fast path; empty where it does not say."""
-    metadata = commit.told if commit is not None else {}
+    metadata = commit.metadata if commit is not None else {}
     return {name: str(metadata[name]) for name in ("engine", "engine_reason") if name in metadata}

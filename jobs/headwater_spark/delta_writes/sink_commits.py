@@ -14,9 +14,9 @@ from headwater_spark.rules.expectations import Quality, RuleCounts
 
 @dataclass(frozen=True)
 class SinkCommit:
-    """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` went.
+    """The commit of one batch. ``rows`` were written; of a merge they are the ``upserted``; ``deleted`` were removed.
 
-    ``told``: the metadata that its writer gave it. ``counted``: whether Delta told how many rows.
+    ``metadata``: its user metadata. ``counted``: whether Delta counted the rows.
     """
 
     version: int
@@ -24,13 +24,13 @@ class SinkCommit:
     timestamp: int
     upserted: int | None = None
     deleted: int | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     counted: bool = True
 
     @property
     def quality(self) -> Quality | None:
         """What the batch came to, where it was judged before it was written."""
-        return _quality(self.told.get("quality"))
+        return _quality(self.metadata.get("quality"))
 
 
 class SinkCommits:
@@ -73,14 +73,20 @@ def _commit(version: int, head: CommitHead) -> SinkCommit:
         name: int(value) for name, value in info.get("operationMetrics", {}).items() if str(value).isdigit()
     }
     timestamp = int(info.get("timestamp", 0))
-    told = head.told
+    metadata = head.user_metadata
     if info.get("operation") != "MERGE":
         return SinkCommit(
-            version, metrics.get("numOutputRows", 0), timestamp, told=told, counted="numOutputRows" in metrics
+            version,
+            metrics.get("numOutputRows", 0),
+            timestamp,
+            metadata=metadata,
+            counted="numOutputRows" in metrics,
         )
     # Rows that a merge only copied from one file to another are in its numOutputRows too.
     upserted = metrics.get("numTargetRowsInserted", 0) + metrics.get("numTargetRowsUpdated", 0)
-    return SinkCommit(version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0), told)
+    return SinkCommit(
+        version, upserted, timestamp, upserted, metrics.get("numTargetRowsDeleted", 0), metadata
+    )
 
 
 def as_metadata(quality: Quality) -> dict[str, Any]:
@@ -108,9 +114,11 @@ def quality_details(quality: Quality, dataset: str) -> dict[str, Any]:
     }
 
 
-def _quality(told: Any) -> Quality | None:
-    if not isinstance(told, Mapping):
+def _quality(metadata: Any) -> Quality | None:
+    if not isinstance(metadata, Mapping):
         return None
-    rows = int(told["rows"])
-    rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in told["failed"].items())
-    return Quality(rows, int(told["dropped"]), rules, int(told["quarantined"]), int(told.get("files", 0)))
+    rows = int(metadata["rows"])
+    rules = tuple(RuleCounts(name, rows - bad, bad) for name, bad in metadata["failed"].items())
+    return Quality(
+        rows, int(metadata["dropped"]), rules, int(metadata["quarantined"]), int(metadata.get("files", 0))
+    )

@@ -1,8 +1,8 @@
-"""A dataset function describes a query; running one inside it is refused.
+"""Refuses actions in dataset functions: these describe queries, and must not run any.
 
 The functions are evaluated several times, at first over empty stand-ins, so an action there would give a wrong
-answer rather than an error. The guard sits on Spark's action methods in the driver's process and acts only while
-a dataset function is being evaluated, or a source is being run: at its top a source may look at data, but not write
+answer rather than an error. The guard wraps Spark's action methods in the driver's process and acts only while
+a dataset function is being evaluated, or a source is being run: the top of a source may read data, but not write
 any, nor start a stream.
 """
 

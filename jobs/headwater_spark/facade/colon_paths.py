@@ -1,7 +1,7 @@
 """``details:flow_progress.metrics``: a path into JSON text, as in the closed platform's SQL.
 
-Open Spark parses the colon, and resolves it for VARIANT alone. The event log's ``details`` is text there as here, so
-each path becomes ``get_json_object``, which means the same. Spark's own parser says where the paths stand.
+Open Spark parses the colon, but resolves it only for VARIANT. The event log's ``details`` is text, so each path becomes
+``get_json_object``, which means the same. Spark's own parser says where the paths are.
 
 Decision 0082.
 """
@@ -21,7 +21,7 @@ _REST = re.compile(r"\[\s*(?:\*|\d+)\s*\](?:\s*\.\s*\w+|\s*\[\s*(?:\*|\d+)\s*\])
 
 @dataclass(frozen=True)
 class Replacement:
-    """A piece of a SQL text, from its first character to its last, and what stands there instead."""
+    """A piece of a SQL text, from its first character to its last, and the text that replaces it."""
 
     start: int
     stop: int
@@ -41,7 +41,7 @@ def colon_paths(plan: Any, text: str) -> Iterator[Replacement]:
 
 
 def replaced(text: str, replacements: list[Replacement]) -> str:
-    """The text with its replacements; of two that overlap, the longer one is made."""
+    """The text with its replacements; of two that overlap, the longer one is applied."""
     end = len(text)
     for item in sorted(replacements, key=lambda item: (-item.stop, item.start)):
         if item.stop < end:
@@ -57,7 +57,7 @@ def _replacement(path: Any, text: str, *, named: bool) -> Replacement:
     while _is_path(base):
         steps.insert(0, str(base.field()).removeprefix("$"))
         base = base.child()
-        # The parser names each step of a path; only the whole has one in the end.
+        # The parser names each step of a path; in the end only the whole path has a name.
         while class_name(base).endswith(".Alias") and _is_path(base.child()):
             base = base.child()
     begin, end = _span(base)
@@ -72,7 +72,7 @@ def _replacement(path: Any, text: str, *, named: bool) -> Replacement:
 
 
 def _unnamed_paths(node: Any) -> Iterator[Any]:
-    """The columns of a SELECT that are nothing but a path, and are called like its last step."""
+    """The columns of a SELECT that are just a path: they are named after its last step."""
     kind = simple_name(node)
     columns = (
         node.projectList()

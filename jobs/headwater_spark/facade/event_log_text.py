@@ -29,7 +29,7 @@ class EventLogText:
     """Rewrites queries for one session.
 
     Args:
-        state_folder: of the pipeline; the others, which can be asked for by their ids, lie beside it.
+        state_folder: of the pipeline; other pipelines' folders, by id, are beside it.
         own_table: the pipeline's table of a name, None where it has none.
     """
 
@@ -52,7 +52,7 @@ class EventLogText:
         return replaced(text, [*self._calls(plan, text), *colon_paths(plan, text)])
 
     def rewrite_calls(self, text: str) -> str:
-        """The same for a text that calls ``event_log``; any other is left alone: its colons are into VARIANT."""
+        """The same for a text that calls ``event_log``; in any other, colons are paths into VARIANT."""
         return self.rewrite(text) if _FUNCTION in text.lower() else text
 
     def _calls(self, plan: Any, text: str) -> Iterator[Replacement]:

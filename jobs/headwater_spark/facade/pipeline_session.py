@@ -46,9 +46,9 @@ class NameResolution(Protocol):
 
 
 class PipelineSession(SparkSession):
-    """A session over a clone of the update's own, so that what a source sets or registers stays with it.
+    """A session over a clone of the update's own, so that a source's settings and registrations stay in it.
 
-    The constructor is the stock one: Spark itself makes sessions of the class at hand.
+    The constructor is Spark's: Spark itself creates sessions of this class.
     """
 
     resolution: NameResolution | None = None
@@ -194,7 +194,7 @@ class _KnowsFormats(SubstitutingReader):
         return frame
 
     def changes(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's spelling
-        """Refused: it asks a catalog that does not have the pipeline's tables, and Delta's does not know the call."""
+        """Refused: it uses a catalog that does not have the pipeline's tables, and Delta's does not support the call."""
         raise UnsupportedSource(
             f"changes({tableName!r}) can't be honoured: Delta tables give their changes by an option.",
             remedy=f'Write .option("readChangeFeed", "true").option("startingVersion", 0).table({tableName!r}).',
@@ -294,7 +294,7 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
 
 
 class BoundedStreamReader(PipelineBatchReader):
-    """``spark.readStream`` where everything that is there is read as one batch."""
+    """``spark.readStream`` where everything available is read as one batch."""
 
     bounded = True
 

@@ -1,4 +1,4 @@
-"""``headwater events --sql`` reads: what would change a table, a file or a setting is refused before anything runs."""
+"""``headwater events --sql`` only reads: changes of a table, a file or a setting are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwater.event_log.conditions import NotAQuery
 from headwater_spark.plans.plan_walk import class_name, plan_nodes, simple_name
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
-# What Spark executes at once, what it turns into a command later (INSERT), and scripts, which may hold both.
+# What Spark executes at once, what it turns into a command later (INSERT), and scripts, which may have both.
 _NO_QUERIES = (f"{_LOGICAL}.Command", f"{_LOGICAL}.ParsedStatement", f"{_LOGICAL}.CompoundPlanStatement")
 _VIEW = "org.apache.spark.sql.execution.command.CreateViewCommand"
 
@@ -36,7 +36,7 @@ def check_query(spark: SparkSession, statement: str) -> None:
 
 
 def _is_query(parser: Any, statement: str) -> bool:
-    """Whether the grammar's rule for queries takes it. It may stop before the end: the plan is looked at, too."""
+    """Whether the grammar's rule for queries accepts it. It may stop before the end: the plan is checked, too."""
     try:
         parser.parseQuery(statement)
     except ParseException:

@@ -61,7 +61,7 @@ class SqlText:
         named = _replaced(text, [*references, *calls], views, with_aliases=True)
         try:
             self._parse(named)
-        except ParseException:  # a place where no alias may stand, as before TABLESAMPLE
+        except ParseException:  # a place where no alias is allowed, as before TABLESAMPLE
             return _replaced(text, [*references, *calls], views, with_aliases=False)
         return named
 

@@ -201,7 +201,7 @@ class Evaluation:
     def evaluate(self, flow: Flow, *, whole: bool = False) -> DataFrame:
         """Call a flow's function and check that it gave a DataFrame.
 
-        ``whole``: all that the query gives, also where the flow recomputes a part of its table alone.
+        ``whole``: the query's whole result, even where the flow recomputes only a part of its table.
 
         Raises:
             NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
@@ -236,7 +236,7 @@ class Evaluation:
 
     @contextmanager
     def settings(self, flow: Flow, overrides: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Have the Spark settings of a flow and of its views in force inside the block, and no other flow evaluated meanwhile.
+        """Apply the Spark settings of a flow and of its views inside the block; no other flow is evaluated meanwhile.
 
         ``overrides``: settings that override the flow's own; for a stream, which takes the settings that are in force
         when it starts, at least an empty dict.

@@ -80,7 +80,7 @@ class Snapshot:
 
 
 def snapshots_file(calls: FlowCalls, flow: Flow, application: str) -> SnapshotVersions:
-    """Where the versions that a flow has applied are written down."""
+    """The record of the versions that a flow has applied."""
     return SnapshotVersions(change_memory(calls.state_folder, flow.target) / "snapshots.json", application)
 
 
@@ -151,7 +151,7 @@ def first_snapshot(calls: FlowCalls, flow: Flow, dataset: Dataset) -> tuple[Data
 
 
 def _latest(calls: FlowCalls, flow: Flow) -> Any:
-    """The last version on record, whichever epoch it is of: enough to learn columns from."""
+    """The last recorded version, of any epoch: enough to learn the columns."""
     position = snapshots_file(calls, flow, "").read()
     return position.version if position is not None else None
 

@@ -41,11 +41,15 @@ def test_the_head_of_a_commit_has_what_its_writer_told(tmp_path):
     info = {"commitInfo": {"operation": "MERGE", "userMetadata": '{"flow":"f"}'}}
     file = commit(tmp_path, 0, info, {"txn": {"appId": "a", "version": 7}}, {"add": {"path": "x"}})
     head = commit_head(file)
-    assert (head.info["operation"], head.told, head.transactions) == ("MERGE", {"flow": "f"}, {"a": 7})
+    assert (head.info["operation"], head.user_metadata, head.transactions) == (
+        "MERGE",
+        {"flow": "f"},
+        {"a": 7},
+    )
     for other in ("not json", '"a text"', None):
         file = commit(tmp_path, 1, {"commitInfo": {"userMetadata": other}})
-        assert commit_head(file).told == {}
-    assert commit_head(commit(tmp_path, 2)).told == {}
+        assert commit_head(file).user_metadata == {}
+    assert commit_head(commit(tmp_path, 2)).user_metadata == {}
 
 
 def test_files_that_only_moved_rows_are_left_out(tmp_path):
