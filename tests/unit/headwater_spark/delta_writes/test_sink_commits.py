@@ -90,7 +90,7 @@ def test_what_a_batch_came_to_survives_its_driver(dropped, quarantined, files, f
     before = Quality(rows, dropped, rules, quarantined, files)
     from headwater_spark.delta_writes.sink_commits import SinkCommit
 
-    assert SinkCommit(0, 0, 0, told={"quality": as_metadata(before)}).quality == before
+    assert SinkCommit(0, 0, 0, metadata={"quality": as_metadata(before)}).quality == before
 
 
 def test_what_is_recorded_of_a_quality():
