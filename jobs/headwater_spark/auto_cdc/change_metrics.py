@@ -24,16 +24,8 @@ def with_counts(
         tombstones: deletes that go to the side table.
     """
     superseded = batch.received - batch.remaining
-    return transaction.with_metadata(
-        **{
-            _KEY: {
-                "superseded": superseded,
-                "ties": batch.ties,
-                "upserts": upserts,
-                "tombstones": tombstones,
-            }
-        }
-    )
+    counts = {"superseded": superseded, "ties": batch.ties, "upserts": upserts, "tombstones": tombstones}
+    return transaction.with_metadata(**{_KEY: counts})
 
 
 def change_metrics(commit: SinkCommit | None) -> dict[str, Any]:

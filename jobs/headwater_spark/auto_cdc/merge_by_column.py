@@ -124,13 +124,12 @@ def _with_remembered(
         )
     columns_at = remembered.schema[COLUMNS_AT].dataType
     assert isinstance(columns_at, StructType)
+    labels = [_label(path) for path, _, _ in leaves]
     at = [
-        (
-            F.col(COLUMNS_AT).getField(_label(path))
-            if _label(path) in columns_at.names
-            else F.lit(None).cast(kind)
-        ).alias(name)
-        for name, (path, _, _) in zip(names, leaves, strict=True)
+        (F.col(COLUMNS_AT).getField(label) if label in columns_at.names else F.lit(None).cast(kind)).alias(
+            name
+        )
+        for name, label in zip(names, labels, strict=True)
     ]
     # A truncate is about every remembered key.
     clears = batch.cleared_at is not None
@@ -154,9 +153,7 @@ def _with_rows(
         for number, (path, kind, _) in enumerate(leaves)
     ]
     pruned = F.lit(True) if batch.cleared_at is not None else batch.key_filter("t")
-    current = rows.alias("t").where(pruned).select(
-        *batch.columns.key_columns, *values
-    )  # fmt: skip
+    current = rows.alias("t").where(pruned).select(*batch.columns.key_columns, *values)
     return joined.join(current, keys, "left")
 
 

@@ -69,9 +69,8 @@ def merge_history(
     if not isinstance(declined, Declined):
         return
     if declined.decided is None:
-        source, transaction = _decide(
-            batch, declined.target_rows or target.rows_about(batch), side, transaction
-        )
+        about = declined.target_rows or target.rows_about(batch)
+        source, transaction = _decide(batch, about, side, transaction)
     else:
         changes, transaction = declined.decided.changes, declined.decided.transaction
         kinds = stored_schema(target.rows.schema).add(REMOVED, BooleanType())

@@ -213,9 +213,8 @@ def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:
     try:
         metadata = json.loads(user_metadata or "{}")
         # A flow that runs once has one batch.
-        return application_id(metadata["pipeline"], metadata["flow"], int(metadata["epoch"])), int(
-            metadata.get("batch", 0)
-        )
+        application = application_id(metadata["pipeline"], metadata["flow"], int(metadata["epoch"]))
+        return application, int(metadata.get("batch", 0))
     except (ValueError, KeyError, TypeError):
         return None
 

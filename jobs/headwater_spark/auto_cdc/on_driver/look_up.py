@@ -102,11 +102,9 @@ def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
     matches = _matching_keys(log, schema, keys, key_rows, columns=keys)
     if isinstance(matches, str):
         return False
-    wanted_keys = key_rows.select(list(keys))
-    return bool(
-        wanted_keys.join(matches.rows.cast(wanted_keys.schema), list(keys), join_type="left anti").num_rows
-        == 0
-    )
+    wanted = key_rows.select(list(keys))
+    missing = wanted.join(matches.rows.cast(wanted.schema), list(keys), join_type="left anti")
+    return bool(missing.num_rows == 0)
 
 
 def _log(path: Path) -> Any:
@@ -187,27 +185,16 @@ def _scanned(log: Any, scanner: Any, candidates: Any) -> MatchingRows:
         if tagged.record_batch.num_rows:
             batches.append(tagged.record_batch)
             file_of += [tagged.fragment.path] * tagged.record_batch.num_rows
-    data_files = {
-        path: DataFile(path, size, modified, rows)
-        for path, size, modified, rows in zip(
-            *(
-                candidates[name].to_pylist()
-                for name in ("path", "size_bytes", "modification_time", "num_records")
-            ),
-            strict=True,
-        )
-    }
+    names = ("path", "size_bytes", "modification_time", "num_records")
+    entries = zip(*(candidates[name].to_pylist() for name in names), strict=True)
+    data_files = {entry[0]: DataFile(*entry) for entry in entries}
     files = {path: data_files[path] for path in dict.fromkeys(file_of) if path in data_files}
     obstacle = _obstacle(log)
     if obstacle is None and not (len(files) == len(set(file_of)) and all(map(_PLAIN_PATH.fullmatch, files))):
         obstacle = "a file's path is not a plain one"
-    has_change_feed = (
-        log.metadata().configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
-    )
+    feed = log.metadata().configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
     table = pa.Table.from_batches(batches, scanner.projected_schema)
-    return MatchingRows(
-        log.version(), table, pa.array(file_of, pa.string()), files, obstacle, has_change_feed
-    )
+    return MatchingRows(log.version(), table, pa.array(file_of, pa.string()), files, obstacle, feed)
 
 
 def _obstacle(log: Any) -> str | None:

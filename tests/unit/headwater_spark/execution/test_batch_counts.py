@@ -18,7 +18,9 @@ def quality(rows: int, dropped: int) -> Quality:
 
 
 def commit(rows: int, judged: Quality | None = None, *, counted: bool = True) -> SinkCommit:
-    return SinkCommit(3, rows, 0, metadata={"quality": as_metadata(judged)} if judged else {}, counted=counted)
+    return SinkCommit(
+        3, rows, 0, metadata={"quality": as_metadata(judged)} if judged else {}, counted=counted
+    )
 
 
 def decided(
