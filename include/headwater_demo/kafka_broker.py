@@ -198,12 +198,6 @@ class KafkaBroker:
             admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
             self._wait_for(lambda: bool(admin.list_topics(name, timeout=2).topics[name].partitions))
 
-    def delete_topic(self, name: str) -> None:
-        """Remove a topic and its messages."""
-        admin = self._admin()
-        admin.delete_topics([name])[name].result(30)
-        self._wait_for(lambda: name not in admin.list_topics(timeout=2).topics)
-
     def __enter__(self) -> Self:
         return self.start()
 

@@ -67,7 +67,7 @@ class DeltaTableAsset(Asset):  # type: ignore[misc]  # Airflow's types are not f
     ) -> None:
         parsed = table_name(table)
         change_filter = ChangeFilter.checked(types, columns, min_rows, quiet_seconds)
-        query = urlencode(_told_apart(change_filter))
+        query = urlencode(_filter_extra(change_filter))
         trigger = ChangeFeedTrigger(
             ".".join(parsed.location.split("/")),
             change_filter.types,
@@ -225,7 +225,7 @@ def _parameters(function: Callable[..., Any]) -> Sequence[str]:
     return list(inspect.signature(function).parameters)
 
 
-def _told_apart(change_filter: ChangeFilter) -> dict[str, str]:
+def _filter_extra(change_filter: ChangeFilter) -> dict[str, str]:
     extra: dict[str, str] = {}
     if change_filter.types:
         extra["types"] = "+".join(change_filter.types)

@@ -61,10 +61,10 @@ class Trial:
 
     def warm(self) -> Driver:
         """A driver that has started Spark, or is about to; the next one is begun."""
-        taken = self._ready or Driver.warm(self.case, f"warm-{len(self.drivers)}")
-        self.drivers.append(taken)
+        driver = self._ready or Driver.warm(self.case, f"warm-{len(self.drivers)}")
+        self.drivers.append(driver)
         self._ready = Driver.warm(self.case, f"warm-{len(self.drivers)}")
-        return taken
+        return driver
 
     def first_update(self) -> None:
         """One that nobody kills, whose driver leaves the archive of its classes to all others."""
@@ -95,7 +95,7 @@ class Trial:
     def completes(self, driver: Driver) -> None:
         """Wait for its end, which is a good one."""
         code, answer = driver.answer()
-        assert (code, answer.get("state")) == (0, "COMPLETED"), driver.told()
+        assert (code, answer.get("state")) == (0, "COMPLETED"), driver.errors()
 
     def kill(self, driver: Driver, *, alone: bool) -> None:
         """End it, and look at what it left."""
@@ -163,12 +163,12 @@ class Trial:
         """
         self.feed.land(2)
         zombie = self.start(stops=(BESIDE_OTHERS,))
-        assert zombie.wait_for(zombie.stands, self.feed.now_and_then), zombie.told()
+        assert zombie.wait_for(zombie.stands, self.feed.now_and_then), zombie.errors()
         by_hand = self.cold("by_hand")
         retry = self.warm()
         retry.go("--request-id=of-airflow", "--attempt=2", "--max-attempts=3")
         code, answer = by_hand.answer()
-        assert (code, answer["error"]["condition"]) == (3, "UPDATE_IN_PROGRESS"), by_hand.told()
+        assert (code, answer["error"]["condition"]) == (3, "UPDATE_IN_PROGRESS"), by_hand.errors()
         assert f'"process": {zombie.process.pid}' in answer["error"]["message"]
         retry.waits_for(self.case.project().state_folder / "update.lease")
         self.kill(zombie, alone=False)

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headwater.runtime.conditions import PortTaken
-from headwater.runtime.java import java_home
+from headwater.runtime.java import java_environment
 from headwater_demo.kafka_broker import KafkaBroker
 
 MESSAGES = 500
@@ -73,7 +73,7 @@ def test_a_taken_port_is_told(tmp_path: Path):
 def test_on_java_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The broker runs on the packaged Java as well."""
     monkeypatch.setenv("HEADWATER_JAVA", "pypi")
-    assert java_home().name == "java-shim"
+    assert Path(java_environment()["JAVA_HOME"]).name == "java-shim"
     with KafkaBroker(tmp_path / "kafka") as running:
         running.create_topic("orders", partitions=2)
         produce(running)

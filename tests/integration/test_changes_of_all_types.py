@@ -160,7 +160,9 @@ def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
         apply_as_deletes=lambda row: row["op"] == "D",
         except_column_list=left_out,
     )
-    result = [in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, ["{}"], "{}", kind)]
+    result = [
+        in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, ["{}"], "{}", kind)
+    ]
     assert sorted(result, key=str) == sorted(wanted, key=str)
     assert len(result) == (7 if kind == "type 2" else 4)
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from headwater_spark.auto_cdc.on_driver.look_up import all_known, rows_about
+from headwater_spark.auto_cdc.on_driver.look_up import has_all_keys, rows_about
 from headwater_spark.auto_cdc.on_driver.rows import (
-    Held,
+    Rows,
     is_atomic,
     is_plain,
     local_frame,
@@ -101,14 +101,14 @@ def test_keys_that_a_table_certainly_has(spark: SparkSession, tmp_path: Path):
     DeltaTable.forPath(spark, str(path)).delete("id = 3")
 
     def known(**keys: list[object]) -> bool:
-        return all_known(path, list(keys), pa.table(keys))
+        return has_all_keys(path, list(keys), pa.table(keys))
 
     assert known(id=[1, 2, 2])
     assert known(id=[1, 2], name=["a", "b"])
     assert not known(id=[1, 3])
     assert not known(id=[1, 2], name=["b", "a"])
     assert not known(size=[0.5])
-    assert all_known(path, ["id"], pa.table({"id": pa.array([], pa.int32())}))
+    assert has_all_keys(path, ["id"], pa.table({"id": pa.array([], pa.int32())}))
     DeltaTable.forPath(spark, str(path)).upgradeTableProtocol(3, 7)
     DeltaTable.forPath(spark, str(path)).addFeatureSupport("deletionVectors")
     assert not known(id=[1])
@@ -125,7 +125,7 @@ def test_two_writers_remember_as_one(spark: SparkSession, tmp_path: Path):
             side.append(rows, transaction)
         more = on_driver(rows.selectExpr("key + 10 AS key", "__hw_at"))
         side.append_local(more, transaction)
-        side.append_local(Held(more.frame, more.table.slice(0, 0)), transaction)
+        side.append_local(Rows(more.frame, more.table.slice(0, 0)), transaction)
         known = side.read()
         assert known is not None
         expected = 6 if first == "spark" else 3

@@ -100,14 +100,14 @@ def range_after(
     commits = {} if known is None else known
     for version in range(after.version + 1, head.version + 1):
         if version not in commits:
-            found = commit_changes(table, version, columns)
-            if found is None:
+            changes = commit_changes(table, version, columns)
+            if changes is None:
                 raise ChangeFeedBroken(
                     f"Version {version} of {name} was not read yet and is gone from the table's log.",
                     remedy="Start again from the table's present content, and keep its log longer "
                     "(delta.logRetentionDuration) than readers may be stopped.",
                 )
-            commits[version] = found
+            commits[version] = changes
     unread = [commits[version] for version in range(after.version + 1, head.version + 1)]
     return _of_commits(name, head.table_id, unread)
 

@@ -30,7 +30,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     manifest = _manifest(project)
     fresh = pipeline_freshness(project, manifest) if manifest else []
     measured = stream_measures(project.state_folder) if metrics else []
-    waiting = _held_rows(project, manifest) if manifest else {}
+    waiting = _quarantined_rows(project, manifest) if manifest else {}
     if as_json:
         print_json(
             {
@@ -113,7 +113,7 @@ def _show_measures(measured: list[StreamMeasures]) -> None:
     print_table("The newest batch of each stream", columns, rows)
 
 
-def _held_rows(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
+def _quarantined_rows(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
     """How many rows each quarantine holds."""
     paths = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
     return {name: held_rows(path) for name, path in paths.items() if path is not None}

@@ -86,15 +86,15 @@ def check_row_filter(chosen: RowFilter, path: Path, flows: Collection[str], rule
     check_known("--rule", chosen.rule, known, "neither the table nor its quarantine knows such a rule")
 
 
-def _whole_id(given: str, logged: LogNames) -> str:
-    found = [update for update in logged.updates if update.startswith(given)]
-    if given in found or not logged.updates:
-        return given
-    if len(found) == 1:
-        return found[0]
+def _whole_id(prefix: str, logged: LogNames) -> str:
+    matches = [update for update in logged.updates if update.startswith(prefix)]
+    if prefix in matches or not logged.updates:
+        return prefix
+    if len(matches) == 1:
+        return matches[0]
     raise UsageError(
-        f"--update-id {given}: {f'{len(found)} updates begin so' if found else 'the log knows no such update'}.",
-        remedy=f"Give more of it: {', '.join(found[:_LISTED])}." if found
+        f"--update-id {prefix}: {f'{len(matches)} updates begin so' if matches else 'the log knows no such update'}.",
+        remedy=f"Give more of it: {', '.join(matches[:_LISTED])}." if matches
         else f"The newest is {logged.updates[-1]}; `headwater events --type create_update` lists them.",
     )  # fmt: skip
 

@@ -63,13 +63,13 @@ def _is_json() -> bool:
 
 
 def _choice(environment: Mapping[str, str], variable: str, choices: Sequence[str], default: str) -> str:
-    given = environment.get(variable, "").strip()
-    found = next((choice for choice in choices if choice.lower() == given.lower()), None)
-    if given and found is None:
+    value = environment.get(variable, "").strip()
+    choice = next((candidate for candidate in choices if candidate.lower() == value.lower()), None)
+    if value and choice is None:
         raise UsageError(
-            f"{variable} is {given!r}.", remedy=f"Set it to one of {', '.join(choices)}, or leave it out."
+            f"{variable} is {value!r}.", remedy=f"Set it to one of {', '.join(choices)}, or leave it out."
         )
-    return found or default
+    return choice or default
 
 
 class _StandardError(logging.StreamHandler[TextIO]):

@@ -18,11 +18,11 @@ def moment(text: str, now: datetime | None = None) -> datetime:
     Raises argparse.ArgumentTypeError, which argparse reports with the option's name.
     """
     try:
-        found = datetime.fromisoformat(text.strip())
+        parsed = datetime.fromisoformat(text.strip())
     except ValueError:
         pass
     else:
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     try:
         ago = _DURATION.validate_python(text.strip())
         return (now or datetime.now(UTC)) - ago
@@ -35,9 +35,9 @@ def moment(text: str, now: datetime | None = None) -> datetime:
 def count(text: str) -> int:
     """A whole number of at least 1."""
     try:
-        found = int(text)
+        number = int(text)
     except ValueError:
-        found = 0
-    if found < 1:
+        number = 0
+    if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return found
+    return number

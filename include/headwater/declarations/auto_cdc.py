@@ -13,6 +13,14 @@ from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.source_location import SourceLocation, caller_location
 from headwater.graph.registry import Registry, active_registry
 
+# The fields of ChangeFlow that lists of columns go to.
+_LISTS = {
+    "column_list": "columns", "except_column_list": "except_columns",
+    "ignore_null_updates_column_list": "ignore_nulls_columns",
+    "ignore_null_updates_except_column_list": "ignore_nulls_except",
+    "track_history_column_list": "tracked_columns", "track_history_except_column_list": "untracked_columns",
+}  # fmt: skip
+
 
 @checked_arguments
 def create_auto_cdc_flow(
@@ -55,10 +63,10 @@ def create_auto_cdc_flow(
         track_history_column_list: the columns whose change begins a new row of history; else all but those of
             ``track_history_except_column_list``.
         name: the flow's name; the target's if left out (``flow_name`` is its older spelling).
-        once: the source is read one time, as a batch: the first filling of the table.
+        once: the source is read once, as a batch: the initial load of the table.
         spark_conf: Spark settings for this flow's query and merges alone.
 
-    Semantics are Lakeflow's; where two events of a key have one sequence a delete wins, then the greater row.
+    Semantics are Lakeflow's; where two events of a key have the same sequence a delete wins, then the greater row.
 
     Raises:
         InvalidChangeFlow: arguments that exclude each other.
@@ -67,28 +75,23 @@ def create_auto_cdc_flow(
     if registry is None:
         return
     where = caller_location()
-    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by)  # fmt: skip
-    history = history_kept(stored_as_scd_type, where)
-    if history and apply_as_truncates is not None:
-        raise invalid(
-            "apply_as_truncates needs type 1: a history is not emptied", where, "Leave it out, or use type 1."
-        )
+    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by)
     lists = _lists(
-        where, columns=("column_list", column_list), except_columns=("except_column_list", except_column_list),
-        ignore_nulls_columns=("ignore_null_updates_column_list", ignore_null_updates_column_list),
-        ignore_nulls_except=("ignore_null_updates_except_column_list", ignore_null_updates_except_column_list),
-        tracked_columns=("track_history_column_list", track_history_column_list),
-        untracked_columns=("track_history_except_column_list", track_history_except_column_list),
+        where, column_list=column_list, except_column_list=except_column_list,
+        ignore_null_updates_column_list=ignore_null_updates_column_list,
+        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
     )  # fmt: skip
     changes = ChangeFlow(
         _text(source, "source", where), columns_given(keys, "keys", where) or (), sequence_by, apply_as_deletes,
-        apply_as_truncates, ignore_nulls=bool(ignore_null_updates), columns_to_update=columns_to_update, history=history, **lists,
+        apply_as_truncates, ignore_nulls=bool(ignore_null_updates), columns_to_update=columns_to_update,
+        history=history_kept(stored_as_scd_type, where, truncates=apply_as_truncates is not None), **lists,
     )  # fmt: skip
-    flow = Flow(
+    registry.add_flow(Flow(
         name or flow_name or target, registry.canonical(target, where), _reading(registry, source, batch=once),
         where, once, text_map(spark_conf, "spark_conf", where), kind=FlowKind.CHANGES, changes=changes,
-    )  # fmt: skip
-    registry.add_flow(flow)
+    ))  # fmt: skip
 
 
 # The legacy name.
@@ -103,18 +106,21 @@ def _reading(registry: Registry, source: str, *, batch: bool) -> Callable[[], An
     return read
 
 
-def history_kept(scd_type: str | int, where: SourceLocation | None) -> bool:
-    """Whether ``stored_as_scd_type`` asks for type 2; raises InvalidChangeFlow where it is neither 1 nor 2."""
+def history_kept(scd_type: str | int, where: SourceLocation | None, *, truncates: bool = False) -> bool:
+    """Whether ``stored_as_scd_type`` is type 2; raises InvalidChangeFlow where it is neither 1 nor 2, or 2 with truncates."""
     kind = str(scd_type).upper().removeprefix("SCD TYPE ").strip()
     if kind not in ("1", "2"):
         raise invalid(f"stored_as_scd_type={scd_type!r} is not a type that is kept", where, "Say 1 or 2.")
+    if kind == "2" and truncates:
+        problem = "apply_as_truncates needs type 1: a history is not emptied"
+        raise invalid(problem, where, "Leave it out, or use type 1.")
     return kind == "2"
 
 
 def columns_given(
     value: Iterable[Any] | None, argument: str, where: SourceLocation | None
 ) -> tuple[Any, ...] | None:
-    """Columns as given, as a tuple; None stays None. Raises InvalidChangeFlow where they are no columns."""
+    """The columns as a tuple; None stays None. Raises InvalidChangeFlow where they are not columns."""
     if value is None:
         return None
     # One bare name is one column; a Spark column is no list of columns either.
@@ -126,8 +132,8 @@ def columns_given(
         raise invalid(f"{argument} takes columns", where, f'Write {argument}=["a", "b"].') from None
 
 
-def _lists(where: SourceLocation | None, **arguments: tuple[str, Any]) -> dict[str, Any]:
-    return {field: columns_given(value, argument, where) for field, (argument, value) in arguments.items()}
+def _lists(where: SourceLocation | None, **arguments: Iterable[Any] | None) -> dict[str, Any]:
+    return {_LISTS[name]: columns_given(value, name, where) for name, value in arguments.items()}
 
 
 def _text(value: Any, argument: str, where: SourceLocation | None) -> str:
@@ -136,6 +142,6 @@ def _text(value: Any, argument: str, where: SourceLocation | None) -> str:
     return value
 
 
-def invalid(what: str, where: SourceLocation | None, remedy: str) -> InvalidChangeFlow:
+def invalid(problem: str, where: SourceLocation | None, remedy: str) -> InvalidChangeFlow:
     """The error of arguments that do not fit together."""
-    return InvalidChangeFlow(f"AUTO CDC: {what}.", where=where, remedy=remedy)
+    return InvalidChangeFlow(f"AUTO CDC: {problem}.", where=where, remedy=remedy)

@@ -111,7 +111,7 @@ def _offsets_at(case: FlowCase, source: StreamSource, millis: int) -> dict[str, 
 def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[int, Lines]]:
     sources = case.start.sources or ()
     if options.from_offsets is not None:
-        return _given_offsets(sources, options.from_offsets), {}
+        return _requested_offsets(sources, options.from_offsets), {}
     if options.from_version is not None:
         if len(sources) != 1 or sources[0].table is None:
             raise UsageError(
@@ -139,7 +139,7 @@ def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[i
     return tuple(ends), files
 
 
-def _given_offsets(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
+def _requested_offsets(sources: tuple[StreamSource, ...], offsets: tuple[Any, ...]) -> Positions:
     if len(offsets) != len(sources):
         raise UsageError(
             f"--from-offsets has {len(offsets)} offsets, and the flow reads {len(sources)} streams.",

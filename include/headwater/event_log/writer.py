@@ -53,7 +53,7 @@ class EventLogWriter:
         self._moment = 0
         self._sequence = LogSequence(self._table)
         self._known_batches: dict[tuple[str, int], int] = {}
-        self._told_batches: set[tuple[str, int, int]] = set()
+        self._recorded_batches: set[tuple[str, int, int]] = set()
         self._buffer: list[Event] = []
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
@@ -74,7 +74,7 @@ class EventLogWriter:
         """Whether the log has the record of a batch, or will have it: one that this writer took counts."""
         batch = (flow, epoch, batch_id)
         with self._lock:
-            return batch in self._told_batches or batch_id <= self._known_batches.get(batch[:2], -1)
+            return batch in self._recorded_batches or batch_id <= self._known_batches.get(batch[:2], -1)
 
     def subscribe(self, listener: Callable[[Sequence[Event]], None]) -> None:
         """Have ``listener`` called with the events of each append, once they are in the table; it must not block."""
@@ -120,7 +120,7 @@ class EventLogWriter:
         with self._lock:
             if self._closed:
                 raise EventLogNotWritten("The event log is closed.", where=self._table)
-            if batch is not None and self._is_told(batch):
+            if batch is not None and self._mark_recorded(batch):
                 return False
             number, when = self._next_moment()
             self._buffer.append(event(sequence=number, timestamp=when))
@@ -139,11 +139,11 @@ class EventLogWriter:
             epoch=epoch,
         )
 
-    def _is_told(self, batch: tuple[str, int, int]) -> bool:
+    def _mark_recorded(self, batch: tuple[str, int, int]) -> bool:
         """Whether the log has a batch's record, or will; marks it as recorded."""
-        if batch in self._told_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
+        if batch in self._recorded_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
             return True
-        self._told_batches.add(batch)
+        self._recorded_batches.add(batch)
         return False
 
     def _next_moment(self) -> tuple[int, datetime]:

@@ -216,7 +216,7 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
 
 def read_manifest(path: Path) -> Manifest | None:
     """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
-    remedy = "Write it anew with `python -m headwater validate`."
+    remedy = "Write it again with `python -m headwater validate`."
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -225,7 +225,7 @@ def read_manifest(path: Path) -> Manifest | None:
         raise InvalidSpec(
             f"{path.name} can't be read: this user has no right to.",
             where=path,
-            remedy="Give the user that runs this the right to read the file; it need not be written anew.",
+            remedy="Give the user that runs this the right to read the file; it need not be written again.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSpec(f"{path.name} can't be read: {error}.", where=path, remedy=remedy) from None

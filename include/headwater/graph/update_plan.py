@@ -144,7 +144,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
     for flow in found:
         if not _may_reset(tables[flow.target]):
             raise ResetNotAllowed(
-                f"The flow {flow.name!r} must not begin anew: the property pipelines.reset.allowed of its table "
+                f"The flow {flow.name!r} must not start over: the property pipelines.reset.allowed of its table "
                 f"{flow.target!r} is false.",
                 where=tables[flow.target].defined_at,
                 remedy="To go on from a position and keep the rows: headwater repair PIPELINE_DIR FLOW --action rebuild, or remove "

@@ -164,7 +164,7 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
     if unread.version <= unread.commits[-1]:
         yield from _log_is_cut(start, unread)
         if not unread.reads_changes:
-            yield from _changed_or_gone(start, unread)
+            yield from _changed_or_missing(start, unread)
     if unread.reads_changes:
         yield from _without_feed(start, unread)
 
@@ -227,8 +227,8 @@ def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         yield _no_beginning(start, unread, unread.version)
 
 
-def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    gone: list[str] = []
+def _changed_or_missing(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+    missing: list[str] = []
     looked = 0
     for version, actions in unread.commits_ahead():
         adds, removes = data_files(actions, "add"), data_files(actions, "remove")
@@ -241,15 +241,15 @@ def _changed_or_gone(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
             looked += 1
             path = unread.table / unquote(str(add["path"]))
             if looked <= _MOST_FILES and not path.exists():
-                gone.append(f"version {version}: {path.name}")
-    if gone:
+                missing.append(f"version {version}: {path.name}")
+    if missing:
         yield Damage(
             SourceFilesGone(
                 f"Files of the table {_name(unread)!r} with rows that {start.flow!r} has not read are gone: vacuumed, or deleted.",
                 where=unread.table,
                 remedy=f"Restore the files; or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
-            tuple(gone[:10]),
+            tuple(missing[:10]),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
         )
 

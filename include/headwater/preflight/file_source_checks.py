@@ -33,17 +33,17 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
         except CheckpointUnreadable:
             return  # the checks of the logs report it
         local = [seen.path for seen in named if seen.path.startswith("/")]
-        gone = [path for path in local if not Path(path).exists()]
-        if gone:
+        missing = [path for path in local if not Path(path).exists()]
+        if missing:
             yield Damage(
                 SourceFilesGone(
                     f"Files of batch {batch} of {start.flow!r}, which is planned and not done, are gone from {source.name!r}: "
-                    f"{len(gone)} of {len(named)}.",
-                    where=gone[0],
+                    f"{len(missing)} of {len(named)}.",
+                    where=missing[0],
                     remedy="Put the files back; or take all files that are older than a point in time as read, and go on with the "
                     f"others: {start.command('new-epoch')} --from-time TIME",
                 ),
-                tuple(gone[:10]),
+                tuple(missing[:10]),
                 (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
             )
 

@@ -87,8 +87,8 @@ def last_mark_is_damaged(start: FlowStart) -> Iterator[Damage]:
     def mend() -> str:
         if later or recorded:
             rewrite_commit(start.folder, batch, batch + int(later))
-            whence = f"what batch {batch + 1} began with" if later else "the event log, which has the batch"
-            return f"the damaged mark of batch {batch} was rewritten from {whence}"
+            origin = f"what batch {batch + 1} began with" if later else "the event log, which has the batch"
+            return f"the damaged mark of batch {batch} was rewritten from {origin}"
         put_aside(file)
         again = "the table has it already" if start.repeatable else "its rows reach the sink a second time"
         return f"the damaged mark of batch {batch} was put aside; the batch comes again, and {again}"

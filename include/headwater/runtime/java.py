@@ -31,26 +31,16 @@ exec "${REAL_JAVA_HOME:?}/bin/java" "$@"
 """
 
 
-def java_home() -> Path:
-    """Return the JAVA_HOME to start Spark and Kafka with.
+def java_environment() -> dict[str, str]:
+    """Return the variables that make Spark's and Kafka's scripts use a suitable Java.
 
     ``HEADWATER_JAVA=system`` or ``pypi`` in the environment admits only that kind.
 
+    Returns:
+        ``JAVA_HOME``, and ``REAL_JAVA_HOME`` where the shim wraps the runtime from PyPI.
+
     Raises:
         JavaNotFound: if there is none of version 17 or newer; it lists what was checked.
-
-    """
-    return Path(java_environment()["JAVA_HOME"])
-
-
-def java_environment() -> dict[str, str]:
-    """Return the variables that make Spark's and Kafka's scripts use the Java that was found.
-
-    Returns:
-        ``JAVA_HOME``, and ``REAL_JAVA_HOME`` where the shim stands before the runtime from PyPI.
-
-    Raises:
-        JavaNotFound: if there is none of version 17 or newer.
 
     """
     required_kind = os.environ.get("HEADWATER_JAVA", "")

@@ -1,4 +1,4 @@
-"""One micro-batch of change events into its target: checked, decided over the state before it, committed once."""
+"""Applies a micro-batch of change events to its target: checked, decided over the state before it, committed once."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from headwater_spark.auto_cdc.change_events import change_batch
 from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
-from headwater_spark.auto_cdc.widening import made_to_fit
+from headwater_spark.auto_cdc.widening import widen_target
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
-# Several flows may write one target, side by side in one application: each batch decides over what the last one left.
+# Several flows of one application may write to a target at the same time: each batch is decided over the result of the last.
 _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass(frozen=True)
 class ChangeTarget:
-    """A table that change flows write to. ``memory``: the folder for what is kept beside it.
+    """A table that change flows write to. ``memory``: the folder of its side table.
 
-    ``fast_path``: whether small batches may be decided and written from the driver, without a MERGE.
+    ``fast_path``: whether small batches may be written from the driver, without a MERGE.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class ChangeTarget:
         properties: Mapping[str, str],
         configuration: Mapping[str, str] = MappingProxyType({}),
     ) -> ChangeTarget:
-        """The target with what its properties ask for, or else the pipeline's ``configuration``."""
+        """The target with the settings of its ``properties``, or else of the pipeline's ``configuration``."""
         seconds = properties.get(RETENTION_PROPERTY)
         retention = timedelta(seconds=float(seconds)) if seconds is not None else RETENTION
         return cls(path, memory, retention, fast_path(properties, configuration))
@@ -69,7 +69,7 @@ def apply_changes(
 
     Args:
         batch: rows of the flow's source. They are read once.
-        transaction: names the batch; a repetition under the same name changes nothing.
+        transaction: identifies the batch; applying it again changes nothing.
 
     Raises:
         NullSequence, NullKey: nothing of the batch was written.
@@ -82,18 +82,18 @@ def apply_changes(
         side = SideTable(spark, target.memory / "events")
         side.recover(target.path)
         opened = OpenTarget.at(spark, target.path)
-        fitted = made_to_fit(spark, columns, target.path, opened.rows.schema, side, where)
+        fitted = widen_target(spark, columns, target.path, opened.rows.schema, side, where)
         if fitted is not None:
             columns, opened = fitted, OpenTarget.at(spark, target.path)
         if columns.by_column or not is_plain_table(target.path):
             opened.read_ahead()
         with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
-            if events.kept or events.cleared_at is not None:
+            if events.remaining or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)
 
 
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
-    """Forget tombstones and superseded events that are older than the target's retention."""
+    """Delete tombstones and superseded events that are older than the target's retention."""
     module = _module(columns)
     with _TARGETS[target.path]:
         side = SideTable(spark, target.memory / "events")
@@ -106,9 +106,9 @@ def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) ->
 def check_unchanged(
     columns: ChangeColumns, target: ChangeTarget, where: object, *, events: bool = True
 ) -> None:
-    """Refuse to go on where the target's rows were made with other keys, sequence or tracked columns.
+    """Refuse to continue where the target's rows were made with other keys, sequence or tracked columns.
 
-    The first check of a target writes down what it is made with. Order and letter case of keys do not matter.
+    The first check of a target records these. Order and letter case of keys do not matter.
     ``events``: False where the rows come from snapshots.
 
     Raises:
@@ -119,12 +119,12 @@ def check_unchanged(
         "type": 2 if columns.history else 1,
         "keys": sorted([key.lower(), columns.type_of(key).simpleString()] for key in columns.keys),
         "sequence": columns.sequence_type.simpleString(),
-        # The list as the target would have it: a column that came later is no change.
+        # By name, so that a new column is not a change.
         "tracked": sorted(name.lower() for name in columns.tracked),
         "values": sorted(name.lower() for name in columns.values),
         # What is remembered beside the table depends on these.
         "nulls": sorted(name.lower() for name in columns.ignored) if columns.history else columns.by_column,
-        "named": columns.rows_tell,
+        "named": columns.rows_name_columns,
         "kept": columns.sequence_column is not None or columns.history or columns.by_column,
     }
     path = target.memory / "made_with.json"
@@ -134,7 +134,7 @@ def check_unchanged(
         return
     before = {**now, "from": "events", **json.loads(path.read_text(encoding="utf-8"))}
     new = set(now["values"]) - set(before["values"])
-    # A sequence that the table keeps from now on is no change: what came before is known beside it.
+    # A sequence column that the table gains is not a change: earlier sequences are in the side table.
     now_of_old = {
         **now,
         "tracked": [name for name in now["tracked"] if name not in new],
@@ -148,7 +148,7 @@ def check_unchanged(
         "sequence": "the type of sequence_by",
         "tracked": "the tracked columns",
         "nulls": "whether a NULL leaves a value as it was",
-        "named": "whether events name what they say something of (columns_to_update)",
+        "named": "whether events name the columns that they set (columns_to_update)",
         "kept": "whether the table keeps the column of sequence_by",
     }
     for part, words in names.items():
@@ -156,7 +156,7 @@ def check_unchanged(
             raise ChangeFlowChanged(
                 f"AUTO CDC: {words} changed from {before[part]} to {now_of_old[part]}; the table's rows were made with the first.",
                 where=where,
-                remedy="Change it back, or fill the table anew with --full-refresh.",
+                remedy="Change it back, or rebuild the table with --full-refresh.",
             )
     if now != before:
         write_atomically(path, json.dumps(now))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +9,20 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
+from headwater.suggestions import nearest
 from headwater_spark.messages.source_errors import describe
-from headwater_spark.plans.schemas import stored_schema
+from headwater_spark.plans.names import quoted
+from headwater_spark.plans.schemas import orderable, stored_schema
 
 START_AT, END_AT = "__START_AT", "__END_AT"
-# Names that the engine gives to columns of its own; no column of a source may begin so.
+# The prefix of the engine's own columns; no column of a source may have it.
 OWN = "__hw_"
 _HYDRATION = (
-    "The target's own query fills it before the changes: give its rows the columns that the changes have, the sequence too "
+    "The target's own query fills it before the changes: give its rows the columns of the changes, the sequence included "
     '(F.lit(0).alias("version") is older than every change).'
 )
 SEQUENCE, DELETE, TRUNCATE = f"{OWN}sequence", f"{OWN}delete", f"{OWN}truncate"
@@ -32,8 +33,8 @@ class ChangeColumns:
     """A change flow over a source of known columns. Expressions are columns over the source's rows.
 
     ``sequence_column``: the target's column that holds the sequence, where there is one (``sequence_by`` is a plain
-    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of the
-    columns that an event says something of, where it does not of all.
+    column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of
+    the columns that an event sets, where it does not set them all.
     """
 
     keys: tuple[str, ...]
@@ -54,9 +55,14 @@ class ChangeColumns:
         return bool(self.ignored) or self.selected is not None
 
     @property
-    def rows_tell(self) -> bool:
-        """Whether the rows of events tell themselves what they say something of."""
+    def rows_name_columns(self) -> bool:
+        """Whether an event's row lists the columns that it sets."""
         return self.history and self.selected is not None
+
+    @property
+    def key_columns(self) -> list[Column]:
+        """The keys, of a frame that has them by name."""
+        return [F.col(quoted(key)) for key in self.keys]
 
     @property
     def names(self) -> list[str]:
@@ -65,7 +71,7 @@ class ChangeColumns:
 
     @property
     def values(self) -> list[str]:
-        """Those of them that are no keys."""
+        """Those of them that are not keys."""
         return [name for name in self.names if name not in self.keys]
 
     @property
@@ -89,7 +95,7 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     reading = _Reading(frame, where, lenient=flow.hydrates)
     keys = reading.names(flow.keys, "keys")
     if not keys:
-        raise _wrong("keys are needed: the columns that tell which row an event is about", where)
+        raise _invalid("keys are needed: the columns that identify the row an event is about", where)
     fields = _chosen(flow, reading, keys, schema, where)
     chosen = [field.name for field in fields]
     values = [name for name in chosen if name not in keys]
@@ -98,13 +104,13 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
     sequence_column = reading.plain_name(flow.sequence_by)
     ignored = _ignored(flow, reading, values, where)
-    # Of a row that has not ended, there is no sequence, and none of its parts.
+    # A row that has not ended has no end sequence, nor any part of one.
     sequence_type = frame.select(sequence.alias("s")).schema.toNullable()[0].dataType
     if not orderable(sequence_type):
-        raise _wrong(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
+        raise _invalid(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
     return ChangeColumns(
         tuple(keys),
-        # What an event says nothing of, and a row that is gone, is NULL in each column, whatever the source has.
+        # Any column may be NULL, whatever the source says: where an event does not set it, or the row is deleted.
         tuple(StructType(list(fields)).toNullable().fields),
         sequence,
         sequence_type,
@@ -118,20 +124,6 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     )
 
 
-def quoted(*path: str) -> str:
-    """A column's name as Spark reads it in texts, whatever characters it has; several parts are a path."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
-
-
-def orderable(kind: DataType) -> bool:
-    """Whether values of a type can be compared by Spark."""
-    if isinstance(kind, MapType | VariantType):
-        return False
-    if isinstance(kind, StructType):
-        return all(orderable(field.dataType) for field in kind.fields)
-    return orderable(kind.elementType) if hasattr(kind, "elementType") else True
-
-
 class _Reading:
     """Names and expressions as users give them, read against one schema."""
 
@@ -143,43 +135,43 @@ class _Reading:
         self._where = where
         own = next((name for name in frame.columns if name.lower().startswith(OWN)), None)
         if own is not None:
-            raise _wrong(f"the source's column {own!r} has a name that is kept for the engine", where)
+            raise _invalid(f"the source's column {own!r} has a name that is kept for the engine", where)
 
-    def plain_name(self, given: Any) -> str | None:
-        """The source's column that ``given`` names, None where it is no plain name of one."""
-        text = given if isinstance(given, str) else str(given._jc.toString())  # noqa: SLF001 - no public text
+    def plain_name(self, value: Any) -> str | None:
+        """The source's column that ``value`` names, None where it is not a plain name."""
+        text = value if isinstance(value, str) else str(value._jc.toString())  # noqa: SLF001 - no public text
         text = text.strip().lower()
         bare = text[1:-1].replace("``", "`") if text.startswith("`") and text.endswith("`") else text
         return self._by_lower.get(text) or self._by_lower.get(bare)
 
-    def names(self, given: Iterable[Any] | None, argument: str) -> list[str]:
+    def names(self, values: Iterable[Any] | None, argument: str) -> list[str]:
         """Column names, as the source spells them."""
-        found = []
-        for item in given or ():
+        names = []
+        for item in values or ():
             name = self.plain_name(item)
             if name is None and self._lenient and argument != "keys":
                 continue
             if name is None:
-                near = difflib.get_close_matches(str(item), self._frame.columns, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise _wrong(
+                near = nearest(str(item), self._frame.columns)
+                hint = f"; did you mean {near!r}?" if near else ""
+                raise _invalid(
                     f"{argument} names {str(item)!r}, which the source does not have{hint}", self._where
                 )
-            if name in found:
-                raise _wrong(f"{argument} names {name!r} twice", self._where)
-            found.append(name)
-        return found
+            if name in names:
+                raise _invalid(f"{argument} names {name!r} twice", self._where)
+            names.append(name)
+        return names
 
-    def expression(self, given: Any, argument: str) -> Column:
+    def expression(self, value: Any, argument: str) -> Column:
         """A column or SQL text as an expression over the source."""
-        column = F.expr(given) if isinstance(given, str) else given
+        column = F.expr(value) if isinstance(value, str) else value
         if not isinstance(column, Column):
-            raise _wrong(f"{argument} takes a column or SQL text, not {type(given).__name__}", self._where)
+            raise _invalid(f"{argument} takes a column or SQL text, not {type(value).__name__}", self._where)
         try:
             self._frame.select(column)
         except PySparkException as error:
             remedy = _HYDRATION if self._lenient else ""
-            raise _wrong(
+            raise _invalid(
                 f"{argument} does not fit the source: {describe(error)}", self._where, remedy
             ) from None
         return column
@@ -188,13 +180,13 @@ class _Reading:
         """The type of an expression over the source."""
         return self._frame.select(column).schema[0].dataType.simpleString()
 
-    def condition(self, given: Any, argument: str) -> Column | None:
-        """A condition over the source, None where none was given."""
-        if given is None:
+    def condition(self, value: Any, argument: str) -> Column | None:
+        """A condition over the source, None where there is none."""
+        if value is None:
             return None
-        column = self.expression(given, argument)
+        column = self.expression(value, argument)
         if self.type_of(column) not in ("boolean", "void"):
-            raise _wrong(f"{argument} is no condition", self._where)
+            raise _invalid(f"{argument} is not a condition", self._where)
         return column
 
 
@@ -202,23 +194,23 @@ def _chosen(
     flow: ChangeFlow, reading: _Reading, keys: list[str], schema: StructType, where: object
 ) -> tuple[StructField, ...]:
     if flow.columns is not None and flow.except_columns is not None:
-        raise _wrong("column_list and except_column_list exclude each other", where)
+        raise _invalid("column_list and except_column_list exclude each other", where)
     if flow.columns is not None:
         names = reading.names(flow.columns, "column_list")
     else:
-        left_out = reading.names(flow.except_columns, "except_column_list")
-        if flow.columns_to_update is not None:  # it tells of the event, not of the row
-            left_out.append(reading.plain_name(flow.columns_to_update) or "")
-        names = [name for name in schema.names if name not in left_out]
+        excluded = reading.names(flow.except_columns, "except_column_list")
+        if flow.columns_to_update is not None:  # it describes the event, not the row
+            excluded.append(reading.plain_name(flow.columns_to_update) or "")
+        names = [name for name in schema.names if name not in excluded]
     missing = [key for key in keys if key not in names]
     if missing:
-        raise _wrong(f"the target must keep its keys, and {missing[0]!r} is left out", where)
+        raise _invalid(f"the target must keep its keys, and {missing[0]!r} is left out", where)
     return tuple(schema[name] for name in names)
 
 
 def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
     if flow.ignore_nulls_columns is not None and flow.ignore_nulls_except is not None:
-        raise _wrong(
+        raise _invalid(
             "ignore_null_updates_column_list and ignore_null_updates_except_column_list exclude each other",
             where,
         )
@@ -228,59 +220,59 @@ def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
             for n in reading.names(flow.ignore_nulls_columns, "ignore_null_updates_column_list")
             if n in values
         ]
-    left_out = reading.names(flow.ignore_nulls_except, "ignore_null_updates_except_column_list")
-    wanted = flow.ignore_nulls or flow.ignore_nulls_except is not None
-    return [name for name in values if name not in left_out] if wanted else []
+    excluded = reading.names(flow.ignore_nulls_except, "ignore_null_updates_except_column_list")
+    ignores_nulls = flow.ignore_nulls or flow.ignore_nulls_except is not None
+    return [name for name in values if name not in excluded] if ignores_nulls else []
 
 
 def _selected(flow: ChangeFlow, reading: _Reading, ignored: list[str], where: object) -> Column | None:
     if flow.columns_to_update is None:
         return None
-    if flow.hydrates:  # its rows say all, and are remembered as the changes are
+    if flow.hydrates:  # its rows set all columns, and are remembered as the changes are
         return F.lit(None).cast("array<string>")
     if ignored:
-        raise _wrong("columns_to_update and ignore_null_updates exclude each other", where)
+        raise _invalid("columns_to_update and ignore_null_updates exclude each other", where)
     names = reading.expression(flow.columns_to_update, "columns_to_update")
     if reading.type_of(names) != "array<string>":
-        raise _wrong("columns_to_update is no column of lists of names", where)
-    # A NULL among the names would leave open which columns are meant.
+        raise _invalid("columns_to_update is not an array of column names", where)
+    # A NULL among the names would make the result of a lookup NULL.
     return F.transform(F.filter(names, lambda name: name.isNotNull()), F.lower)
 
 
-def is_named(name: str, said: Column) -> Column:
-    """Whether an event whose list of names is ``said`` says something of a column; without a list it does of all."""
-    return F.coalesce(F.array_contains(said, name.lower()), F.lit(True))
+def is_selected(name: str, selected: Column) -> Column:
+    """Whether an event that sets the columns named in ``selected`` sets this one; a NULL list means all columns."""
+    return F.coalesce(F.array_contains(selected, name.lower()), F.lit(True))
 
 
 def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
     if flow.tracked_columns is not None and flow.untracked_columns is not None:
-        raise _wrong(
+        raise _invalid(
             "track_history_column_list and track_history_except_column_list exclude each other", where
         )
     if not flow.history:
         if flow.tracked_columns is not None or flow.untracked_columns is not None:
-            raise _wrong("only type 2 keeps a history to track", where)
+            raise _invalid("only type 2 keeps a history to track", where)
         return []
     keys = reading.names(flow.keys, "keys")
 
-    def listed(given: Iterable[Any] | None, argument: str) -> list[str]:
-        names = reading.names(given, argument)
-        lost = next((name for name in names if name not in values and name not in keys), None)
-        if lost is not None:
-            raise _wrong(
-                f"{argument} names {lost!r}, which the target does not have: column_list or except_column_list leaves it out",
+    def listed(columns: Iterable[Any] | None, argument: str) -> list[str]:
+        names = reading.names(columns, argument)
+        unknown = next((name for name in names if name not in values and name not in keys), None)
+        if unknown is not None:
+            raise _invalid(
+                f"{argument} names {unknown!r}, which the target does not have: column_list or except_column_list leaves it out",
                 where,
-                f"Have the target keep {lost!r}, or take it off {argument}.",
+                f"Have the target keep {unknown!r}, or take it off {argument}.",
             )
         return names
 
     if flow.tracked_columns is not None:
         return [n for n in listed(flow.tracked_columns, "track_history_column_list") if n in values]
-    left_out = listed(flow.untracked_columns, "track_history_except_column_list")
-    return [name for name in values if name not in left_out]
+    excluded = listed(flow.untracked_columns, "track_history_except_column_list")
+    return [name for name in values if name not in excluded]
 
 
-def _wrong(what: str, where: object, remedy: str = "") -> InvalidChangeFlow:
+def _invalid(problem: str, where: object, remedy: str = "") -> InvalidChangeFlow:
     return InvalidChangeFlow(
-        f"AUTO CDC: {what}.", where=where, remedy=remedy or "Correct the call's arguments."
+        f"AUTO CDC: {problem}.", where=where, remedy=remedy or "Correct the call's arguments."
     )

@@ -1,4 +1,4 @@
-"""What became of a batch's events, told in the metadata of its commit: so it is known after a crash, too.
+"""What happened to a batch's events, in the metadata of its commit: so it survives a crash.
 
 Decision 0074.
 """
@@ -20,24 +20,16 @@ def with_counts(
     """The transaction with a batch's counts.
 
     Args:
-        upserts: rows that the batch would write if nothing newer were known of their keys; None where every event counts.
-        tombstones: deletes that are remembered beside the table.
+        upserts: rows that the batch would write if no newer ones were known; None where every event counts.
+        tombstones: deletes that go to the side table.
     """
-    superseded = batch.received - batch.kept
-    return transaction.with_metadata(
-        **{
-            _KEY: {
-                "superseded": superseded,
-                "ties": batch.ties,
-                "upserts": upserts,
-                "tombstones": tombstones,
-            }
-        }
-    )
+    superseded = batch.received - batch.remaining
+    counts = {"superseded": superseded, "ties": batch.ties, "upserts": upserts, "tombstones": tombstones}
+    return transaction.with_metadata(**{_KEY: counts})
 
 
 def change_metrics(commit: BatchCommit | None) -> dict[str, Any]:
-    """The counts of a commit, as metrics of the event log; empty where it is none of AUTO CDC."""
+    """The counts of a commit, as metrics of the event log; empty where it is not one of AUTO CDC."""
     counts = commit.metadata.get(_KEY) if commit is not None else None
     if commit is None or not isinstance(counts, dict):
         return {}
@@ -52,6 +44,6 @@ def change_metrics(commit: BatchCommit | None) -> dict[str, Any]:
 
 
 def engine_details(commit: BatchCommit | None) -> dict[str, Any]:
-    """Who wrote a commit of AUTO CDC, and why it was not the fast path; empty where it does not say."""
+    """Which engine wrote a commit of AUTO CDC, and why it was not the fast path; empty where it does not say."""
     metadata = commit.metadata if commit is not None else {}
     return {name: str(metadata[name]) for name in ("engine", "engine_reason") if name in metadata}

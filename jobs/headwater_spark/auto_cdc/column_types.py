@@ -1,7 +1,7 @@
-"""The columns of a change flow against those that its target has: what fits, what widens, and what is refused.
+"""The columns of a change flow against those of its target: what fits, what widens, and what is refused.
 
-The table's types win where they hold the flow's values, and give way where Delta can widen them. A field that a struct of
-the source has lost is NULL from then on, as if the source still had it.
+The table's types win where the flow's values fit into them, and are widened where Delta can. A field that a struct of the
+source no longer has is NULL from then on.
 
 Decision 0143.
 """
@@ -18,13 +18,13 @@ from headwater_spark.auto_cdc.change_columns import END_AT, START_AT, ChangeColu
 from headwater_spark.sources.cloud_files.merging import wider_type
 
 TYPE_WIDENING = "delta.enableTypeWidening"
-# Parts of a column that are to be of another type: the path to each, as ALTER TABLE takes it, and the type.
+# Parts of a column that get another type: the path to each, as ALTER TABLE takes it, and the type.
 Widened = tuple[tuple[tuple[str, ...], DataType], ...]
 
 
 @dataclass(frozen=True)
 class FittedColumns:
-    """A flow's columns with the types that its target has, or is to have. ``widened``: what the target is to be given first."""
+    """A flow's columns with the types of its target. ``widened``: what has to be altered in the target first."""
 
     columns: ChangeColumns
     widened: Widened = ()
@@ -37,97 +37,99 @@ def fit_columns(
 
     Args:
         table: the target's columns.
-        widens: says whether the target's properties let its columns be widened; called where one is to be.
+        widens: says whether the target's properties let its columns be widened; called only where one has to be.
 
     Raises:
-        ColumnTypeChanged: a column comes with a type that the table's can't be brought together with.
+        ColumnTypeChanged: a column's type does not fit the table's.
     """
-    known = {field.name.lower(): field for field in table.fields}
+    table_columns = {field.name.lower(): field for field in table.fields}
     fields, widened = [], []
     fixed = {name.lower() for name in (*columns.keys, START_AT, END_AT)}
     for field in columns.target_schema.fields:
-        held, now = known.get(field.name.lower()), field.dataType
-        wanted = now if held is None else _fitted(held.dataType, now, exact=field.name.lower() in fixed)
-        if held is not None and wanted is None:
-            raise _refused(field, held, where, "Cast it in the source")
-        if held is not None and wanted is not None:
-            parts = list(_widened(held.dataType, wanted, (held.name,)))
+        column, new = table_columns.get(field.name.lower()), field.dataType
+        kind = new if column is None else _fitted(column.dataType, new, exact=field.name.lower() in fixed)
+        if column is not None and kind is None:
+            raise _refused(field, column, where, "Cast it in the source")
+        if column is not None and kind is not None:
+            parts = list(_widened(column.dataType, kind, (column.name,)))
             if parts and not widens():
                 remedy = f'Give the target table_properties={{"{TYPE_WIDENING}": "true"}}, and it widens by itself; or cast it in the source'
-                raise _refused(field, held, where, remedy)
+                raise _refused(field, column, where, remedy)
             widened += parts
         if field.name in columns.names:
-            same = wanted is None or wanted.simpleString() == now.simpleString()
+            same = kind is None or kind.simpleString() == new.simpleString()
             own = next(f for f in columns.fields if f.name == field.name)
-            fields.append(own if same else StructField(field.name, wanted or now))
+            fields.append(own if same else StructField(field.name, kind or new))
     return FittedColumns(replace(columns, fields=tuple(fields)), tuple(widened))
 
 
-def fitted_type(known: DataType, now: DataType) -> DataType | None:
-    """The type that holds values of both and that a column of type ``known`` can be given; None where there is none.
+def fitted_type(current: DataType, new: DataType) -> DataType | None:
+    """The type that a column of type ``current`` can be altered to and that fits values of both; None if there is none.
 
-    Fields that one of two structs lacks are in it, and are NULL.
+    It has the fields of both structs.
     """
-    return _fitted(known, now, exact=False)
+    return _fitted(current, new, exact=False)
 
 
-def _fitted(known: DataType, now: DataType, *, exact: bool) -> DataType | None:
-    if isinstance(known, StructType) and isinstance(now, StructType):
-        return _fitted_struct(known, now, exact=exact)
-    if isinstance(known, ArrayType) and isinstance(now, ArrayType):
-        element = _fitted(known.elementType, now.elementType, exact=exact)
+def _fitted(current: DataType, new: DataType, *, exact: bool) -> DataType | None:
+    if isinstance(current, StructType) and isinstance(new, StructType):
+        return _fitted_struct(current, new, exact=exact)
+    if isinstance(current, ArrayType) and isinstance(new, ArrayType):
+        element = _fitted(current.elementType, new.elementType, exact=exact)
         return None if element is None else ArrayType(element)
-    if isinstance(known, MapType) and isinstance(now, MapType):
-        key = _fitted(known.keyType, now.keyType, exact=True)
-        value = _fitted(known.valueType, now.valueType, exact=exact)
+    if isinstance(current, MapType) and isinstance(new, MapType):
+        key = _fitted(current.keyType, new.keyType, exact=True)
+        value = _fitted(current.valueType, new.valueType, exact=exact)
         return None if key is None or value is None else MapType(key, value)
-    return _fitted_value(known, now, exact=exact)
+    return _fitted_value(current, new, exact=exact)
 
 
-def _fitted_value(known: DataType, now: DataType, *, exact: bool) -> DataType | None:
-    if isinstance(now, NullType):
-        return known
+def _fitted_value(current: DataType, new: DataType, *, exact: bool) -> DataType | None:
+    if isinstance(new, NullType):
+        return current
     # Collations decide what is equal, not what fits.
-    if known == now or (isinstance(known, StringType) and isinstance(now, StringType)):
-        return now
+    if current == new or (isinstance(current, StringType) and isinstance(new, StringType)):
+        return new
     if exact:
         return None
-    return wider_type(known, now) or (known if wider_type(now, known) == known else None)
+    return wider_type(current, new) or (current if wider_type(new, current) == current else None)
 
 
-def _fitted_struct(known: StructType, now: StructType, *, exact: bool) -> StructType | None:
-    given = {field.name.lower(): field for field in now.fields}
+def _fitted_struct(current: StructType, new: StructType, *, exact: bool) -> StructType | None:
+    new_fields = {field.name.lower(): field for field in new.fields}
     fields = []
-    for field in known.fields:
-        other = given.pop(field.name.lower(), None)
-        if other is None and exact:
+    for field in current.fields:
+        new_field = new_fields.pop(field.name.lower(), None)
+        if new_field is None and exact:
             return None
-        kind = field.dataType if other is None else _fitted(field.dataType, other.dataType, exact=exact)
+        kind = (
+            field.dataType if new_field is None else _fitted(field.dataType, new_field.dataType, exact=exact)
+        )
         if kind is None:
             return None
         fields.append(StructField(field.name, kind))
-    return StructType([*fields, *(StructField(field.name, field.dataType) for field in given.values())])
+    return StructType([*fields, *(StructField(field.name, field.dataType) for field in new_fields.values())])
 
 
 def _widened(
-    known: DataType, wanted: DataType, path: tuple[str, ...]
+    current: DataType, wider: DataType, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], DataType]]:
-    if isinstance(known, StructType) and isinstance(wanted, StructType):
-        kinds = {field.name.lower(): field.dataType for field in wanted.fields}
-        for field in known.fields:
+    if isinstance(current, StructType) and isinstance(wider, StructType):
+        kinds = {field.name.lower(): field.dataType for field in wider.fields}
+        for field in current.fields:
             yield from _widened(field.dataType, kinds[field.name.lower()], (*path, field.name))
-    elif isinstance(known, ArrayType) and isinstance(wanted, ArrayType):
-        yield from _widened(known.elementType, wanted.elementType, (*path, "element"))
-    elif isinstance(known, MapType) and isinstance(wanted, MapType):
-        yield from _widened(known.valueType, wanted.valueType, (*path, "value"))
-    elif known != wanted and not isinstance(known, StringType):
-        yield path, wanted
+    elif isinstance(current, ArrayType) and isinstance(wider, ArrayType):
+        yield from _widened(current.elementType, wider.elementType, (*path, "element"))
+    elif isinstance(current, MapType) and isinstance(wider, MapType):
+        yield from _widened(current.valueType, wider.valueType, (*path, "value"))
+    elif current != wider and not isinstance(current, StringType):
+        yield path, wider
 
 
-def _refused(field: StructField, held: StructField, where: object, remedy: str) -> ColumnTypeChanged:
+def _refused(field: StructField, column: StructField, where: object, remedy: str) -> ColumnTypeChanged:
     return ColumnTypeChanged(
-        f"AUTO CDC: the column {field.name!r} is {held.dataType.simpleString()} in the table, and now comes as "
+        f"AUTO CDC: the column {field.name!r} is {column.dataType.simpleString()} in the table, and now comes as "
         f"{field.dataType.simpleString()}. Nothing of the batch was written.",
         where=where,
-        remedy=f"{remedy}, or fill the table anew with --full-refresh.",
+        remedy=f"{remedy}, or rebuild the table with --full-refresh.",
     )

@@ -1,4 +1,4 @@
-"""The least and the greatest key of a batch, as literals: with them a merge skips files that hold none of its keys."""
+"""The least and the greatest key of a batch, as literals: with them a merge skips files that have none of its keys."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType
 
-from headwater_spark.auto_cdc.change_columns import ChangeColumns, quoted
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.literals import encoded, literal
+from headwater_spark.plans.names import quoted
 
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Where the keys of a batch's rows lie, key by key. ``bounds`` has those by which files can be skipped."""
+    """The range of a batch's keys. ``bounds``: column, least and greatest value, of keys by which files can be skipped."""
 
     bounds: tuple[tuple[str, Column, Column], ...]
 
     @classmethod
-    def of(cls, columns: ChangeColumns, found: Any) -> KeyRange:
-        """The range in the row that ``range_facts`` were aggregated to."""
+    def of(cls, columns: ChangeColumns, facts: Any) -> KeyRange:
+        """The range in an aggregated row of ``range_facts``."""
         bounds = []
         for number, key in enumerate(columns.keys):
             kind, low = columns.type_of(key), f"low{number}"
-            if low in found and found[low] is not None:
-                bounds.append((key, literal(found[low], kind), literal(found[f"high{number}"], kind)))
+            if low in facts and facts[low] is not None:
+                bounds.append((key, literal(facts[low], kind), literal(facts[f"high{number}"], kind)))
         return cls(tuple(bounds))
 
-    def meets(self, table: str) -> Column:
+    def condition(self, table: str) -> Column:
         """A condition that all of ``table``'s rows about the batch's keys meet."""
-        whole = F.lit(True)
+        condition = F.lit(True)
         for key, low, high in self.bounds:
-            whole = whole & F.col(quoted(table, key)).between(low, high)
-        return whole
+            condition = condition & F.col(quoted(table, key)).between(low, high)
+        return condition
 
 
 def range_facts(columns: ChangeColumns) -> list[Column]:
-    """The aggregates that a KeyRange is made of."""
+    """The aggregates that ``KeyRange.of`` reads."""
     facts = []
     for number, key in enumerate(columns.keys):
         kind, value = columns.type_of(key), F.col(quoted(key))

@@ -1,4 +1,4 @@
-"""Values that go from a query's result into another query as literals, exact whatever the time zone."""
+"""Values of a query's result as literals in another query, exact whatever the time zone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql.types import BinaryType, DataType, StructType, TimestampType
 
 
 def encoded(value: Column, kind: DataType) -> Column:
-    """``value`` in a form that comes through the driver unchanged."""
+    """``value`` in a form that passes through the driver unchanged."""
     if isinstance(kind, StructType):
         return F.when(
             value.isNotNull(),
@@ -22,7 +22,7 @@ def encoded(value: Column, kind: DataType) -> Column:
 
 
 def literal(value: Any, kind: DataType) -> Column:
-    """The literal that ``encoded`` was made of."""
+    """The literal of an ``encoded`` value."""
     if value is None:
         return F.lit(None).cast(kind)
     if isinstance(kind, StructType):

@@ -1,7 +1,7 @@
-"""Type 1 where a NULL leaves the value as it was: each column by itself keeps what its greatest event said.
+"""Type 1 where a NULL leaves the value as it was: each column has the value of the last event that set it.
 
-The side table has, for every key (and for none: the last truncate), the last delete, the last upsert, and the sequence of each column's value. A column of
-structs counts field by field; arrays and maps count whole.
+The side table has for every key (NULL: the last truncate) the last delete, the last upsert, and the sequence of each column's
+value. Structs are decided field by field, arrays and maps as a whole.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, is_named, quoted
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, is_selected
 from headwater_spark.auto_cdc.change_events import ROW, SELECTED, ChangeBatch, comparable
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.merged_values import merged_values
-from headwater_spark.auto_cdc.on_driver.rows import Held, held
+from headwater_spark.auto_cdc.on_driver.rows import Rows, reusable
 from headwater_spark.auto_cdc.on_driver.verdict import BY_COLUMN, Declined, engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
-from headwater_spark.auto_cdc.side_table import GONE, SideTable
-from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
+from headwater_spark.auto_cdc.side_table import REMOVED, SideTable
+from headwater_spark.auto_cdc.truncates import has_no_key, last_truncate, truncate_row
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing
+from headwater_spark.plans.names import quoted
 
 DELETED_AT, WRITTEN_AT, COLUMNS_AT = f"{OWN}deleted_at", f"{OWN}written_at", f"{OWN}columns_at"
 # Expires: keys that are deleted, and not written since.
 EXPIRES = f"{DELETED_AT} IS NOT NULL AND ({WRITTEN_AT} IS NULL OR {WRITTEN_AT} <= {DELETED_AT})"
-_ROW_HERE = f"{OWN}here"
 Path = tuple[str, ...]
 
 
@@ -37,12 +37,12 @@ def merge_by_column(
     """Merge a batch into a type 1 target whose columns are decided one by one."""
     columns = batch.columns
     leaves = list(_leaves(columns))
-    known = side.about(batch)
-    cleared = last_truncate(batch, known, WRITTEN_AT)
-    if known is not None:
-        known = known.where(~about_no_key(columns.keys))
+    remembered = side.rows_about(batch)
+    cleared = last_truncate(batch, remembered, WRITTEN_AT)
+    if remembered is not None:
+        remembered = remembered.where(~has_no_key(columns.keys))
     local = batch.local is not None and batch.cleared_at is None
-    with held(_state(batch, leaves, known, target, cleared), local=local) as state:
+    with reusable(_state(batch, leaves, remembered, target, cleared), local=local) as state:
         alive, dead = _counts(state)
         transaction = with_counts(transaction, batch, upserts=alive, tombstones=dead)
         _remember(state, batch, side, transaction, cleared)
@@ -50,7 +50,7 @@ def merge_by_column(
         _merge(batch, state, target, transaction)
 
 
-def _counts(state: Held) -> tuple[int, int]:
+def _counts(state: Rows) -> tuple[int, int]:
     """How many of the batch's keys have a row after it, and how many have none."""
     if state.is_local:
         dead = sum(state.table[DELETE].to_pylist())
@@ -60,7 +60,7 @@ def _counts(state: Held) -> tuple[int, int]:
 
 
 def _leaves(columns: ChangeColumns) -> Iterator[tuple[Path, DataType, bool]]:
-    """What is decided by itself: its path, its type, and whether its NULL is no statement."""
+    """The fields that are decided one by one: path, type, and whether NULL means unchanged."""
     for field in columns.fields:
         if field.name in columns.keys:
             continue
@@ -82,14 +82,14 @@ def _fields(above: Path, kind: StructType) -> Iterator[tuple[Path, DataType]]:
 def _state(
     batch: ChangeBatch,
     leaves: list[tuple[Path, DataType, bool]],
-    known: DataFrame | None,
+    remembered: DataFrame | None,
     target: OpenTarget,
     cleared: Column | None,
 ) -> DataFrame:
-    """For each key of the batch: what was known joined with what the batch says, decided."""
-    columns, keys = batch.columns, [F.col(quoted(key)) for key in batch.columns.keys]
+    """The new state of each key of the batch: the remembered state merged with the batch."""
+    columns, keys = batch.columns, batch.columns.key_columns
     upsert = ~F.col(DELETE)
-    said = [
+    aggregates = [
         F.max(F.when(F.col(DELETE), F.col(SEQUENCE))).alias("batch_deleted"),
         F.max(F.when(upsert, F.col(SEQUENCE))).alias("batch_written"),
     ]
@@ -97,37 +97,44 @@ def _state(
         value = _at(F.col(ROW), path)
         speaks = upsert & value.isNotNull() if ignored else upsert
         if columns.selected is not None:
-            speaks = speaks & is_named(path[0], F.col(SELECTED))
+            speaks = speaks & is_selected(path[0], F.col(SELECTED))
         order = F.when(speaks, F.struct(F.col(SEQUENCE).alias("at"), comparable(value, kind).alias("value")))
-        said += [F.max_by(F.when(speaks, value), order).alias(f"v{number}"), F.max(order).alias(f"o{number}")]
+        aggregates += [
+            F.max_by(F.when(speaks, value), order).alias(f"v{number}"),
+            F.max(order).alias(f"o{number}"),
+        ]
     events = batch.events.coalesce(1) if batch.local is not None else batch.events
-    reduced = events.groupBy(*keys).agg(*said)
-    joined = _with_known(reduced, batch, leaves, known)
+    reduced = events.groupBy(*keys).agg(*aggregates)
+    joined = _with_remembered(reduced, batch, leaves, remembered)
     joined = _with_rows(joined, batch, leaves, target)
     return _decided(joined, columns, leaves, cleared)
 
 
-def _with_known(
-    reduced: DataFrame, batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], known: DataFrame | None
+def _with_remembered(
+    reduced: DataFrame,
+    batch: ChangeBatch,
+    leaves: list[tuple[Path, DataType, bool]],
+    remembered: DataFrame | None,
 ) -> DataFrame:
     keys, kind = list(batch.columns.keys), batch.columns.sequence_type
     names = [f"a{number}" for number in range(len(leaves))]
-    if known is None:
+    if remembered is None:
         return reduced.withColumns(
             {name: F.lit(None).cast(kind) for name in ("known_deleted", "known_written", *names)}
         )
-    held = known.schema[COLUMNS_AT].dataType
-    assert isinstance(held, StructType)
+    columns_at = remembered.schema[COLUMNS_AT].dataType
+    assert isinstance(columns_at, StructType)
+    labels = [_label(path) for path, _, _ in leaves]
     at = [
-        (
-            F.col(COLUMNS_AT).getField(_label(path)) if _label(path) in held.names else F.lit(None).cast(kind)
-        ).alias(name)
-        for name, (path, _, _) in zip(names, leaves, strict=True)
+        (F.col(COLUMNS_AT).getField(label) if label in columns_at.names else F.lit(None).cast(kind)).alias(
+            name
+        )
+        for name, label in zip(names, labels, strict=True)
     ]
-    # A truncate is about every key that is known.
+    # A truncate is about every remembered key.
     clears = batch.cleared_at is not None
-    about = known.alias("k").where(F.lit(True) if clears else batch.prunes("k")).select(
-        *(F.col(quoted(key)) for key in keys),
+    about = remembered.alias("k").where(F.lit(True) if clears else batch.key_filter("k")).select(
+        *batch.columns.key_columns,
         F.col(DELETED_AT).alias("known_deleted"), F.col(WRITTEN_AT).alias("known_written"), *at,
     )  # fmt: skip
     return reduced.join(about, keys, "full" if clears else "left")
@@ -136,20 +143,18 @@ def _with_known(
 def _with_rows(
     joined: DataFrame, batch: ChangeBatch, leaves: list[tuple[Path, DataType, bool]], target: OpenTarget
 ) -> DataFrame:
-    """With the values that the target has: a column that the batch does not outdate keeps them."""
+    """With the target's values: a column that the batch does not set keeps them."""
     keys = list(batch.columns.keys)
-    rows = target.about(batch).frame
-    here = [
+    rows = target.rows_about(batch).frame
+    values = [
         (_at(F.col(quoted(path[0])), path[1:]) if _has(rows.schema, path) else F.lit(None).cast(kind)).alias(
             f"t{number}"
         )
         for number, (path, kind, _) in enumerate(leaves)
     ]
-    pruned = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
-    held = rows.alias("t").where(pruned).select(
-        *(F.col(quoted(key)) for key in keys), F.lit(True).alias(_ROW_HERE), *here
-    )  # fmt: skip
-    return joined.join(held, keys, "left")
+    pruned = F.lit(True) if batch.cleared_at is not None else batch.key_filter("t")
+    current = rows.alias("t").where(pruned).select(*batch.columns.key_columns, *values)
+    return joined.join(current, keys, "left")
 
 
 def _decided(
@@ -159,7 +164,7 @@ def _decided(
     cleared: Column | None,
 ) -> DataFrame:
     def holds_at(moment: Column) -> Column:
-        """Whether what was said then still holds, after the deletes and truncates that are known."""
+        """Whether a value of this moment outlived all deletes and truncates."""
         holds = moment.isNotNull() & (deleted.isNull() | (moment > deleted))
         return holds if cleared is None else holds & (moment >= cleared)
 
@@ -174,15 +179,15 @@ def _decided(
             F.struct(old_at.alias("at"), comparable(F.col(f"t{number}"), kind).alias("value")),
         )
         takes = F.coalesce(F.col(f"o{number}") > old, F.col(f"o{number}").isNotNull())
-        found_at = F.when(takes, F.col(f"o{number}.at")).otherwise(old_at)
-        holds = holds_at(found_at)
+        stated_at = F.when(takes, F.col(f"o{number}.at")).otherwise(old_at)
+        holds = holds_at(stated_at)
         values[path] = F.when(holds, F.when(takes, F.col(f"v{number}")).otherwise(F.col(f"t{number}")))
-        at.append(F.when(holds, found_at).alias(_label(path)))
+        at.append(F.when(holds, stated_at).alias(_label(path)))
     alive = holds_at(written)
     row = [_built((field.name,), field.dataType, values).alias(field.name)
            for field in columns.fields if field.name not in columns.keys]  # fmt: skip
     return joined.select(
-        *(F.col(quoted(key)) for key in columns.keys),
+        *columns.key_columns,
         *row,
         deleted.alias(DELETED_AT),
         written.alias(WRITTEN_AT),
@@ -192,7 +197,7 @@ def _decided(
 
 
 def _remember(
-    state: Held,
+    state: Rows,
     batch: ChangeBatch,
     side: SideTable,
     transaction: BatchTransaction,
@@ -200,23 +205,23 @@ def _remember(
 ) -> None:
     columns = batch.columns
     rows = state.frame.select(
-        *(F.col(quoted(key)) for key in columns.keys),
+        *columns.key_columns,
         DELETED_AT,
         WRITTEN_AT,
         COLUMNS_AT,
-        F.lit(False).alias(GONE),
+        F.lit(False).alias(REMOVED),
     )
     if batch.cleared_at is not None and cleared is not None:
         nothing = {name: F.lit(None).cast(rows.schema[name].dataType) for name in (DELETED_AT, COLUMNS_AT)}
-        row = {WRITTEN_AT: cleared, GONE: F.lit(False), **nothing}
+        row = {WRITTEN_AT: cleared, REMOVED: F.lit(False), **nothing}
         rows = rows.unionByName(truncate_row(side.spark, batch, row))
-    within = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
-    side.merge(Held(rows, state.table), list(columns.keys), transaction, within)
+    within = F.lit(True) if batch.cleared_at is not None else batch.key_filter("t")
+    side.merge(Rows(rows, state.table), list(columns.keys), transaction, within)
 
 
-def _merge(batch: ChangeBatch, state: Held, target: OpenTarget, transaction: BatchTransaction) -> None:
+def _merge(batch: ChangeBatch, state: Rows, target: OpenTarget, transaction: BatchTransaction) -> None:
     columns = batch.columns
-    on = F.lit(True) if batch.cleared_at is not None else batch.prunes("t")
+    on = F.lit(True) if batch.cleared_at is not None else batch.key_filter("t")
     for key in columns.keys:
         on = on & (F.col(quoted("t", key)) == F.col(quoted("s", key)))
     values = merged_values(columns.names, state.frame, target.rows.schema)

@@ -1,38 +1,40 @@
-"""Type 1: the row of each key as its greatest event left it.
+"""Type 1: the row of each key as its last event left it.
 
-Where the target keeps the sequence in a column, rows carry their own, and only deletes are remembered beside it. Else the
-side table has the sequence of every key. It is only added to: of the rows of a key the greatest holds.
+Where the target keeps the sequence in a column, the side table has deletes only; else it has the sequence of every key. It is
+append-only: the greatest row of a key counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns, quoted
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ChangeBatch, comparable, fitted, flat
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.merged_values import merged_values
 from headwater_spark.auto_cdc.on_driver.door import try_on_driver
-from headwater_spark.auto_cdc.on_driver.events import can_be_looked_at, split_by_keys
-from headwater_spark.auto_cdc.on_driver.look_up import FoundRows, all_known
-from headwater_spark.auto_cdc.on_driver.rows import Held, held, local_frame, on_driver
+from headwater_spark.auto_cdc.on_driver.events import arrow_can_reduce, split_by_keys
+from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows, has_all_keys
+from headwater_spark.auto_cdc.on_driver.rows import Rows, local_frame, on_driver, reusable
 from headwater_spark.auto_cdc.on_driver.settle import in_form, settle_latest
 from headwater_spark.auto_cdc.on_driver.verdict import Decided, Declined, engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
-from headwater_spark.auto_cdc.side_table import GONE, RECORDED_AT, SideTable
-from headwater_spark.auto_cdc.truncates import about_no_key, last_truncate, truncate_row
+from headwater_spark.auto_cdc.side_table import RECORDED_AT, REMOVED, SideTable
+from headwater_spark.auto_cdc.truncates import has_no_key, last_truncate, truncate_row
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing
+from headwater_spark.plans.names import quoted
 
 # In the side table: the last sequence of a key, and whether it was a delete. All keys NULL: the last truncate.
 AT, DELETED = f"{OWN}at", f"{OWN}deleted"
-_TIE, _CLEARED, _HERE = f"{OWN}tie", f"{OWN}cleared", f"{OWN}here"
+_TIE, _CLEARED, _IS_ROW = f"{OWN}tie", f"{OWN}cleared", f"{OWN}is_row"
 EXPIRES = DELETED
 
 
@@ -40,232 +42,229 @@ def merge_latest(
     batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a type 1 target."""
-    remembered = side.found(batch) if batch.local is not None and can_be_looked_at(batch.columns) else None
-    known = side.about(batch) if remembered is None else None
-    cleared_at = last_truncate(batch, known, AT)
-    with ExitStack() as kept:
-        if remembered is None:
-            live = kept.enter_context(_live(batch, known, cleared_at))
+    known_keys = (
+        side.remembered_keys(batch) if batch.local is not None and arrow_can_reduce(batch.columns) else None
+    )
+    remembered = side.rows_about(batch) if known_keys is None else None
+    cleared_at = last_truncate(batch, remembered, AT)
+    with ExitStack() as stack:
+        if known_keys is None:
+            live = stack.enter_context(_live(batch, remembered, cleared_at))
         else:
-            live = _live_here(batch, side, remembered)
-        remembered = _remembered(batch, live, side, cleared_at)
+            live = _live_on_driver(batch, side, known_keys)
+        known_keys = _rows_to_remember(batch, live, side, cleared_at)
         transaction = with_counts(
-            transaction, batch, upserts=batch.kept - batch.deletes, tombstones=_tombstones(batch, live)
+            transaction, batch, upserts=batch.remaining - batch.deletes, tombstones=_tombstones(batch, live)
         )
-        if remembered is not None and remembered.is_local:
-            side.append_local(remembered, transaction)
-        elif remembered is not None:
-            side.append(remembered.frame, transaction)
+        if known_keys is not None and known_keys.is_local:
+            side.append_local(known_keys, transaction)
+        elif known_keys is not None:
+            side.append(known_keys.frame, transaction)
 
-        def decide(found: FoundRows) -> Decided:
-            return Decided(_settled(batch, live, target, found), transaction)
+        def decide(matches: MatchingRows) -> Decided:
+            return Decided(_settled(batch, live, target, matches), transaction)
 
         declined = try_on_driver(batch, target, batch.columns.keys, decide)
         if isinstance(declined, Declined):
             transaction = transaction.with_metadata(**engine(declined))
-            _merge(batch, live, known, target, transaction, cleared_at)
+            _merge(batch, live, remembered, target, transaction, cleared_at)
 
 
-def _live_here(batch: ChangeBatch, side: SideTable, remembered: Any) -> Held:
-    """The same as ``_live`` of a batch on the driver: Spark looks at events of remembered keys alone."""
+def _live_on_driver(batch: ChangeBatch, side: SideTable, side_keys: Any) -> Rows:
+    """As ``_live``, for a batch on the driver: Spark handles only events of remembered keys."""
     import pyarrow as pa
 
-    new, others = split_by_keys(batch.local, batch.columns.keys, remembered)
+    new, known = split_by_keys(batch.local, batch.columns.keys, side_keys)
     live = new.append_column(_TIE, pa.array([False] * new.num_rows, pa.bool_()))
-    if others.num_rows:
-        asking = batch.only(others)
-        undecided = _undecided(asking, side.about(asking), None).select(*map(quoted, live.column_names))
-        live = pa.concat_tables([live, on_driver(undecided).table.cast(live.schema)])
-    return Held(local_frame(side.spark, live, batch.events.schema.add(_TIE, BooleanType())), live)
+    if known.num_rows:
+        known_batch = batch.with_events(known)
+        current = _current(known_batch, side.rows_about(known_batch), None).select(
+            *map(quoted, live.column_names)
+        )
+        live = pa.concat_tables([live, on_driver(current).table.cast(live.schema)])
+    return Rows(local_frame(side.spark, live, batch.events.schema.add(_TIE, BooleanType())), live)
 
 
-def _settled(batch: ChangeBatch, live: Held, target: OpenTarget, found: FoundRows) -> Any:
-    """The changes that events on the driver make, as Arrow: Spark decides what Arrow does not."""
+def _settled(batch: ChangeBatch, live: Rows, target: OpenTarget, matches: MatchingRows) -> Any:
+    """The changes that events on the driver make, as Arrow: Spark decides what Arrow can't."""
     import pyarrow as pa
 
     schema, spark = target.rows.schema, target.rows.sparkSession
-    settled = settle_latest(live.table, batch.columns, found, _TIE, schema)
-    left = live.table if settled is None else settled.left
+    settled = settle_latest(live.table, batch.columns, matches, _TIE, schema)
+    undecided = live.table if settled is None else settled.undecided
     parts = [] if settled is None else [settled.changes]
-    if left.num_rows:
-        events = local_frame(spark, left, live.frame.schema)
-        rows = local_frame(spark, found.rows, schema)
+    if undecided.num_rows:
+        events = local_frame(spark, undecided, live.frame.schema)
+        rows = local_frame(spark, matches.rows, schema)
         parts.append(in_form(on_driver(_changes(batch, events, rows)).table, schema))
     return pa.concat_tables(parts)
 
 
 def _changes(batch: ChangeBatch, events: DataFrame, rows: DataFrame) -> DataFrame:
-    """What the merge would do with events and the target's rows about their keys."""
+    """What MERGE would do with events and the target's rows about their keys."""
     columns = batch.columns
     same = [F.col(quoted("t", key)) == F.col(quoted("s", key)) for key in columns.keys]
-    held = rows.withColumn(_HERE, F.lit(True)).alias("t")
-    met = flat(events, columns).alias("s").join(held, _all(same), "left")
-    absent = F.col(f"t.{_HERE}").isNull()
+    current = rows.withColumn(_IS_ROW, F.lit(True)).alias("t")
+    joined = flat(events, columns).alias("s").join(current, reduce(Column.__and__, same), "left")
+    absent = F.col(f"t.{_IS_ROW}").isNull()
     changes = (absent & ~F.col(f"s.{DELETE}")) | (~absent & _newer(batch, rows.schema))
     values = [F.col(quoted("s", name)).alias(name) for name in columns.names]
-    return met.where(changes).select(*values, F.col(f"s.{DELETE}").alias(GONE))
+    return joined.where(changes).select(*values, F.col(f"s.{DELETE}").alias(REMOVED))
 
 
 @contextmanager
-def _live(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column | None) -> Iterator[Held]:
-    """The events that what is remembered does not outdate, to be read more than once."""
-    if known is None and cleared_at is None:
+def _live(batch: ChangeBatch, remembered: DataFrame | None, cleared_at: Column | None) -> Iterator[Rows]:
+    """The events that are not older than what is remembered, to be read more than once."""
+    if remembered is None and cleared_at is None:
         if batch.local is None:
-            yield Held(batch.events.withColumn(_TIE, F.lit(False)))
+            yield Rows(batch.events.withColumn(_TIE, F.lit(False)))
             return
         import pyarrow as pa
 
         no_tie = pa.array([False] * batch.local.num_rows)
         table = batch.local.append_column(_TIE, no_tie)
-        yield Held(batch.events.withColumn(_TIE, F.lit(False)), table)
+        yield Rows(batch.events.withColumn(_TIE, F.lit(False)), table)
         return
-    with held(_undecided(batch, known, cleared_at), local=batch.local is not None) as live:
+    with reusable(_current(batch, remembered, cleared_at), local=batch.local is not None) as live:
         yield live
 
 
-def _tombstones(batch: ChangeBatch, live: Held) -> int:
+def _tombstones(batch: ChangeBatch, live: Rows) -> int:
     if batch.deletes == 0:
         return 0
     return sum(live.table[DELETE].to_pylist()) if live.is_local else live.frame.where(DELETE).count()
 
 
 def compact(side: SideTable, columns: ChangeColumns) -> None:
-    """Leave one row of each key in the side table, where it has grown."""
-    known = side.read()
-    if known is not None:
-        side.compact(_greatest(known, list(columns.keys), RECORDED_AT))
+    """Reduce the side table to one row of each key, where it has many files."""
+    rows = side.read()
+    if rows is not None:
+        side.compact(_greatest(rows, list(columns.keys), RECORDED_AT))
 
 
-def _greatest(known: DataFrame, keys: list[str], *also: str) -> DataFrame:
-    """What holds of each key. At one sequence a delete is greater."""
+def _greatest(remembered: DataFrame, keys: list[str], *also: str) -> DataFrame:
+    """The row of each key that counts. At the same sequence a delete wins."""
     names = [F.col(quoted(key)) for key in keys]
-    last = known.groupBy(*names).agg(F.max(F.struct(AT, DELETED, *also)).alias("last"))
+    last = remembered.groupBy(*names).agg(F.max(F.struct(AT, DELETED, *also)).alias("last"))
     return last.select(*names, "last.*")
 
 
-def _undecided(batch: ChangeBatch, known: DataFrame | None, cleared_at: Column | None) -> DataFrame:
-    """The events that what is remembered does not outdate."""
+def _current(batch: ChangeBatch, remembered: DataFrame | None, cleared_at: Column | None) -> DataFrame:
+    """The events that are not older than what is remembered."""
     keys, events = list(batch.columns.keys), batch.events
     if cleared_at is not None:
         events = events.where(F.col(SEQUENCE) >= cleared_at)
-    if known is None:
+    if remembered is None:
         return events.withColumn(_TIE, F.lit(False))
-    asked = F.broadcast(events.select(*(F.col(quoted(key)) for key in keys)))
-    about = known.alias("k").where(batch.prunes("k")).join(asked, keys, "left_semi")
+    batch_keys = F.broadcast(events.select(*batch.columns.key_columns))
+    about = remembered.alias("k").where(batch.key_filter("k")).join(batch_keys, keys, "left_semi")
     joined = events.join(_greatest(about, keys), keys, "left")
     tie = F.col(AT).isNotNull() & (F.col(SEQUENCE) == F.col(AT))
     newer = F.col(AT).isNull() | (F.col(SEQUENCE) > F.col(AT)) | (tie & ~F.col(DELETED))
     return joined.where(newer).withColumn(_TIE, tie & ~F.col(DELETE)).drop(AT, DELETED)
 
 
-def _remembered(batch: ChangeBatch, live: Held, side: SideTable, cleared_at: Column | None) -> Held | None:
-    """What the side table has to gain by the batch."""
+def _rows_to_remember(
+    batch: ChangeBatch, live: Rows, side: SideTable, cleared_at: Column | None
+) -> Rows | None:
+    """The rows that the batch adds to the side table."""
     keys = list(batch.columns.keys)
     only_deletes = batch.columns.sequence_column is not None
     if only_deletes and batch.deletes == 0 and batch.cleared_at is None:
         return None
     rows = (live.frame.where(DELETE) if only_deletes else live.frame).select(
-        *(F.col(quoted(key)) for key in keys),
+        *batch.columns.key_columns,
         F.col(SEQUENCE).alias(AT),
         F.col(DELETE).alias(DELETED),
     )
     if batch.cleared_at is not None and cleared_at is not None:
         truncate = {AT: cleared_at, DELETED: F.lit(False)}
-        return Held(rows.unionByName(truncate_row(side.spark, batch, truncate)))
+        return Rows(rows.unionByName(truncate_row(side.spark, batch, truncate)))
     if not live.is_local:
-        return Held(rows)
+        return Rows(rows)
     table = live.table.filter(live.table[DELETE]) if only_deletes else live.table
-    return Held(rows, table.select([*keys, SEQUENCE, DELETE]).rename_columns([*keys, AT, DELETED]))
+    return Rows(rows, table.select([*keys, SEQUENCE, DELETE]).rename_columns([*keys, AT, DELETED]))
 
 
 def _merge(
     batch: ChangeBatch,
-    live: Held,
-    known: DataFrame | None,
+    live: Rows,
+    remembered: DataFrame | None,
     target: OpenTarget,
     transaction: BatchTransaction,
     cleared_at: Column | None,
 ) -> None:
     columns, events = batch.columns, live.frame
     source = events.withColumn(_CLEARED, F.lit(False))
-    if batch.cleared_at is not None and columns.sequence_column is None and known is not None:
-        source = source.unionByName(_cleared_rows(batch, events, known), allowMissingColumns=True)
+    if batch.cleared_at is not None and columns.sequence_column is None and remembered is not None:
+        source = source.unionByName(_cleared_rows(batch, events, remembered), allowMissingColumns=True)
     source = flat(source, columns)
     same = [F.col(quoted("t", key)) == F.col(quoted("s", key)) for key in columns.keys]
     clears = batch.cleared_at is not None
-    on = _all(same) if clears else _all([*same, batch.prunes("t")])
+    on = reduce(Column.__and__, same) if clears else reduce(Column.__and__, [*same, batch.key_filter("t")])
     newer = _newer(batch, target.rows.schema)
     values = merged_values(columns.names, source, target.rows.schema)
     merge = target.table.alias("t").merge(source.alias("s"), on).withSchemaEvolution()
     merge = merge.whenMatchedDelete(F.col(f"s.{_CLEARED}") | (F.col(f"s.{DELETE}") & newer))
     merge = merge.whenMatchedUpdate(newer & ~F.col(f"s.{DELETE}"), set=values)
-    if clears or not _only_known(live, target, columns.keys):
+    if clears or not _can_only_update(live, target, columns.keys):
         merge = merge.whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=values)
     if clears and columns.sequence_column is not None and cleared_at is not None:
         outdated = F.col(quoted("t", columns.sequence_column)) < cleared_at
         merge = merge.whenNotMatchedBySourceDelete(outdated)
-    # Rows that a truncate takes away are looked up when the source is read.
+    # The rows that a truncate deletes are looked up when the source is read.
     with committing(events.sparkSession, transaction, fixed_source=live.is_local and not clears):
         merge.execute()
 
 
-def _only_known(live: Held, target: OpenTarget, keys: tuple[str, ...]) -> bool:
-    """Whether the batch can insert nothing: Delta then shuffles none of the target's rows.
+def _can_only_update(live: Rows, target: OpenTarget, keys: tuple[str, ...]) -> bool:
+    """Whether the batch can't insert a row: Delta then shuffles none of the target's rows.
 
-    A row that something else deletes in this moment stays deleted, as if that had come after the batch.
+    A row that another writer deletes at this moment stays deleted, as if that had happened after the batch.
     """
     from pyarrow import compute
 
     if not live.is_local:
         return False
     upserts = live.table.filter(compute.invert(live.table[DELETE]))
-    return all_known(target.path, keys, upserts)
+    return has_all_keys(target.path, keys, upserts)
 
 
-def _cleared_rows(batch: ChangeBatch, events: DataFrame, known: DataFrame) -> DataFrame:
-    """The keys that a truncate takes away: those whose last event is older, and that no event of the batch is about."""
+def _cleared_rows(batch: ChangeBatch, events: DataFrame, remembered: DataFrame) -> DataFrame:
+    """The keys that a truncate deletes: their last event is older, and the batch has none about them."""
     keys = list(batch.columns.keys)
-    older = _greatest(known.where(~about_no_key(batch.columns.keys)), keys).where(~F.col(DELETED))
+    older = _greatest(remembered.where(~has_no_key(batch.columns.keys)), keys).where(~F.col(DELETED))
     assert batch.cleared_at is not None
     older = older.where(F.col(AT) < batch.cleared_at)
-    gone = older.join(events.select(*(F.col(quoted(key)) for key in keys)), keys, "left_anti")
-    return gone.select(
-        *(F.col(quoted(key)) for key in keys), F.lit(True).alias(DELETE), F.lit(True).alias(_CLEARED)
-    )
+    cleared = older.join(events.select(*batch.columns.key_columns), keys, "left_anti")
+    return cleared.select(*batch.columns.key_columns, F.lit(True).alias(DELETE), F.lit(True).alias(_CLEARED))
 
 
-def _newer(batch: ChangeBatch, held: StructType) -> Column:
-    """Whether an event outdates the row that the target has."""
+def _newer(batch: ChangeBatch, table: StructType) -> Column:
+    """Whether an event is newer than the target's row."""
     columns = batch.columns
-    greater = _greater(batch, held)
+    greater = _greater(batch, table)
     if columns.sequence_column is None:
         return ~F.col(f"s.{_TIE}") | greater
     first = ~F.col(f"s.{_TIE}") | greater
-    if columns.sequence_column not in held.names:  # kept from now on; what came before is in the side table
+    if columns.sequence_column not in table.names:  # kept from now on; what came before is in the side table
         return first
     at, row_at = F.col(f"s.{SEQUENCE}"), F.col(quoted("t", columns.sequence_column))
-    # A row without a sequence was written by someone else, or before the table kept it: every event left is newer.
+    # A row without a sequence was written by someone else, or before the table had the column: every event is newer.
     return (row_at.isNull() & first) | (at > row_at) | ((at == row_at) & (F.col(f"s.{DELETE}") | greater))
 
 
-def _greater(batch: ChangeBatch, held: StructType) -> Column:
+def _greater(batch: ChangeBatch, table: StructType) -> Column:
     new, old = [], []
     for field in batch.columns.fields:
         if (
             field.name == batch.columns.sequence_column
         ):  # equal where this is asked, and NULL in rows from before it was kept
             continue
-        # A column that the table is about to gain is NULL in all of its rows.
-        known = field.name in held.names
-        value = F.col(quoted("t", field.name)) if known else F.lit(None)
-        value = fitted(value, held[field.name].dataType if known else field.dataType, field.dataType)
+        # A column that the table does not have yet is NULL in all of its rows.
+        exists = field.name in table.names
+        value = F.col(quoted("t", field.name)) if exists else F.lit(None)
+        value = fitted(value, table[field.name].dataType if exists else field.dataType, field.dataType)
         new.append(comparable(F.col(quoted("s", field.name)), field.dataType))
         old.append(comparable(value, field.dataType))
     return F.struct(*new) > F.struct(*old)
-
-
-def _all(conditions: list[Column]) -> Column:
-    whole = conditions[0]
-    for condition in conditions[1:]:
-        whole = whole & condition
-    return whole

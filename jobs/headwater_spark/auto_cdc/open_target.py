@@ -1,4 +1,4 @@
-"""The target of a batch as the batch finds it."""
+"""The target of a batch, as it is before the batch."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.auto_cdc.on_driver.look_up import FoundRows, find_rows
+from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows, find_rows
 from headwater_spark.auto_cdc.on_driver.rows import local_frame
-from headwater_spark.auto_cdc.on_driver.verdict import Declined
 
 
 @dataclass(frozen=True)
-class AboutKeys:
-    """Rows of a target. ``found``: the same as they lie in their files, where they are on the driver; else why not."""
+class TargetRows:
+    """Rows of a target. ``matches``: the same rows by file, if they are on the driver; else the reason why not."""
 
     table: DataFrame
-    found: FoundRows | Declined
+    matches: MatchingRows | str
 
     @property
     def frame(self) -> DataFrame:
         """The rows for Spark."""
-        if isinstance(self.found, Declined):
+        if isinstance(self.matches, str):
             return self.table
-        return local_frame(self.table.sparkSession, self.found.rows, self.table.schema)
+        return local_frame(self.table.sparkSession, self.matches.rows, self.table.schema)
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class OpenTarget:
 
     @classmethod
     def at(cls, spark: SparkSession, path: Path) -> OpenTarget:
-        """The target as it stands now."""
+        """The current version of the target."""
         table = DeltaTable.forPath(spark, str(path))
         return cls(path, table, table.toDF())
 
@@ -49,15 +48,15 @@ class OpenTarget:
         """The names of the table's columns."""
         return self.rows.columns
 
-    def about(self, batch: ChangeBatch) -> AboutKeys:
-        """The rows that may be about the batch's keys; of other keys, too."""
+    def rows_about(self, batch: ChangeBatch) -> TargetRows:
+        """The rows that may be about the batch's keys; rows of other keys may be among them."""
         if batch.local is None or batch.cleared_at is not None:
-            return AboutKeys(self.rows, Declined(batch.not_local or "the batch truncates"))
-        return AboutKeys(self.rows, find_rows(self.path, batch.columns.keys, batch.local, self.rows.schema))
+            return TargetRows(self.rows, batch.not_local or "the batch truncates")
+        return TargetRows(self.rows, find_rows(self.path, batch.columns.keys, batch.local, self.rows.schema))
 
     def read_ahead(self) -> None:
-        """Let Delta read the table's log while the batch is looked at: the merge needs it, and would wait for it."""
+        """Let Delta read the table's log while the batch is read: the merge needs it, and would wait for it."""
         pool = ThreadPoolExecutor(1, "headwater-read-ahead")
-        # Asking for the number of files makes Delta compute its state. What fails here fails in the merge, and is told there.
+        # `detail` makes Delta compute the table's state. An error here occurs in the merge again, and is raised there.
         pool.submit(self.table.detail)
         pool.shutdown(wait=False)

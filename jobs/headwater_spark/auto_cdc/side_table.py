@@ -1,8 +1,8 @@
-"""What AUTO CDC must remember and readers shall not see: tombstones, sequences, superseded events.
+"""What AUTO CDC must remember and readers must not see: tombstones, sequences, superseded events.
 
-It lies in a Delta table of its own beside the target. A batch commits here first and to the target second, and tells both
-which batch it is. A crash between the two leaves this table one commit ahead; ``recover`` takes that commit back,
-so that every batch is decided over the state before it.
+It is a Delta table of its own beside the target. A batch commits here first and to the target second; both commits name the
+batch. A crash between the two leaves this table one commit ahead; ``recover`` reverts that commit, so that every batch is
+decided over the state before it.
 
 Decision 0070.
 """
@@ -24,21 +24,22 @@ from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import has_transaction, table_exists
-from headwater_spark.auto_cdc.change_columns import OWN, quoted
+from headwater_spark.auto_cdc.change_columns import OWN
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
 from headwater_spark.auto_cdc.column_types import fitted_type
 from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
-from headwater_spark.auto_cdc.on_driver.rows import Held, is_atomic
+from headwater_spark.auto_cdc.on_driver.rows import Rows, is_atomic
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import commit_settings
 from headwater_spark.delta_writes.tables import remove_empty_logs
+from headwater_spark.plans.names import quoted
 
 RECORDED_AT = f"{OWN}recorded_at"
-# Of a row that is to be removed.
-GONE = f"{OWN}gone"
-# For how long deletes are remembered where the table's property does not say: Lakeflow's two days.
+# Whether a row is deleted by a merge.
+REMOVED = f"{OWN}removed"
+# How long deletes are remembered unless the table's property says otherwise: Lakeflow's two days.
 RETENTION = timedelta(days=2)
-# From so many files on, a table that is only added to is written anew at the start of a run.
+# An append-only table with more files than this is compacted at the start of a run.
 MANY_FILES = 50
 # The writer's version of tables without any feature.
 _PLAIN_WRITER = 2
@@ -46,7 +47,7 @@ _PLAIN_WRITER = 2
 
 @dataclass(frozen=True)
 class SideTable:
-    """The side table of one target. ``path`` need not be there: most targets never need one."""
+    """The side table of one target. ``path`` need not exist: most targets never need one."""
 
     spark: SparkSession
     path: Path
@@ -57,23 +58,23 @@ class SideTable:
         return table_exists(self.path)
 
     def read(self) -> DataFrame | None:
-        """The rows as they stand now, whatever is committed later; None where there is no table."""
+        """The rows of the current version; None where there is no table."""
         if not self.exists:
             return None
         version = self._log().version()
         return self.spark.read.format("delta").option("versionAsOf", version).load(str(self.path))
 
-    def about(self, batch: ChangeBatch) -> DataFrame | None:
-        """The rows as they stand now that may be about the batch's keys, None where there is no table.
+    def rows_about(self, batch: ChangeBatch) -> DataFrame | None:
+        """The rows of the current version that may be about the batch's keys, None where there is no table.
 
-        Where truncates are told of, the rows without a key and those of other keys are among them.
+        For a flow with truncates, these are all rows, those without a key included.
         """
         if not self.exists or batch.local is None or batch.columns.truncate is not None:
             return self.read()
-        found = rows_about(self.spark, self.path, batch.columns.keys, batch.local)
-        return self.read() if found is None else found
+        remembered_keys = rows_about(self.spark, self.path, batch.columns.keys, batch.local)
+        return self.read() if remembered_keys is None else remembered_keys
 
-    def found(self, batch: ChangeBatch) -> Any:
+    def remembered_keys(self, batch: ChangeBatch) -> Any:
         """The rows that may be about the keys of a batch on the driver, as Arrow with the keys alone; None where Spark has
         to read them.
         """
@@ -82,8 +83,8 @@ class SideTable:
             return batch.local.select(list(keys)).slice(0, 0)
         return None if batch.columns.truncate is not None else keys_about(self.path, keys, batch.local)
 
-    def append_local(self, rows: Held, transaction: BatchTransaction) -> None:
-        """Add rows that are on the driver, as ``append`` does; without Spark where it can be."""
+    def append_local(self, rows: Rows, transaction: BatchTransaction) -> None:
+        """Add rows that are on the driver, as ``append`` does; without Spark where possible."""
         import pyarrow as pa
 
         if rows.table.num_rows == 0:
@@ -99,8 +100,10 @@ class SideTable:
         table = rows.table.cast(pa.schema(fields)).append_column(RECORDED_AT, now)
         if not self.exists:  # as a version of its own: see _make
             write_deltalake(str(self.path), table.schema.empty_table())
-        told = CommitProperties(custom_metadata={"userMetadata": transaction.user_metadata})
-        write_deltalake(str(self.path), table, mode="append", schema_mode="merge", commit_properties=told)
+        properties = CommitProperties(custom_metadata={"userMetadata": transaction.user_metadata})
+        write_deltalake(
+            str(self.path), table, mode="append", schema_mode="merge", commit_properties=properties
+        )
 
     def append(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Add rows beside those with the same keys; a merge would take several times as long."""
@@ -110,61 +113,61 @@ class SideTable:
         writer.option("userMetadata", transaction.user_metadata).save(str(self.path))
 
     def merge(
-        self, changes: Held, keys: Sequence[str], transaction: BatchTransaction, within: Column
+        self, changes: Rows, keys: Sequence[str], transaction: BatchTransaction, within: Column
     ) -> None:
-        """Put ``changes`` in the place of the rows with the same keys; those whose ``__hw_gone`` is true are removed.
+        """Replace the rows that have the same keys as ``changes``; those whose ``__hw_removed`` is true are deleted.
 
-        ``within``: a condition that all such rows of ``t`` meet, for files to be skipped by.
+        ``within``: a condition that all such rows of ``t`` meet, so that files can be skipped.
         """
         source = changes.frame.withColumn(RECORDED_AT, F.current_timestamp())
-        schema = source.drop(GONE).schema
+        schema = source.drop(REMOVED).schema
         self._make(schema)
         same = " AND ".join(f"{quoted('t', key)} <=> {quoted('s', key)}" for key in keys)
         values: dict[str, str | Column] = {quoted(name): quoted("s", name) for name in schema.names}
         merge = (
             DeltaTable.forPath(self.spark, str(self.path)).alias("t").merge(source.alias("s"), F.expr(same) & within)
             .withSchemaEvolution()
-            .whenMatchedDelete(f"s.{GONE}")
+            .whenMatchedDelete(f"s.{REMOVED}")
             .whenMatchedUpdate(set=values)
-            .whenNotMatchedInsert(f"NOT s.{GONE}", values=values)
+            .whenNotMatchedInsert(f"NOT s.{REMOVED}", values=values)
         )  # fmt: skip
-        with _telling(self.spark, transaction, fixed_source=changes.is_local):
+        with _naming_batch(self.spark, transaction, fixed_source=changes.is_local):
             merge.execute()
 
     def _takes_rows(self) -> bool:
-        """Whether the table has no feature that another writer might not know."""
+        """Whether the table has no feature that another writer may not support."""
         return not self.exists or self._log().protocol().min_writer_version <= _PLAIN_WRITER
 
     def _make(self, schema: StructType) -> None:
-        # As a version of its own: what a batch adds must have one before it to go back to.
+        # As a version of its own, so that the first batch can be reverted, too.
         if not self.exists:
             remove_empty_logs(self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
             table.addColumns(_nullable(schema)).execute()
 
     def compact(self, rows: DataFrame) -> None:
-        """Put ``rows``, which say the same, in the place of all where the table has many files."""
+        """Overwrite the table with equivalent ``rows``, where it has many files."""
         if len(self._log().file_uris()) > MANY_FILES:
             rows.coalesce(1).write.format("delta").mode("overwrite").save(str(self.path))
 
     def widen(self, row: StructType) -> None:
-        """Give remembered rows the types of ``row``, where theirs do not hold them, in a commit of its own."""
-        known = self.read()
-        if known is None or ROW not in known.columns:
+        """Widen the types of remembered rows to those of ``row``, in a commit of its own."""
+        rows = self.read()
+        if rows is None or ROW not in rows.columns:
             return
-        held = known.schema[ROW].dataType
-        wanted = fitted_type(held, row)
-        if wanted is not None and wanted.simpleString() != held.simpleString():
+        current = rows.schema[ROW].dataType
+        wider = fitted_type(current, row)
+        if wider is not None and wider.simpleString() != current.simpleString():
             if (
-                "timestamp_ntz" in wanted.simpleString()
+                "timestamp_ntz" in wider.simpleString()
             ):  # a feature that Delta adds unasked to new tables alone
                 DeltaTable.forPath(self.spark, str(self.path)).addFeatureSupport("timestampNtz")
-            rows = known.withColumn(ROW, fitted(F.col(ROW), held, wanted))
-            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            widened = rows.withColumn(ROW, fitted(F.col(ROW), current, wider))
+            writer = widened.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.save(str(self.path))
 
     def recover(self, target: Path) -> None:
-        """Take back the last commit if the target never got the batch that it was part of."""
+        """Revert the last commit if the target never got its batch."""
         if not self.exists:
             return
         last = self._log().history(1)[0]
@@ -175,15 +178,15 @@ class SideTable:
             DeltaTable.forPath(self.spark, str(self.path)).restoreToVersion(int(last["version"]) - 1)
 
     def expire(self, retention: timedelta, condition: str) -> None:
-        """Forget rows that meet ``condition`` and were recorded longer ago than ``retention``."""
+        """Delete rows that meet ``condition`` and were recorded longer ago than ``retention``."""
         if not self.exists:
             return
         cutoff = datetime.now(UTC) - retention
         actions = self._log().get_add_actions(flatten=True)
         names = actions.schema.names if hasattr(actions.schema, "names") else [f.name for f in actions.schema]
         oldest = actions.column(f"min.{RECORDED_AT}").to_pylist() if f"min.{RECORDED_AT}" in names else []
-        known = [moment for moment in oldest if moment is not None]
-        if known and min(m if m.tzinfo else m.replace(tzinfo=UTC) for m in known) < cutoff:
+        recorded = [moment for moment in oldest if moment is not None]
+        if recorded and min(m if m.tzinfo else m.replace(tzinfo=UTC) for m in recorded) < cutoff:
             literal = f"timestamp'{cutoff:%Y-%m-%d %H:%M:%S.%f}+00:00'"
             table = DeltaTable.forPath(self.spark, str(self.path))
             table.delete(f"{RECORDED_AT} < {literal} AND ({condition})")
@@ -195,11 +198,12 @@ class SideTable:
 
 
 @contextmanager
-def _telling(session: SparkSession, transaction: BatchTransaction, *, fixed_source: bool) -> Iterator[None]:
-    """Let the commit inside the block say which batch it is of.
+def _naming_batch(
+    session: SparkSession, transaction: BatchTransaction, *, fixed_source: bool
+) -> Iterator[None]:
+    """Have the commit inside the block name its batch.
 
-    It takes no transaction of Delta's: after a commit was taken back, Delta would still know it, and would leave out the
-    repetition.
+    It is not a transaction of Delta's: Delta would still know it after a revert, and skip the repetition.
     """
     settings = {"spark.databricks.delta.commitInfo.userMetadata": transaction.user_metadata}
     with commit_settings(session, settings, fixed_source=fixed_source):
@@ -209,8 +213,8 @@ def _telling(session: SparkSession, transaction: BatchTransaction, *, fixed_sour
 def _batch_of(user_metadata: str | None) -> tuple[str, int] | None:
     try:
         metadata = json.loads(user_metadata or "{}")
-        identity = FlowIdentity(metadata["pipeline"], metadata["flow"])
         # A flow that runs once has one batch.
+        identity = FlowIdentity(metadata["pipeline"], metadata["flow"])
         return identity.application(int(metadata["epoch"])), int(metadata.get("batch", 0))
     except (ValueError, KeyError, TypeError):
         return None

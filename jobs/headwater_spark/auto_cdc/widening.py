@@ -1,4 +1,4 @@
-"""A target, and what is remembered beside it, get wider columns before a batch that needs them is merged."""
+"""Widening the columns of a target and of its side table before a batch that needs it is merged."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType, TimestampNTZType
 
-from headwater_spark.auto_cdc.change_columns import ChangeColumns, quoted
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import row_type
 from headwater_spark.auto_cdc.column_types import TYPE_WIDENING, Widened, fit_columns
 from headwater_spark.auto_cdc.side_table import SideTable
+from headwater_spark.plans.names import quoted
 
 
-def made_to_fit(
+def widen_target(
     spark: SparkSession,
     columns: ChangeColumns,
     table: Path,
@@ -24,17 +25,17 @@ def made_to_fit(
 ) -> ChangeColumns | None:
     """Widen the columns of a target that a flow's values do not fit into.
 
-    The side table goes first: after a crash between the two, the next batch finds the target to be widened still.
+    The side table goes first: after a crash between the two, the next batch still has to widen the target.
 
     Args:
         schema: the target's columns.
-        side: what is remembered beside it; None where nothing is.
+        side: its side table, if it has one.
 
     Returns:
         The flow's columns with the target's types; None where those already are the flow's own.
 
     Raises:
-        ColumnTypeChanged: a column's type does not fit the target's, and nothing was changed.
+        ColumnTypeChanged: a column's type does not fit the target's; nothing was changed.
     """
     fitted = fit_columns(columns, schema, where, widens=lambda: _widens(table))
     if side is not None and fitted.widened:
@@ -44,7 +45,7 @@ def made_to_fit(
 
 
 def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
-    # Delta turns this feature on by itself for a new table alone; whoever lets columns widen has asked for it.
+    # Delta turns this feature on by itself only for a new table; a user who enables type widening wants it.
     if any(isinstance(kind, TimestampNTZType) for _, kind in widened):
         DeltaTable.forPath(spark, str(table)).addFeatureSupport("timestampNtz")
     for path, kind in widened:

@@ -107,7 +107,7 @@ def _record_end(context: UpdateContext, plan: TablePlan, table: TableBackfill) -
     result = "was done before; nothing was written"
     if table.state == "COMPLETED":
         result = f"wrote {table.output_rows} rows in place of {table.replaced_rows}"
-    context.say(f"{table.state:<9}  {table.dataset}: {result}")
+    context.say(f"{table.state:<9}  {table.dataset}: {result}", flow=table.flow)
     details = operation_progress("BACKFILL", "COMPLETED", None, range=plan.chosen.as_dict(), **asdict(table))
     message = f"The backfill of {table.dataset} ({plan.chosen}) {result}."
     context.events.emit(

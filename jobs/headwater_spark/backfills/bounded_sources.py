@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlparse
 
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
@@ -26,13 +26,12 @@ from headwater_spark.backfills.source_limits import (
     Limit,
 )
 from headwater_spark.execution.added_rows import added_rows
-from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.facade.source_substitutes import EvaluatedPipeline, Moved, SourceRequest
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import input_files
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 if TYPE_CHECKING:
-    from headwater_spark.facade.pipeline_session import PipelineSession
     from headwater_spark.resolution.evaluation import Evaluation
 
 # Options for where a stream begins and how fast it reads: a batch begins and ends at its limits.
@@ -61,7 +60,7 @@ class BoundedSources:
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Leave the pipeline as it is."""
 
-    def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
+    def table(self, name: str, session: SparkSession, *, streaming: bool) -> DataFrame | None:
         """The rows of a table that is read as a stream, within its limit."""
         if not streaming:
             return None
@@ -73,7 +72,7 @@ class BoundedSources:
             raise _unlimited(name)
         return self._delta(path, session)
 
-    def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
+    def source(self, request: SourceRequest, session: SparkSession) -> DataFrame | Moved | None:
         """The rows of a source that is read as a stream, within its limit; None for one that is read as a batch."""
         if not request.bounded:
             return None
@@ -85,13 +84,13 @@ class BoundedSources:
             return self._cloud_files(request, session)
         return self._files(request, session)
 
-    def _delta(self, table: Path, session: PipelineSession) -> DataFrame:
+    def _delta(self, table: Path, session: SparkSession) -> DataFrame:
         limit = self._limit(DeltaLimit, lambda each: each.table.resolve() == table.resolve(), str(table))
         frame = _delta_frame(session, limit)
         self.frames.append(frame)
         return frame
 
-    def _kafka(self, request: SourceRequest, session: PipelineSession) -> DataFrame:
+    def _kafka(self, request: SourceRequest, session: SparkSession) -> DataFrame:
         topics = tuple(sorted((k, v) for k, v in request.options.items() if k in SUBSCRIPTIONS))
         limit = self._limit(KafkaLimit, lambda each: each.topics == topics, str(dict(topics)))
         zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -105,7 +104,7 @@ class BoundedSources:
         bounds = {"assign": json.dumps(parts), "startingOffsets": limit.start, "endingOffsets": limit.end}
         return _reader(session, "kafka", {**options, **bounds}).load()
 
-    def _files(self, request: SourceRequest, session: PipelineSession) -> DataFrame:
+    def _files(self, request: SourceRequest, session: SparkSession) -> DataFrame:
         limit = self._files_limit(request)
         if request.format not in _FILE_FORMATS:
             raise _unlimited(request.format)
@@ -122,7 +121,7 @@ class BoundedSources:
             frame = frame.where((time >= F.lit(limit.after)) & (time < F.lit(limit.before)))
         return frame.select(*columns)
 
-    def _cloud_files(self, request: SourceRequest, session: PipelineSession) -> Moved:
+    def _cloud_files(self, request: SourceRequest, session: SparkSession) -> Moved:
         limit = self._files_limit(request)
         assert request.path is not None
         if limit.after is not None:
@@ -160,7 +159,7 @@ class BoundedSources:
 _FILE_FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryfile")
 
 
-def _delta_frame(session: PipelineSession, limit: DeltaLimit) -> DataFrame:
+def _delta_frame(session: SparkSession, limit: DeltaLimit) -> DataFrame:
     reader = DataFrameReader(session).format("delta")
     if limit.changes and limit.first is not None:
         feed = {
@@ -192,7 +191,7 @@ def _for_batch(options: Any) -> dict[str, str]:
     return {key: value for key, value in options.items() if not key.lower().startswith(_OF_STREAMS)}
 
 
-def _reader(session: PipelineSession, source: str, options: Any) -> DataFrameReader:
+def _reader(session: SparkSession, source: str, options: Any) -> DataFrameReader:
     return DataFrameReader(session).format(source).options(**options)
 
 

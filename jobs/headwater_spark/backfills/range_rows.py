@@ -68,12 +68,12 @@ def judged_rows(
     evaluation, rules = run.context.pipeline.evaluation, run.dataset.expectations
     bounded = BoundedSources(evaluation, limits)
     with run.settings():
-        evaluation.session.given = bounded
+        evaluation.session.substitutes = bounded
         try:
             # All rows, even of a flow that recomputes only a part of its table: the range is the part.
             frame = run.rows(whole=True)
         finally:
-            evaluation.session.given = None
+            evaluation.session.substitutes = None
         frame = frame if condition is None else frame.where(condition)
         marked = in_own_session(mark_rows(with_source(frame), rules))
         with judged_batch(marked, rules, run.table) as (judged, quality):

@@ -213,7 +213,7 @@ def _write(run: FlowRun, ends: tuple[Any, ...], *, dry_run: bool) -> int:
 
 
 def _announce(run: FlowRun) -> None:
-    run.context.say(f"HISTORY    {run.name} is loaded as one batch")
+    run.context.say(f"HISTORY    {run.name} is loaded as one batch", flow=run.name)
     run.emit(
         "user_action",
         f"{user_name()} loads the history of {run.name} as one batch.",
@@ -223,7 +223,9 @@ def _announce(run: FlowRun) -> None:
 
 def _record(run: FlowRun, quality: Quality) -> None:
     version = head_version(run.table)
-    run.context.say(f"WRITTEN    {run.name}: {quality.accepted} rows of history, version {version}")
+    run.context.say(
+        f"WRITTEN    {run.name}: {quality.accepted} rows of history, version {version}", flow=run.name
+    )
     run.emit(
         "operation_progress",
         f"The history of {run.name} was loaded: {quality.accepted} rows.",

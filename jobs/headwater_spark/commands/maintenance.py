@@ -1,4 +1,4 @@
-"""Maintenance that takes Spark: tables with features that delta-rs does not write, and those too large for one process."""
+"""Maintenance that needs Spark: tables with features that delta-rs does not write, and those too large for one process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import Engine
 from headwater.maintenance.maintain import maintain
 from headwater.maintenance.maintenance_plan import chores
+from headwater_spark.plans.names import quoted
 from headwater_spark.session import start_session
 
 
 def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
     """Do the steps that are Spark's, and report; raises MaintenanceFailed where one failed."""
-    found = chores(project, stored_manifest(project), maintenance_options(parsed))
+    planned = chores(project, stored_manifest(project), maintenance_options(parsed))
     spark = start_session(f"headwater-{project.pipeline_id}-maintenance", project.spec.spark)
     outcomes = maintain(
         project,
-        found,
+        planned,
         engine=Engine.SPARK,
         rewrite=lambda table, columns: optimize(spark, table, columns),
         wait=parsed.wait,
@@ -35,8 +36,8 @@ def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
 
 
 def optimize(spark: SparkSession, table: Path, z_order: Sequence[str]) -> str:
-    """Put a table's small files together; by its clustering columns where it has such, else by ``z_order`` if any."""
-    columns = ", ".join("`" + name.replace("`", "``") + "`" for name in z_order)
+    """Compact a table's small files; by its clustering columns if it has any, else by ``z_order`` if any."""
+    columns = ", ".join(quoted(name) for name in z_order)
     order = f" ZORDER BY ({columns})" if columns else ""
     row = spark.sql(f"OPTIMIZE delta.`{table}`{order}").select("metrics.*").collect()[0]
     return f"{row['numFilesRemoved']} files became {row['numFilesAdded']}"

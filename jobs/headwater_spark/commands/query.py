@@ -20,7 +20,7 @@ from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.plan_walk import items
 from headwater_spark.session import start_session
 
-# The name under which the pipeline's own log can be read without a call, as examples on the web have it.
+# The view of the pipeline's own log that examples on the web use.
 RAW = "event_log_raw"
 
 
@@ -54,8 +54,8 @@ def run_statements(spark: SparkSession, project: PipelineProject, sql: str) -> D
             check_query(spark, text.rewrite(statement))
     for statement in statements:
         with _named(statement):
-            made = spark.sql(text.rewrite(statement))
-        frame = made if made.columns else frame
+            result = spark.sql(text.rewrite(statement))
+        frame = result if result.columns else frame
     return frame
 
 
@@ -73,10 +73,10 @@ def _named(statement: str) -> Iterator[None]:
 
 
 def split_statements(spark: SparkSession, sql: str) -> list[str]:
-    """Statements as Spark's own shell tells them apart: semicolons in texts and comments do not count."""
+    """Statements, split as Spark's own shell does it: semicolons in texts and comments do not count."""
     splitter = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.util.StringUtils  # type: ignore[union-attr]  # noqa: SLF001
-    found = splitter.splitSemiColonWithIndex(sql, False)
-    return [str(part) for part in items(found) if str(part).strip()]
+    parts = splitter.splitSemiColonWithIndex(sql, False)
+    return [str(part) for part in items(parts) if str(part).strip()]
 
 
 def _own_table(project: PipelineProject, name: str) -> DatasetEntry | None:
@@ -85,9 +85,9 @@ def _own_table(project: PipelineProject, name: str) -> DatasetEntry | None:
         return None
     catalog, schema = manifest.catalog, manifest.schema_name
     try:
-        known = DatasetName.parse(name, catalog=catalog, schema=schema).display(
+        full_name = DatasetName.parse(name, catalog=catalog, schema=schema).display(
             catalog=catalog, schema=schema
         )
     except InvalidName:
         return None
-    return next((entry for entry in manifest.datasets if entry.name.lower() == known.lower()), None)
+    return next((entry for entry in manifest.datasets if entry.name.lower() == full_name.lower()), None)

@@ -73,8 +73,8 @@ def _validate(project: PipelineProject, arguments: RunArguments) -> int:
                 "flows": [],
                 "datasets": [{"name": entry.name, "kind": entry.kind} for entry in manifest.datasets],
                 "manifest": None if failed else str(path),
-                "findings": [found.as_dict() for found in report.findings],
-                "silenced": [found.as_dict() for found in report.silenced],
+                "findings": [one.as_dict() for one in report.findings],
+                "silenced": [one.as_dict() for one in report.silenced],
             }
         )
         return 2 if failed else 0
@@ -91,11 +91,11 @@ def _end_invalid(error: InvalidPipeline, *, as_json: bool) -> int:
     """End with an error that is also one of the linter's findings."""
     show_error(ReportedError.of(error))
     if as_json:
-        found = finding(
+        entry = finding(
             CODE_OF_CONDITION[error.condition], ReportedError.of(error).message, error.remedy
         ).as_dict()
-        found |= {"where": error.where, "silence": ""}
+        entry |= {"where": error.where, "silence": ""}
         print_json(
-            {"update_id": None, "state": "INVALID", "flows": [], "error": ReportedError.of(error).model_dump(), "findings": [found], "silenced": []}
+            {"update_id": None, "state": "INVALID", "flows": [], "error": ReportedError.of(error).model_dump(), "findings": [entry], "silenced": []}
         )  # fmt: skip
     return error.exit_code

@@ -26,7 +26,7 @@ def clean_sources(run: FlowRun) -> None:
         cleaned = clean_read(read, history, now=datetime.now(UTC))
         if cleaned:
             verb = "deleted" if read.options.clean == "delete" else "moved"
-            run.context.say(f"{run.name}: {len(cleaned)} ingested files were {verb}")
+            run.context.say(f"{run.name}: {len(cleaned)} ingested files were {verb}", flow=run.name)
 
 
 def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -> list[str]:

@@ -48,7 +48,7 @@ def _record_ignored(run: FlowRun, key: str, fixed: str, ignored: str) -> None:
         f"The state of {run.name!r} was created with {key}={fixed}, which stays; {ignored} applies only to new state: "
         f"headwater {remedy}"
     )
-    run.context.say(f"KEPT       {message}")
+    run.context.say(f"KEPT       {message}", flow=run.name)
     run.emit(
         "operation_progress",
         message,

@@ -46,7 +46,7 @@ def _begin(run: FlowRun, start: Start, *, force: bool) -> None:
             check_brokers(run.entry.sources)
             context.pipeline.evaluation.cloud.careful.discard(run.name)
         else:
-            context.say(start.reason)
+            context.say(start.reason, flow=run.name)
             run.record(FlowStatus.STARTING, start.reason)
         if run.is_view:
             refresh_view(run, force=force)
@@ -83,7 +83,7 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
             details["will_retry"] = outcome.error.transient and context.attempts_left
     else:
         message = f"{outcome.flow} was stopped; it continues from its position."
-    context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)")
+    context.say(f"{status:<9}  {message.partition(chr(10))[0]}  ({outcome.seconds:.1f} s)", flow=outcome.flow)
     context.flow_event(outcome, status, message, **details)
 
 

@@ -56,7 +56,8 @@ def recount_batches(
     recounts = {batch_id: Recount(unknown=_TOO_MANY) for batch_id in batches[:-MOST_BATCHES]}
     for batch_id in batches[-MOST_BATCHES:]:
         run.context.say(
-            f"RECOUNT    {run.name}: batch {batch_id} was written by a driver that died before recording it"
+            f"RECOUNT    {run.name}: batch {batch_id} was written by a driver that died before recording it",
+            flow=run.name,
         )
         recounts[batch_id] = _recount(run, state, frame, batch_id)
     return recounts

@@ -129,7 +129,7 @@ def try_later(run: FlowRun, failure: Exception, start: Start) -> Start | None:
     remaining = float("inf") if context.ends is None else max(0.0, context.ends - time.monotonic())
     seconds = min(FIRST_WAIT_SECONDS * 2 ** min(start.attempt - 1, 30), LONGEST_WAIT_SECONDS, remaining)
     message = f"{run.name} is tried again in {seconds:.0f} s ({start.attempt} of {retries} times)"
-    context.say(f"RETRY      {message}: {error.what.partition(chr(10))[0]}")
+    context.say(f"RETRY      {message}: {error.what.partition(chr(10))[0]}", flow=run.name)
     run.emit(
         "operation_progress",
         f"{message}: {error.what}",

@@ -16,7 +16,7 @@ from headwater.event_log.details import FlowStatus, operation_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
-from headwater_spark.auto_cdc.widening import made_to_fit
+from headwater_spark.auto_cdc.widening import widen_target
 from headwater_spark.delta_writes.batch_commits import BatchCommit, BatchCommits
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.execution.flow_run import FlowRun
@@ -109,7 +109,7 @@ class _Snapshots:
         check_unchanged(columns, self._target, where, events=False)
         spark, path = frame.sparkSession, self._target.path
         table = DeltaTable.forPath(spark, str(path))
-        fitted = made_to_fit(spark, columns, path, table.toDF().schema, None, where)
+        fitted = widen_target(spark, columns, path, table.toDF().schema, None, where)
         if fitted is not None:
             columns, table = fitted, DeltaTable.forPath(spark, str(path))
         with snapshot_changes(frame, columns, table, where) as changes:

@@ -38,7 +38,7 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
         plan=_comparable_plan(run, state),
     )
     for damage, repair in check_start(start, checks):
-        run.context.say(f"MENDED     {run.name}: {repair}")
+        run.context.say(f"MENDED     {run.name}: {repair}", flow=run.name)
         run.emit(
             "operation_progress",
             f"{damage.error.what} {repair[:1].upper()}{repair[1:]}.",

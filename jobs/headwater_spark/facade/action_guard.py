@@ -1,18 +1,18 @@
-"""A dataset function describes a query; running one inside it is refused.
+"""Refuses actions in dataset functions: these describe queries, and must not run any.
 
 The functions are evaluated several times, at first over empty stand-ins, so an action there would give a wrong
-answer rather than an error. The guard sits on Spark's action methods in the driver's process and acts only while
-a dataset function is being evaluated, or a source is being run: at its top a source may look at data, but not write
+answer rather than an error. The guard wraps Spark's action methods in the driver's process and acts only while
+a dataset function is being evaluated, or a source is being run: the top of a source may read data, but not write
 any, nor start a stream.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property, partial, wraps
 from typing import Any
 
 from pyspark.sql import GroupedData
@@ -31,19 +31,31 @@ def install_action_guard() -> None:
     for group in (QUERIES, WRITES):
         for owner, names in group.items():
             for name in names:
-                _install(owner, name, writes=group is WRITES)
-    if not hasattr(GroupedData.pivot, "headwater_guard"):
-        GroupedData.pivot = _guarded_pivot(GroupedData.pivot)  # type: ignore[method-assign]
+                _guard(
+                    owner,
+                    name,
+                    partial(_guarded_action, remedy=remedy_of(name, owner), writes=group is WRITES),
+                )
+    _guard(GroupedData, "pivot", _guarded_pivot)
     for name in STARTS:
-        start = getattr(DataStreamWriter, name, _no_such_method)
-        if not hasattr(start, "headwater_guard"):
-            setattr(DataStreamWriter, name, _guarded_start(start, name))
-    if not hasattr(DataStreamWriter.trigger, "headwater_guard"):
-        DataStreamWriter.trigger = _guarded_trigger(DataStreamWriter.trigger)  # type: ignore[method-assign]
+        _guard(DataStreamWriter, name, _guarded_start)
+    _guard(DataStreamWriter, "trigger", _guarded_trigger)
     for name in ("cache", "persist"):
-        keep = getattr(DataFrame, name)
-        if not hasattr(keep, "headwater_guard"):
-            setattr(DataFrame, name, _guarded_keeping(keep, name))
+        _guard(DataFrame, name, _guarded_cache)
+
+
+def _guard(
+    owner: type, name: str, guarded_by: Callable[[Callable[..., Any], str], Callable[..., Any]]
+) -> None:
+    original: Any = inspect.getattr_static(owner, name, _no_such_method)
+    is_property = isinstance(original, property | cached_property)
+    if hasattr(original.fget if isinstance(original, property) else original, "headwater_guard"):
+        return
+    # A cached property keeps its value with the frame, whoever calls it.
+    method = original.__get__ if is_property else original
+    guarded: Any = wraps(method)(guarded_by(method, name))
+    guarded.headwater_guard = True
+    setattr(owner, name, property(guarded) if is_property else guarded)
 
 
 def _no_such_method(writer: DataStreamWriter, *_: Any, **__: Any) -> Any:
@@ -52,19 +64,9 @@ def _no_such_method(writer: DataStreamWriter, *_: Any, **__: Any) -> Any:
     )
 
 
-def _install(owner: type, name: str, *, writes: bool) -> None:
-    original: Any = inspect.getattr_static(owner, name)
-    is_property = isinstance(original, property | functools.cached_property)
-    # A cached property keeps its value with the frame, whoever calls it.
-    method = original.__get__ if is_property else original
-    if hasattr(original.fget if isinstance(original, property) else original, "headwater_guard"):
-        return
-    guarded = _guarded(method, name, remedy_of(name, owner), writes=writes)
-    setattr(owner, name, property(guarded) if is_property else guarded)
-
-
-def _guarded(method: Callable[..., Any], name: str, remedy: str, *, writes: bool) -> Callable[..., Any]:
-    @functools.wraps(method)
+def _guarded_action(
+    method: Callable[..., Any], name: str, *, remedy: str, writes: bool
+) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         dataset = _EVALUATING.get()
         if dataset is not None:
@@ -81,13 +83,11 @@ def _guarded(method: Callable[..., Any], name: str, remedy: str, *, writes: bool
             )
         return method(*args, **kwargs)
 
-    guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
 
 
-def _guarded_pivot(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def guarded(rows: GroupedData, pivot_col: str, values: Any = None) -> GroupedData:
+def _guarded_pivot(method: Callable[..., Any], _: str) -> Callable[..., Any]:
+    def guarded(rows: GroupedData, pivot_col: str, values: Any = None) -> Any:
         dataset = _EVALUATING.get()
         if dataset is not None and values is None:
             raise ActionInDefinition(
@@ -95,27 +95,23 @@ def _guarded_pivot(method: Callable[..., Any]) -> Callable[..., Any]:
                 "once, over stand-ins without rows, and the table would have no columns for them.",
                 remedy=f'Name the values: .pivot({pivot_col!r}, ["a", "b"]).',
             )
-        pivoted: GroupedData = method(rows, pivot_col, values)
-        return pivoted
+        return method(rows, pivot_col, values)
 
-    guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
 
 
 def _guarded_start(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    @functools.wraps(method)
     def guarded(writer: DataStreamWriter, *args: Any, **kwargs: Any) -> Any:
         dataset = _EVALUATING.get()
-        if dataset is not None or _LOADING.get():
+        if in_user_code():
             table = next((str(value) for value in args if isinstance(value, str)), "")
-            who = f"The function of {dataset!r}" if dataset is not None else "The source"
+            caller = f"The function of {dataset!r}" if dataset is not None else "The source"
             raise ActionInDefinition(
-                f"{who} calls writeStream ... {name}(), which starts a stream of its own.",
+                f"{caller} calls writeStream ... {name}(), which starts a stream of its own.",
                 remedy=_declared_form(table if name != "start" else ""),
             )
         return method(writer, *args, **kwargs)
 
-    guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
 
 
@@ -130,10 +126,9 @@ def _declared_form(table: str) -> str:
     )
 
 
-def _guarded_trigger(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
+def _guarded_trigger(method: Callable[..., Any], _: str) -> Callable[..., Any]:
     def guarded(writer: DataStreamWriter, **options: Any) -> Any:
-        if options.get("continuous") is not None and (_LOADING.get() or _EVALUATING.get() is not None):
+        if options.get("continuous") is not None and in_user_code():
             raise UnsupportedArgument(
                 f"trigger(continuous={options['continuous']!r}): Spark's continuous mode can't write Delta tables, "
                 "aggregate or join.",
@@ -141,14 +136,12 @@ def _guarded_trigger(method: Callable[..., Any]) -> Callable[..., Any]:
             )
         return method(writer, **options)
 
-    guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
 
 
-def _guarded_keeping(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    @functools.wraps(method)
+def _guarded_cache(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     def guarded(frame: DataFrame, *args: Any, **kwargs: Any) -> Any:
-        if (_LOADING.get() or _EVALUATING.get() is not None) and frame.isStreaming:
+        if in_user_code() and frame.isStreaming:
             raise UnsupportedStreamOperation(
                 f"{name}() on a stream: Spark can't keep the rows of a query that never ends.",
                 remedy=f"Leave .{name}() out. Where several tables need the result, return it from a function under "
@@ -156,7 +149,6 @@ def _guarded_keeping(method: Callable[..., Any], name: str) -> Callable[..., Any
             )
         return method(frame, *args, **kwargs)
 
-    guarded.headwater_guard = True  # type: ignore[attr-defined]
     return guarded
 
 

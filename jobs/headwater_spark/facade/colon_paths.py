@@ -1,7 +1,7 @@
 """``details:flow_progress.metrics``: a path into JSON text, as in the closed platform's SQL.
 
-Open Spark parses the colon, and resolves it for VARIANT alone. The event log's ``details`` is text there as here, so
-each path becomes ``get_json_object``, which means the same. Spark's own parser says where the paths stand.
+Open Spark parses the colon, but resolves it only for VARIANT. The event log's ``details`` is text, so each path becomes
+``get_json_object``, which means the same. Spark's own parser says where the paths are.
 
 Decision 0082.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes, simple_name
 
 # What the parser treats as a separate step after the path: `details:a[*].name`.
 _REST = re.compile(r"\[\s*(?:\*|\d+)\s*\](?:\s*\.\s*\w+|\s*\[\s*(?:\*|\d+)\s*\])*")
@@ -21,7 +21,7 @@ _REST = re.compile(r"\[\s*(?:\*|\d+)\s*\](?:\s*\.\s*\w+|\s*\[\s*(?:\*|\d+)\s*\])
 
 @dataclass(frozen=True)
 class Replacement:
-    """A piece of a SQL text, from its first character to its last, and what stands there instead."""
+    """A piece of a SQL text, from its first character to its last, and the text that replaces it."""
 
     start: int
     stop: int
@@ -41,12 +41,12 @@ def colon_paths(plan: Any, text: str) -> Iterator[Replacement]:
 
 
 def replaced(text: str, replacements: list[Replacement]) -> str:
-    """The text with its replacements; of two that overlap, the longer one is made."""
-    done = len(text)
+    """The text with its replacements; of two that overlap, the longer one is applied."""
+    end = len(text)
     for item in sorted(replacements, key=lambda item: (-item.stop, item.start)):
-        if item.stop < done:
+        if item.stop < end:
             text = text[: item.start] + item.text + text[item.stop + 1 :]
-            done = item.start
+            end = item.start
     return text
 
 
@@ -57,23 +57,23 @@ def _replacement(path: Any, text: str, *, named: bool) -> Replacement:
     while _is_path(base):
         steps.insert(0, str(base.field()).removeprefix("$"))
         base = base.child()
-        # The parser names each step of a path; only the whole has one in the end.
+        # The parser names each step of a path; in the end only the whole path has a name.
         while class_name(base).endswith(".Alias") and _is_path(base.child()):
             base = base.child()
     begin, end = _span(base)
-    rest = _REST.match(text, stop + 1)
-    if rest is not None:
-        steps.append(re.sub(r"\s", "", rest[0]))
-        stop = rest.end() - 1
+    suffix = _REST.match(text, stop + 1)
+    if suffix is not None:
+        steps.append(re.sub(r"\s", "", suffix[0]))
+        stop = suffix.end() - 1
     json_path = "$" + "".join(steps).replace("\\", "\\\\").replace("'", "\\'")
-    made = f"get_json_object(CAST({text[begin : end + 1]} AS STRING), '{json_path}')"
+    call = f"get_json_object(CAST({text[begin : end + 1]} AS STRING), '{json_path}')"
     last = re.search(r"(\w+)(?:\[\d+\])*$", "".join(steps))
-    return Replacement(start, stop, f"{made} AS `{last[1]}`" if named and last else made)
+    return Replacement(start, stop, f"{call} AS `{last[1]}`" if named and last else call)
 
 
 def _unnamed_paths(node: Any) -> Iterator[Any]:
-    """The columns of a SELECT that are nothing but a path, and are called like its last step."""
-    kind = class_name(node).rpartition(".")[2]
+    """The columns of a SELECT that are just a path: they are named after its last step."""
+    kind = simple_name(node)
     columns = (
         node.projectList()
         if kind == "Project"

@@ -16,7 +16,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
 from headwater.event_log.event import event_table
 from headwater_spark.facade.colon_paths import Replacement, colon_paths, replaced
-from headwater_spark.plans.plan_walk import class_name, items, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, items, plan_nodes, simple_name
 
 _FUNCTION = "event_log"
 _CALL = re.compile(
@@ -29,7 +29,7 @@ class EventLogText:
     """Rewrites queries for one session.
 
     Args:
-        state_folder: of the pipeline; the others, which can be asked for by their ids, lie beside it.
+        state_folder: of the pipeline; other pipelines' folders, by id, are beside it.
         own_table: the pipeline's table of a name, None where it has none.
     """
 
@@ -52,18 +52,18 @@ class EventLogText:
         return replaced(text, [*self._calls(plan, text), *colon_paths(plan, text)])
 
     def rewrite_calls(self, text: str) -> str:
-        """The same for a text that calls ``event_log``; any other is left alone: its colons are into VARIANT."""
+        """The same for a text that calls ``event_log``; in any other, colons are paths into VARIANT."""
         return self.rewrite(text) if _FUNCTION in text.lower() else text
 
     def _calls(self, plan: Any, text: str) -> Iterator[Replacement]:
-        seen: set[int] = set()
+        starts: set[int] = set()
         for node in plan_nodes(plan):
             if not _is_call(node):
                 continue
             start = int(node.origin().startIndex().get())
-            if start in seen:
+            if start in starts:
                 continue
-            seen.add(start)
+            starts.add(start)
             call = _CALL.match(text, start)
             path = self._log(node) if call is not None else None
             if call is None or path is None:
@@ -74,7 +74,7 @@ class EventLogText:
         arguments = items(call.functionArgs())
         if len(arguments) != 1:
             return None
-        kind = class_name(arguments[0]).rpartition(".")[2]
+        kind = simple_name(arguments[0])
         if kind == "Literal":
             return self._log_of(str(arguments[0].value()))
         if kind != "FunctionTableSubqueryArgumentExpression":

@@ -32,8 +32,12 @@ WRITES: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 # They end a stream's definition and start it. `table` is Databricks' name of `toTable`; open Spark has no such method.
 STARTS = ("start", "toTable", "table")
-# What they do depends on how they are called: a kept stream, a continuous trigger, a pivot without its values.
-LOOKED_AT = {"DataFrame": ("cache", "persist"), "DataStreamWriter": ("trigger",), "GroupedData": ("pivot",)}
+# What these do depends on their arguments: a cached stream, a continuous trigger, a pivot without its values.
+GUARDED_BY_ARGUMENT = {
+    "DataFrame": ("cache", "persist"),
+    "DataStreamWriter": ("trigger",),
+    "GroupedData": ("pivot",),
+}
 
 DESCRIBE = "Return the DataFrame that describes the rows; the update runs it and writes the result."
 _IN_QUERY = {

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
-from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
+from headwater_spark.facade.source_substitutes import (
+    SourceSubstitutes,
+    SubstitutingReader,
+    current_substitutes,
+)
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.kafka_options import kafka_overrides
@@ -42,19 +46,19 @@ class NameResolution(Protocol):
 
 
 class PipelineSession(SparkSession):
-    """A session over a clone of the update's own, so that what a source sets or registers stays with it.
+    """A session over a clone of the update's own, so that a source's settings and registrations stay in it.
 
-    The constructor is the stock one: Spark itself makes sessions of the class at hand.
+    The constructor is Spark's: Spark itself creates sessions of this class.
     """
 
     resolution: NameResolution | None = None
-    given: GivenSources | None = None
+    substitutes: SourceSubstitutes | None = None
 
     @classmethod
     def over(cls, base: SparkSession) -> PipelineSession:
         """A facade over a clone of ``base``: own settings and temporary views, same catalog and data."""
         session = cls(base.sparkContext, base._jsparkSession.cloneSession())  # noqa: SLF001 - no public way to clone
-        session.given = given_sources()
+        session.substitutes = current_substitutes()
         return session
 
     @property
@@ -77,7 +81,7 @@ class PipelineSession(SparkSession):
     @property
     def readStream(self) -> PipelineStreamReader:  # noqa: N802 - Spark's spelling
         """A stream reader whose ``table`` finds the pipeline's datasets first."""
-        if self.given is not None and self.given.bounded:
+        if self.substitutes is not None and self.substitutes.bounded:
             return BoundedStreamReader(self)  # type: ignore[return-value]  # it is used in the same way
         return PipelineStreamReader(self)
 
@@ -85,7 +89,7 @@ class PipelineSession(SparkSession):
         """As Spark's; it knows the same datasets."""
         session = PipelineSession(self.sparkContext, self._jsparkSession.newSession())
         session.resolution = self.resolution
-        session.given = self.given
+        session.substitutes = self.substitutes
         return session
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
@@ -105,14 +109,41 @@ class PipelineSession(SparkSession):
                 formatter.clear()
 
 
-class _KnowsFormats:
+class _KnowsFormats(SubstitutingReader):
     """Refuses formats that open Spark lacks, by name, where Spark would report a missing class."""
 
     session: PipelineSession
-    options_given: dict[str, str]
     options_spelled: dict[str, str]
     source_format = ""
-    streaming: bool
+    bounded = False
+
+    def __init__(self, spark: PipelineSession) -> None:
+        super().__init__(spark)  # type: ignore[call-arg]
+        self.session = spark
+        self.options_given, self.options_spelled = {}, {}
+
+    @property
+    def substitutes(self) -> SourceSubstitutes | None:
+        """The session's, at the time of the call."""
+        return self.session.substitutes
+
+    def format(self, source: str) -> Self:
+        """As Spark's; refuses formats that are not there."""
+        self._check(source)
+        super().format(source)  # type: ignore[misc]
+        return self
+
+    def option(self, key: str, value: Any) -> Self:
+        """As Spark's."""
+        self._note({key: value})
+        super().option(key, value)  # type: ignore[misc]
+        return self
+
+    def options(self, **options: Any) -> Self:
+        """As Spark's."""
+        self._note(options)
+        super().options(**options)  # type: ignore[misc]
+        return self
 
     def _note(self, options: dict[str, Any]) -> None:
         self.options_given.update(
@@ -128,13 +159,42 @@ class _KnowsFormats:
         if source is None:
             return
         self.source_format = source.lower()
-        if self.source_format in _NOT_HERE and self.session.given is None:
+        if self.source_format in _NOT_HERE and self.session.substitutes is None:
             raise UnsupportedSource(
                 f"Open Spark has no source {source!r}.", remedy=_NOT_HERE[self.source_format]
             )
 
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - the name is Spark's
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        """As Spark's; formats that only the closed platform has are translated, or refused."""
+        self._check(format)
+        self._note(options)
+        path, frame = self.substituted_load(path, schema)
+        if frame is not None:
+            return frame
+        if self.source_format == event_hubs.FORMAT:
+            reader = (DataStreamReader if self.streaming else DataFrameReader)(self.session)
+            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=self.streaming)
+        if self.source_format == kinesis.FORMAT:
+            return self._load_kinesis()
+        if self.source_format == _CLOUD_FILES:
+            return self._load_cloud_files(path, schema if schema is not None else self._schema)
+        self._refuse_rescue()
+        super().options(**{**options, **self._translated()})  # type: ignore[misc]
+        return self._rescued(super().load(path, format, schema))  # type: ignore[misc]
+
+    def catalog_table(self, name: str) -> DataFrame:
+        """A table of the session's own catalog."""
+        frame: DataFrame = super().table(name)  # type: ignore[misc]
+        return frame
+
     def changes(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's spelling
-        """Refused: it asks a catalog that does not have the pipeline's tables, and Delta's does not know the call."""
+        """Refused: it uses a catalog that does not have the pipeline's tables, and Delta's does not support the call."""
         raise UnsupportedSource(
             f"changes({tableName!r}) can't be honoured: Delta tables give their changes by an option.",
             remedy=f'Write .option("readChangeFeed", "true").option("startingVersion", 0).table({tableName!r}).',
@@ -162,7 +222,20 @@ class _KnowsFormats:
         zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"
         return kafka_overrides(self.options_given, zone)
 
+    def _load_kinesis(self) -> DataFrame:
+        if not self.streaming:
+            raise UnsupportedSource(
+                "Kinesis is a stream, and is read as a batch here.",
+                remedy='Use spark.readStream into a streaming table, and dp.read("THE_TABLE") for all of its rows.',
+            )
+        return kinesis.kinesis_frame(self.session, self.options_given)
+
     def _load_cloud_files(self, path: str | None, schema: Any) -> DataFrame:
+        if not (self.streaming or self.bounded):
+            raise UnsupportedSource(
+                "cloudFiles is a stream, and is read as a batch here.",
+                remedy="Use spark.readStream, or spark.read with the files' own format.",
+            )
         spelled = dict(self.options_spelled)
         path = path or spelled.pop("path", None)
         if path is None or self.session.resolution is None:
@@ -172,160 +245,6 @@ class _KnowsFormats:
             )
         return self.session.resolution.cloud_files(path, schema, spelled, streaming=self.streaming)
 
-
-class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: ignore[misc]  # text's first name differs
-    """``spark.read`` of the facade."""
-
-    streaming = False
-    bounded = False
-
-    def __init__(self, spark: PipelineSession) -> None:
-        super().__init__(spark)
-        self.session = spark
-        self.options_given = {}
-        self.options_spelled = {}
-
-    def format(self, source: str) -> PipelineBatchReader:
-        """As Spark's; refuses formats that are not there."""
-        self._check(source)
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: Any) -> PipelineBatchReader:
-        """As Spark's."""
-        self._note({key: value})
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> PipelineBatchReader:
-        """As Spark's."""
-        self._note(options)
-        super().options(**options)
-        return self
-
-    def load(
-        self,
-        path: Any = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
-        schema: Any = None,
-        **options: Any,
-    ) -> DataFrame:
-        """As Spark's; formats that only the closed platform has are translated, or refused."""
-        self._check(format)
-        self._note(options)
-        path, given_frame = self.given_load(path, schema)
-        if given_frame is not None:
-            return given_frame
-        if self.source_format == event_hubs.FORMAT:
-            reader = DataFrameReader(self.session)
-            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=False)
-        if self.source_format == kinesis.FORMAT:
-            raise UnsupportedSource(
-                "Kinesis is a stream, and is read as a batch here.",
-                remedy='Use spark.readStream into a streaming table, and dp.read("THE_TABLE") for all of its rows.',
-            )
-        if self.source_format == _CLOUD_FILES and self.bounded:
-            return self._load_cloud_files(path, schema if schema is not None else self._schema)
-        if self.source_format == _CLOUD_FILES:
-            raise UnsupportedSource(
-                "cloudFiles is a stream, and is read as a batch here.",
-                remedy="Use spark.readStream, or spark.read with the files' own format.",
-            )
-        self._refuse_rescue()
-        super().options(**{**options, **self._translated()})
-        return super().load(path, format, schema)
-
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803
-        """A dataset of the pipeline, or else an existing table."""
-        if self.session.given is not None:
-            frame = self.session.given.table(tableName, self.session, streaming=self.bounded)
-            if frame is not None:
-                return frame
-        if self.session.resolution is None:
-            return super().table(tableName)
-        return self.session.resolution.batch(tableName, self)
-
-    def catalog_table(self, name: str) -> DataFrame:
-        """A table of the session's own catalog."""
-        return super().table(name)
-
-    def frame_at(self, path: str) -> DataFrame:
-        """The Delta table at ``path``, with the options given so far."""
-        return self._df(self._jreader.format("delta").load(path))
-
-
-class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
-    """``spark.readStream`` of the facade."""
-
-    streaming = True
-
-    def __init__(self, spark: PipelineSession) -> None:
-        super().__init__(spark)
-        self.session = spark
-        self.options_given = {}
-        self.options_spelled = {}
-
-    def format(self, source: str) -> PipelineStreamReader:
-        """As Spark's; refuses formats that are not there."""
-        self._check(source)
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: Any) -> PipelineStreamReader:
-        """As Spark's."""
-        self._note({key: value})
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> PipelineStreamReader:
-        """As Spark's."""
-        self._note(options)
-        super().options(**options)
-        return self
-
-    def load(
-        self,
-        path: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
-        schema: Any = None,
-        **options: Any,
-    ) -> DataFrame:
-        """As Spark's; formats that only the closed platform has are translated, or refused."""
-        self._check(format)
-        self._note(options)
-        path, given = self.given_load(path, schema)
-        if given is not None:
-            return given
-        if self.source_format == event_hubs.FORMAT:
-            reader = DataStreamReader(self.session)
-            return event_hubs.event_hubs_frame(reader, self.options_given, streaming=True)
-        if self.source_format == kinesis.FORMAT:
-            return kinesis.kinesis_frame(self.session, self.options_given)
-        if self.source_format == _CLOUD_FILES:
-            return self._load_cloud_files(path, schema if schema is not None else self._schema)
-        self._refuse_rescue()
-        super().options(**{**options, **self._translated()})
-        return self._rescued(super().load(path, format, schema))
-
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803
-        """A dataset of the pipeline, or else an existing table, as a stream."""
-        if self.session.given is not None:
-            frame = self.session.given.table(tableName, self.session, streaming=True)
-            if frame is not None:
-                return frame
-        super().options(**self._translated())
-        if self.session.resolution is None:
-            return super().table(tableName)
-        return self.session.resolution.stream(tableName, self)
-
-    def catalog_table(self, name: str) -> DataFrame:
-        """A table of the session's own catalog, as a stream."""
-        return super().table(name)
-
-    def frame_at(self, path: str) -> DataFrame:
-        """The Delta table at ``path`` as a stream, with the options given so far."""
-        return self._rescued(self._df(self._jreader.format("delta").load(path)))
-
     def _rescued(self, frame: DataFrame) -> DataFrame:
         column = self.options_given.get(rescued_columns.OPTION)
         if column is None or self.session.resolution is None:
@@ -333,8 +252,49 @@ class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):
         return self.session.resolution.rescued(frame, column)
 
 
+class PipelineBatchReader(_KnowsFormats, DataFrameReader):  # type: ignore[misc]  # text's first name differs
+    """``spark.read`` of the facade."""
+
+    streaming = False
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803
+        """A dataset of the pipeline, or else an existing table."""
+        if self.session.substitutes is not None:
+            frame = self.session.substitutes.table(tableName, self.session, streaming=self.bounded)
+            if frame is not None:
+                return frame
+        if self.session.resolution is None:
+            return super().table(tableName)
+        return self.session.resolution.batch(tableName, self)
+
+    def frame_at(self, path: str) -> DataFrame:
+        """The Delta table at ``path``, with the options given so far."""
+        return self._df(self._jreader.format("delta").load(path))
+
+
+class PipelineStreamReader(_KnowsFormats, DataStreamReader):
+    """``spark.readStream`` of the facade."""
+
+    streaming = True
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803
+        """A dataset of the pipeline, or else an existing table, as a stream."""
+        if self.session.substitutes is not None:
+            frame = self.session.substitutes.table(tableName, self.session, streaming=True)
+            if frame is not None:
+                return frame
+        super().options(**self._translated())
+        if self.session.resolution is None:
+            return super().table(tableName)
+        return self.session.resolution.stream(tableName, self)
+
+    def frame_at(self, path: str) -> DataFrame:
+        """The Delta table at ``path`` as a stream, with the options given so far."""
+        return self._rescued(self._df(self._jreader.format("delta").load(path)))
+
+
 class BoundedStreamReader(PipelineBatchReader):
-    """``spark.readStream`` where everything that is there is read as one batch."""
+    """``spark.readStream`` where everything available is read as one batch."""
 
     bounded = True
 

@@ -1,4 +1,4 @@
-"""``headwater events --sql`` reads: what would change a table, a file or a setting is refused before anything runs."""
+"""``headwater events --sql`` only reads: changes of a table, a file or a setting are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from headwater.event_log.conditions import NotAQuery
-from headwater_spark.plans.plan_walk import class_name, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, plan_nodes, simple_name
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
-# What Spark executes at once, what it turns into a command later (INSERT), and scripts, which may hold both.
+# What Spark executes at once, what it turns into a command later (INSERT), and scripts, which may have both.
 _NO_QUERIES = (f"{_LOGICAL}.Command", f"{_LOGICAL}.ParsedStatement", f"{_LOGICAL}.CompoundPlanStatement")
 _VIEW = "org.apache.spark.sql.execution.command.CreateViewCommand"
 
@@ -21,7 +21,7 @@ def check_query(spark: SparkSession, statement: str) -> None:
     """Check that a statement is a query, or makes a temporary view of one; raises NotAQuery, ParseException."""
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     plan = parser.parsePlan(statement)
-    if class_name(plan) == _VIEW and class_name(plan.viewType()).rpartition(".")[2] == "LocalTempView$":
+    if class_name(plan) == _VIEW and simple_name(plan.viewType()) == "LocalTempView$":
         reads = not any(_does_something(spark, node) for node in plan_nodes(plan.plan()))
     else:
         reads = _is_query(parser, statement) and not any(
@@ -36,7 +36,7 @@ def check_query(spark: SparkSession, statement: str) -> None:
 
 
 def _is_query(parser: Any, statement: str) -> bool:
-    """Whether the grammar's rule for queries takes it. It may stop before the end: the plan is looked at, too."""
+    """Whether the grammar's rule for queries accepts it. It may stop before the end: the plan is checked, too."""
     try:
         parser.parseQuery(statement)
     except ParseException:

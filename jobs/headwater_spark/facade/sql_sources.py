@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, is_subquery, items
+from headwater_spark.plans.plan_walk import expression_nodes, is_subquery, items, simple_name
 from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SourceCall:
 
 def source_calls(plan: Any, alias: str = "", columns: tuple[str, ...] = ()) -> Iterator[SourceCall]:
     """The calls in a parsed plan. ``alias``, ``columns``: the names that the operators right above give to its rows."""
-    kind = class_name(plan).rpartition(".")[2]
+    kind = simple_name(plan)
     if kind == _FUNCTION:
         yield from _call(plan, alias, columns)
     if kind == "SubqueryAlias":
@@ -180,7 +180,7 @@ def _arguments(call: SourceCall) -> tuple[dict[str, str], list[str]]:
     named: dict[str, str] = {}
     positional: list[str] = []
     for argument in call.arguments:
-        kind = class_name(argument).rpartition(".")[2]
+        kind = simple_name(argument)
         if kind == "NamedArgumentExpression":
             named[str(argument.key())] = _literal(call, argument.value())
         elif kind == "UnresolvedFunction" and str(argument.nameParts().mkString(".")).lower() == "map":
@@ -192,7 +192,7 @@ def _arguments(call: SourceCall) -> tuple[dict[str, str], list[str]]:
 
 
 def _literal(call: SourceCall, expression: Any) -> str:
-    if class_name(expression).rpartition(".")[2] != "Literal" or expression.value() is None:
+    if simple_name(expression) != "Literal" or expression.value() is None:
         raise InvalidSourceOption(
             f"{call.function}: {expression.sql()} is not a literal.",
             remedy="Write the value itself; ${key} in the text stands for a value of `configuration` in pipeline.yml.",

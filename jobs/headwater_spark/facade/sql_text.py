@@ -19,7 +19,7 @@ from headwater.suggestions import nearest
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
-from headwater_spark.plans.plan_walk import TableReference, class_name, pair_of, table_references
+from headwater_spark.plans.plan_walk import TableReference, pair_of, simple_name, table_references
 
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
@@ -54,14 +54,14 @@ class SqlText:
         calls = list(source_calls(plan))
         views = {reference.start: self._view_of(self._table(reference)) for reference in references}
         views |= {call.start: self._view_of(frame_of(call, self._session)) for call in calls}
-        given = self._session.given
-        if given is not None and given.bounded:
+        substitutes = self._session.substitutes
+        if substitutes is not None and substitutes.bounded:
             # The view is a batch: the word STREAM would ask for another.
             return _replaced(text, [*references, *calls], views, with_aliases=True, streams=False)
         named = _replaced(text, [*references, *calls], views, with_aliases=True)
         try:
             self._parse(named)
-        except ParseException:  # a place where no alias may stand, as before TABLESAMPLE
+        except ParseException:  # a place where no alias is allowed, as before TABLESAMPLE
             return _replaced(text, [*references, *calls], views, with_aliases=False)
         return named
 
@@ -89,7 +89,7 @@ class SqlText:
         return view
 
     def _refuse_commands(self, plan: Any, text: str) -> None:
-        kind = class_name(plan).rpartition(".")[2]
+        kind = simple_name(plan)
         classes = self._session.sparkContext._jvm.java.lang.Class  # type: ignore[union-attr]  # noqa: SLF001
         is_command = any(
             classes.forName(f"org.apache.spark.sql.catalyst.plans.logical.{base}").isInstance(plan)

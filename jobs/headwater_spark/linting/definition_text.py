@@ -32,7 +32,7 @@ class SourceFile:
     comments: list[IgnoreComment] = field(init=False)
 
     def __post_init__(self) -> None:
-        # The loader put the text there, also of a notebook's cell.
+        # The loader puts the text of sources there, of a notebook's cells too.
         text = "".join(linecache.getlines(self.label))
         try:
             self.tree = ast.parse(text)
@@ -53,27 +53,17 @@ class SourceFile:
     def calls(self, line: int, names: Collection[str]) -> list[int]:
         """The lines inside the function that begins at ``line`` where one of these methods is called."""
         span = self.span(line)
-        return [
-            node.func.end_lineno or node.lineno
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in names
-            and (node.func.end_lineno or node.lineno) in span
-        ]
+        lines = [call.func.end_lineno or call.lineno for call in self._calls_of(names)]
+        return [line for line in lines if line in span]
 
     def settings(self, key: str) -> list[int]:
         """The lines where ``spark.conf.set`` sets ``key``."""
-        return [
-            node.lineno
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "set"
-            and node.args
-            and isinstance(node.args[0], ast.Constant)
-            and node.args[0].value == key
-        ]
+        calls = [call for call in self._calls_of(("set",)) if call.args]
+        return [c.lineno for c in calls if isinstance(c.args[0], ast.Constant) and c.args[0].value == key]
+
+    def _calls_of(self, names: Collection[str]) -> list[ast.Call]:
+        calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        return [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in names]
 
 
 def _first_line(node: ast.FunctionDef) -> int:
@@ -86,11 +76,7 @@ def _comments(label: str, text: str) -> list[IgnoreComment]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None:
-                codes = (
-                    None
-                    if match[1] is None
-                    else tuple(c.strip().upper() for c in match[1].split(",") if c.strip())
-                )
+                codes = tuple(c.strip().upper() for c in (match[1] or "").split(",") if c.strip())
                 comments.append(IgnoreComment(SourceLocation(label, token.start[0]), codes or None))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return comments

@@ -15,7 +15,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.graph.query_settings import views_in
 from headwater_spark.linting.definition_text import SourceFile
-from headwater_spark.plans.plan_walk import class_name, items, pair_of, plan_leaves, plan_nodes
+from headwater_spark.plans.plan_walk import items, pair_of, plan_leaves, plan_nodes, simple_name
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 
@@ -53,7 +53,7 @@ class FlowCase:
 
     def nodes_of(self, *names: str) -> list[Any]:
         """The streaming operators of these classes."""
-        return [n for n in self.nodes if class_name(n).rpartition(".")[2] in names and n.isStreaming()]
+        return [n for n in self.nodes if simple_name(n) in names and n.isStreaming()]
 
     @cached_property
     def stream_leaves(self) -> list[StreamLeaf]:
@@ -61,7 +61,7 @@ class FlowCase:
         plan = self.frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public face in Python
         leaves = []
         for node in plan_leaves(plan):
-            kind = class_name(node).rpartition(".")[2]
+            kind = simple_name(node)
             if kind == "StreamingRelation":
                 source = node.dataSource()
                 options = dict(pair_of(pair) for pair in items(source.options().toSeq()))
@@ -74,20 +74,25 @@ class FlowCase:
     @property
     def views(self) -> list[Dataset]:
         """The temporary views that are a part of the flow's query."""
-        evaluation, registry = self.pipeline.evaluation, self.pipeline.registry
-        datasets = {dataset.name: dataset for dataset in registry.datasets()}
-        views = {
-            d.name: f
-            for f in registry.flows()
-            if (d := datasets[f.target]).kind is DatasetKind.TEMPORARY_VIEW
-        }
-        return [datasets[view.target] for view in views_in(self.flow.name, views, evaluation.reads_of)]
+        pipeline = self.pipeline
+        datasets = {dataset.name: dataset for dataset in pipeline.registry.datasets()}
+        flows = [(datasets[flow.target], flow) for flow in pipeline.registry.flows()]
+        views = {d.name: flow for d, flow in flows if d.kind is DatasetKind.TEMPORARY_VIEW}
+        names = views_in(self.flow.name, views, pipeline.evaluation.reads_of)
+        return [datasets[view.target] for view in names]
+
+    @property
+    def source(self) -> tuple[SourceLocation, SourceFile] | None:
+        """The function's first line, and the file that it is in."""
+        where = self.flow.location
+        file = self.files.get(where.file) if where is not None else None
+        return (where, file) if where is not None and file is not None else None
 
     def find(self, code: str, message: str, remedy: str, calls: Collection[str] = ()) -> Finding:
         """A finding at the one call of these methods in the function, or else at the function."""
         where = self.flow.location
-        file = self.files.get(where.file) if where is not None else None
-        if where is not None and file is not None and calls:
+        if self.source is not None and calls:
+            where, file = self.source
             lines = sorted(set(file.calls(where.line, calls)))
             where = SourceLocation(where.file, lines[0]) if len(lines) == 1 else where
         return finding(code, message, remedy, where, self.dataset.name)

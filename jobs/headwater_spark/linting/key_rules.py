@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.definitions.finding import Finding
 from headwater_spark.linting.flow_case import FlowCase
-from headwater_spark.plans.plan_walk import CURRENT_TIME, class_name, expression_nodes, items
+from headwater_spark.plans.plan_walk import CURRENT_TIME, class_name, expression_nodes, items, simple_name
 
 
 def unsteady_keys(case: FlowCase) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ def _unsteady_columns(nodes: list[Any]) -> dict[int, str]:
 
 
 def _source(part: Any, unsteady: dict[int, str]) -> str | None:
-    kind = class_name(part).rpartition(".")[2]
+    kind = simple_name(part)
     if kind == "AttributeReference":
         return unsteady.get(int(part.exprId().id()))
     if kind in CURRENT_TIME or (not items(part.children()) and not part.deterministic()):
@@ -53,7 +53,7 @@ def _source(part: Any, unsteady: dict[int, str]) -> str | None:
 
 
 def _keys(node: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     if kind in ("Deduplicate", "DeduplicateWithinWatermark"):
         for key in items(node.keys()):
             yield "deduplication", key, ("dropDuplicates", "dropDuplicatesWithinWatermark", "drop_duplicates")
@@ -62,5 +62,5 @@ def _keys(node: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
             yield "aggregation", key, ("groupBy", "groupby", "rollup", "cube")
     elif kind == "Join" and node.condition().isDefined():
         for part in expression_nodes(node.condition().get()):
-            if class_name(part).rpartition(".")[2] in ("EqualTo", "EqualNullSafe"):
+            if simple_name(part) in ("EqualTo", "EqualNullSafe"):
                 yield "join", part, ("join",)

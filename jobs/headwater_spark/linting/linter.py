@@ -1,4 +1,4 @@
-"""All rules over all flows, less what is silenced.
+"""All rules over all flows, without silenced findings.
 
 Decision 0053.
 """
@@ -90,20 +90,20 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
     for name, findings in by_flow.items():
         # A view is part of its readers' queries: findings on the view are not repeated for each of them.
         views = _views_below(pipeline, name)
-        said = {(one.code, one.message) for view in views for one in by_flow.get(view, ())}
-        yield from (one for one in findings if (one.code, one.message) not in said)
+        reported = {(one.code, one.message) for view in views for one in by_flow.get(view, ())}
+        yield from (one for one in findings if (one.code, one.message) not in reported)
 
 
 def _views_below(pipeline: ResolvedPipeline, flow: str) -> set[str]:
     stored = {entry.name for entry in pipeline.manifest.tables}
     reads = pipeline.evaluation.reads_of
     views: set[str] = set()
-    left = list(reads.get(flow, ()))
-    while left:
-        name = left.pop()
+    remaining = list(reads.get(flow, ()))
+    while remaining:
+        name = remaining.pop()
         if name not in stored and name not in views:
             views.add(name)
-            left += reads.get(name, ())
+            remaining += reads.get(name, ())
     return views
 
 

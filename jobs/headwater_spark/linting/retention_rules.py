@@ -35,7 +35,7 @@ def short_retention(case: FlowCase) -> Iterator[Finding]:
                 yield case.find(
                     code,
                     f"It reads {name!r} as a stream, whose {key} is {properties.get(key, default + ', the default')}, and the "
-                    f"schedule ({schedule}) leaves up to {_shown(gap)} between updates: {consequence}.",
+                    f"schedule ({schedule}) leaves up to {_in_words(gap)} between updates: {consequence}.",
                     f"Set the table's property {key} to more than that, or run the pipeline more often.",
                     ("read_stream", "table", "load"),
                 )
@@ -43,9 +43,7 @@ def short_retention(case: FlowCase) -> Iterator[Finding]:
 
 def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None:
     if source.kind is SourceKind.DATASET:
-        return next(
-            (d.table_properties for d in case.pipeline.registry.datasets() if d.name == source.name), None
-        )
+        return case.pipeline.dataset(source.name).table_properties
     if source.kind is not SourceKind.DELTA:
         return None
     from deltalake import DeltaTable
@@ -59,6 +57,6 @@ def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None
     return configuration
 
 
-def _shown(gap: timedelta) -> str:
+def _in_words(gap: timedelta) -> str:
     hours = gap.total_seconds() / 3600
     return f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"

@@ -13,14 +13,14 @@ from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 
 def idle_settings_of_the_pipeline(pipeline: ResolvedPipeline) -> Iterator[Finding]:
-    """HW601, of what stands in pipeline.yml."""
+    """HW601, in pipeline.yml."""
     spec = pipeline.project.spec
     for key, reason in _idle({**spec.spark, **spec.configuration}, spec.trigger).items():
         yield finding("HW601", f"{key} in pipeline.yml has no effect: {reason}.", "Take it out.")
 
 
 def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:
-    """HW601, of what stands on a table or flow."""
+    """HW601, on a table or flow."""
     settings = {**case.dataset.table_properties, **case.flow.spark_conf}
     for key, reason in _idle(settings, case.pipeline.project.spec.trigger).items():
         yield case.find("HW601", f"{key} has no effect here: {reason}.", "Take it out.")

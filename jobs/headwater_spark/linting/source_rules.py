@@ -24,10 +24,9 @@ _SHUFFLE = "spark.sql.shuffle.partitions"
 
 def forgotten_caches(case: FlowCase) -> Iterator[Finding]:
     """HW106."""
-    where = case.flow.location
-    file = case.files.get(where.file) if where is not None else None
-    if where is None or file is None:
+    if case.source is None:
         return
+    where, file = case.source
     for line in sorted(set(file.calls(where.line, ("cache", "persist")))):
         yield finding(
             "HW106",
@@ -43,10 +42,9 @@ def frozen_settings(case: FlowCase) -> Iterator[Finding]:
     stateful = case.nodes_of(
         "Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"
     )  # fmt: skip
-    where = case.flow.location
-    file = case.files.get(where.file) if where is not None else None
-    if not stateful or file is None:
+    if not stateful or case.source is None:
         return
+    _, file = case.source
     for line in file.settings(_SHUFFLE):
         yield finding(
             "HW107",
@@ -134,6 +132,6 @@ def _kind(leaf: StreamLeaf) -> str | None:
     for kind in ("kafka", "kinesis"):
         if kind in leaf.format:
             return kind
-    # Delta takes a thousand files at a time unless it is told otherwise.
+    # Delta reads at most a thousand files at a time by default.
     short = leaf.format.rpartition(".")[2].removesuffix("fileformat")
     return "files" if short in _FILES else None

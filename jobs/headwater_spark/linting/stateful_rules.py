@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.definitions.finding import Finding
 from headwater_spark.linting.flow_case import FlowCase, watermark_of
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, simple_name
 
 _WATERMARK = 'Add .withWatermark("event_time", "10 minutes") before it'
 
@@ -60,8 +60,8 @@ def unbounded_joins(case: FlowCase) -> Iterator[Finding]:
         left, right = node.left(), node.right()
         if not (left.isStreaming() and right.isStreaming()):
             continue
-        sides = [name for name, one, other in (("left", left, right), ("right", right, left))
-                 if not _bounded(case, node, one, other)]  # fmt: skip
+        sides = [name for name, side, partner in (("left", left, right), ("right", right, left))
+                 if not _bounded(case, node, side, partner)]  # fmt: skip
         if not sides:
             continue
         yield case.find(
@@ -81,7 +81,7 @@ def _bounded(case: FlowCase, join: Any, side: Any, other: Any) -> bool:
     if helper.isWatermarkInJoinKeys(join):
         return True
     attributes = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.AttributeSet")
-    # Any watermark will do: what matters is whether there is a bound. This one is too large for anything but a long.
+    # Only whether there is a bound matters, so any watermark works. This one is too large for anything but a long.
     watermark = getattr(jvm, "scala.Option").apply(10**13)
     return any(
         helper.getStateValueWatermark(
@@ -96,7 +96,7 @@ def stateful_functions(case: FlowCase) -> Iterator[Finding]:
     """HW104."""
     for node in case.nodes_of("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"):
         old = class_name(node).endswith("WithState")
-        mode = class_name(node.timeout() if old else node.timeMode()).rpartition(".")[2].rstrip("$")
+        mode = simple_name(node.timeout() if old else node.timeMode()).rstrip("$")
         if mode not in ("NoTimeout", "NoTime"):
             continue
         yield case.find(

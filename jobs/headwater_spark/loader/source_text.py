@@ -53,8 +53,8 @@ def _without_magics(path: Path, text: str) -> str:
             kind = command[1]
             if kind not in _HARMLESS_MAGICS:
                 _refuse_magic(kind, f"{path}:{number}")
-        brought = magic is not None and kind == "python" and command is None
-        lines.append(magic[1] if brought and magic is not None else line)
+        is_code = magic is not None and kind == "python" and command is None
+        lines.append(magic[1] if is_code and magic is not None else line)
     return "\n".join(lines) + "\n"
 
 

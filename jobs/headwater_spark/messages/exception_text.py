@@ -1,8 +1,8 @@
 """Spark's exceptions, split into what Spark itself wrote and what may be data.
 
-A message may quote a record, and a record may hold anything: names of exceptions, of conditions, our own marks. What only Spark
-decides is an exception's class, the condition in brackets at the very beginning of its message, and which class it names behind
-the fixed phrase with the reason why a job was aborted. Decisions (is it transient, which remedy) rely on these alone.
+A message may quote a record, and a record may contain anything: names of exceptions, of conditions, our own marks. Only Spark
+decides an exception's class, the condition in brackets at the beginning of its message, and the class after the fixed phrase
+with the reason why a job was aborted. Decisions (is it transient, which remedy) rely only on these.
 
 Decision 0138.
 """
@@ -43,7 +43,7 @@ class Cause:
 
     @property
     def rest(self) -> str:
-        """The message behind its condition."""
+        """The message after its condition."""
         match = _CONDITION.match(self.message)
         return self.message[match.end() :] if match is not None else self.message
 

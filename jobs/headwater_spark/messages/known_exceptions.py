@@ -1,6 +1,6 @@
-"""The exceptions of Spark, Delta and Kafka that pipelines meet: what each is a sign of, and what to do about it.
+"""The exceptions of Spark, Delta and Kafka that pipelines meet: what each means, and what to do about it.
 
-The one table: who decides about a failure (does it pass, does another start help, what is advised) asks here.
+This is the only table: every decision about a failure (is it transient, does a restart help, what is the advice) uses it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from headwater_spark.messages.exception_text import Cause
 
 @dataclass(frozen=True)
 class Sign:
-    """How an exception is known: by all that is given of its class, its condition (from its beginning) and its message.
+    """How an exception is recognized: by all parts that are set of its class, the start of its condition, and its message.
 
-    A message is looked at only where Spark, Delta or the system wrote all of it (decision 0138).
+    A message is used only where Spark, Delta or the system wrote all of it (decision 0138).
     """
 
     kind: str = ""
@@ -33,20 +33,20 @@ class Sign:
         )
 
 
-# Another writer came between; the same rows may be tried again.
+# Another writer committed in between; the same rows can be retried.
 CONFLICT = (Sign(condition="DELTA_CONCURRENT"),)
-# Another flow changed the columns of the table; nothing was committed, and the batch comes again.
+# Another flow changed the columns of the table; nothing was committed, and the batch is repeated.
 TARGET_CHANGED = (Sign(condition="DELTA_METADATA_CHANGED"),)
-# The columns of a source table changed after the query was made, or while it ran. A tracked schema evolves so, too.
+# The columns of a source table changed after the query was built, or while it ran. A tracked schema evolves this way, too.
 SOURCE_CHANGED = (
     Sign(
         condition="DELTA_SCHEMA_CHANGED|DELTA_STREAMING_METADATA_EVOLUTION|DELTA_STREAMING_SCHEMA_(?:EVOLUTION|MISMATCH)"
     ),
     Sign(kind="^AssertionError$", message=r"\Aassertion failed: Invalid batch: "),
 )
-# A record that FAILFAST refuses: its file is whole.
+# A record that FAILFAST refuses; its file is intact.
 REFUSED_RECORD = (Sign(condition="MALFORMED_RECORD_IN_PARSING"),)
-# What another try may not meet.
+# Transient: a retry may succeed.
 PASSING = (
     *CONFLICT,
     *TARGET_CHANGED,
@@ -102,7 +102,7 @@ _HINTS = (
 )  # fmt: skip
 
 
-# Messages of Spark and Delta about damage that came after the preflight checks, or that these do not detect.
+# Messages of Spark and Delta about damage that occurred after the preflight checks, or that these do not detect.
 _CONDITIONS = (
     (re.compile(r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|NOT_MATCH_IN_STATE_METADATA"), "PLAN_CHANGED"),
     (re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY"), "STATE_LOST"),

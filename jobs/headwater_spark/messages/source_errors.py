@@ -1,4 +1,4 @@
-"""Where in the user's own files an error came from."""
+"""Where in the user's files an error occurred."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def user_location(trace: TracebackType | None, labels: Collection[str]) -> Sourc
     return SourceLocation(frames[-1].filename, frames[-1].lineno or 0) if frames else None
 
 
-# Engine, face and Spark: no code of the pipeline's.
+# Headwater and Spark: not the pipeline's code.
 _NOT_THE_USERS = tuple(
     str(Path(module.__file__ or "").parent) for module in (headwater_spark, headwater, pyspark)
 )
 
 
 def line_being_run() -> SourceLocation | None:
-    """The innermost line on the stack that is neither ours nor Spark's, to be recorded in case it turns out to be wrong."""
+    """The innermost line on the stack that is neither ours nor Spark's."""
     for frame in reversed(traceback.extract_stack()):
         if not frame.filename.startswith((*_NOT_THE_USERS, "<frozen")):
             return SourceLocation(frame.filename, frame.lineno or 0)

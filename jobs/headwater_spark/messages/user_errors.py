@@ -1,4 +1,4 @@
-"""Turning what a user's function raised into an error that names it and its line."""
+"""Turns an exception of a user's function into an error that names the function and its line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater_spark.messages.source_errors import describe, user_location
 
 @contextmanager
 def user_errors(flow: Flow, labels: Collection[str], *, live: bool) -> Iterator[None]:
-    """Turn what a flow's function raises into an error with its name and the user's line. ``labels``: the pipeline's sources."""
+    """Turn an exception of a flow's function into an error with its name and the user's line. ``labels``: the pipeline's sources."""
     try:
         yield
     except HeadwaterError as error:

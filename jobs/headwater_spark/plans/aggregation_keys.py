@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from headwater_spark.plans.plan_walk import class_name, items
+from headwater_spark.plans.plan_walk import items, simple_name
 
 # Spark marks the struct of a time window with this.
 _WINDOW_MARK = "spark.timeWindow"
@@ -22,11 +22,11 @@ def aggregation_keys(frame: DataFrame) -> tuple[str, ...]:
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     columns = items(plan.output())
     projections: list[list[Any]] = []
-    while (kind := _simple(plan)) in ("Project", "SubqueryAlias"):
+    while (kind := simple_name(plan)) in ("Project", "SubqueryAlias"):
         if kind == "Project":
             projections.append(items(plan.projectList()))
         plan = plan.child()
-    if _simple(plan) != "Aggregate" or not items(plan.groupingExpressions()):
+    if simple_name(plan) != "Aggregate" or not items(plan.groupingExpressions()):
         return ()
     outputs = items(plan.aggregateExpressions())
     carried = [_carriers(key, outputs) for key in items(plan.groupingExpressions())]
@@ -44,7 +44,7 @@ def _carriers(key: Any, outputs: list[Any]) -> set[int]:
     """The ids of the aggregation's output columns that are the key."""
     carriers = set()
     for output in outputs:
-        inner = output.child() if _simple(output) == "Alias" else output
+        inner = output.child() if simple_name(output) == "Alias" else output
         if inner.semanticEquals(key) or (_is_bound_of_window(inner) and inner.child().semanticEquals(key)):
             carriers.add(_id(output))
     return carriers
@@ -54,16 +54,16 @@ def _passed_on(ids: set[int], expressions: list[Any]) -> set[int]:
     """The ids under which a projection passes columns on."""
     passed = set()
     for expression in expressions:
-        inner = expression.child() if _simple(expression) == "Alias" else expression
+        inner = expression.child() if simple_name(expression) == "Alias" else expression
         if _is_bound_of_window(inner):
             inner = inner.child()
-        if _simple(inner) == "AttributeReference" and _id(inner) in ids:
+        if simple_name(inner) == "AttributeReference" and _id(inner) in ids:
             passed.add(_id(expression))
     return passed
 
 
 def _is_bound_of_window(expression: Any) -> bool:
-    if _simple(expression) != "GetStructField" or _simple(expression.child()) != "AttributeReference":
+    if simple_name(expression) != "GetStructField" or simple_name(expression.child()) != "AttributeReference":
         return False
     return bool(expression.child().metadata().contains(_WINDOW_MARK)) and str(
         expression.extractFieldName()
@@ -72,7 +72,3 @@ def _is_bound_of_window(expression: Any) -> bool:
 
 def _id(expression: Any) -> int:
     return int(expression.exprId().id())
-
-
-def _simple(node: Any) -> str:
-    return class_name(node).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Looking into Spark's query plans through the gateway."""
+"""Access to Spark's query plans through the gateway."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
-# Expressions that hold a plan of their own (``InSubquery`` holds a ``ListQuery``).
+# Expressions that have a plan of their own (``InSubquery`` has a ``ListQuery``).
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
-# Expressions that Spark calls deterministic, and that depend on the time of the run.
+# Expressions that Spark calls deterministic although they depend on the time of the run.
 CURRENT_TIME = {
     "CurrentDate",
     "CurrentTimestamp",
@@ -35,6 +35,11 @@ def pair_of(pair: Any) -> tuple[str, str]:
 def class_name(node: Any) -> str:
     """The class of a JVM object."""
     return str(node.getClass().getName())
+
+
+def simple_name(node: Any) -> str:
+    """The class of a JVM object, without its package."""
+    return class_name(node).rpartition(".")[2]
 
 
 def descends_from(node: Any, name: str) -> bool:
@@ -76,13 +81,13 @@ def expression_nodes(expression: Any) -> Iterator[Any]:
 
 
 def is_subquery(expression: Any) -> bool:
-    """Whether an expression holds a plan of its own."""
-    return class_name(expression).rpartition(".")[2] in _SUBQUERIES
+    """Whether an expression has a plan of its own."""
+    return simple_name(expression) in _SUBQUERIES
 
 
 @dataclass(frozen=True)
 class TableReference:
-    """A table's name in a SQL text: its parts, where it stands (first and last character), how it is read.
+    """A table's name in a SQL text: its parts, its position (first and last character), how it is read.
 
     ``aliased``: whether the text gives it another name to refer to its columns by. ``options``: those of WITH (...).
     """
@@ -98,12 +103,12 @@ class TableReference:
 def table_references(
     plan: Any, hidden: frozenset[str] = frozenset(), *, aliased: bool = False
 ) -> Iterator[TableReference]:
-    """The tables that a parsed plan names; a name that a CTE hides there (``hidden``) is not one."""
+    """The tables that a parsed plan names, without names that a CTE hides (``hidden``)."""
     kind = class_name(plan)
     if kind == _UNRESOLVED:
         yield from _reference(plan, hidden, aliased)
     if kind.endswith(".UnresolvedWith"):
-        # A CTE sees those before it, and what it hides itself: in its own text the name is still the table.
+        # A CTE sees the ones before it; in its own text its name still means the table.
         for relation in items(plan.cteRelations()):
             name = str(relation._1()).lower()  # noqa: SLF001 - the name of a Scala tuple's part
             own = frozenset({name}) if plan.allowRecursion() else frozenset()
@@ -134,13 +139,11 @@ def reads_the_clock(plan: Any) -> bool:
         for expression in items(node.expressions().toSeq()):
             if not expression.deterministic():
                 return True
-            if any(
-                class_name(part).rpartition(".")[2] in CURRENT_TIME for part in expression_nodes(expression)
-            ):
+            if any(simple_name(part) in CURRENT_TIME for part in expression_nodes(expression)):
                 return True
     return False
 
 
 def input_files(frame: DataFrame) -> list[str]:
-    """The files that a frame reads, as URIs; also while a source's function runs, which may not call ``inputFiles``."""
-    return list(frame._jdf.inputFiles())  # noqa: SLF001 - the method of Python is guarded then
+    """The files that a frame reads, as URIs; also while a dataset's function runs, where ``inputFiles`` is guarded."""
+    return list(frame._jdf.inputFiles())  # noqa: SLF001 - the Python method is guarded

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import UnsupportedArgument
 from headwater_spark.messages.source_errors import describe
-from headwater_spark.plans.plan_walk import class_name, items
+from headwater_spark.plans.plan_walk import items, simple_name
 
 # The field's metadata that holds the expression of a computed column.
 GENERATED = "headwater.generatedAs"
@@ -33,7 +33,7 @@ def parse_schema(spark: SparkSession, text: str, where: SourceLocation | None) -
             where=where,
             remedy="Write it as \"id INT NOT NULL, name STRING COMMENT 'who'\".",
         ) from None
-    if class_name(plan).rpartition(".")[2] != "CreateTable" or not plan.tableSpec().constraints().isEmpty():
+    if simple_name(plan) != "CreateTable" or not plan.tableSpec().constraints().isEmpty():
         raise UnsupportedArgument(
             "schema has more in it than columns.",
             where=where,

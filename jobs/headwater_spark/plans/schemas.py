@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampType,
+    VariantType,
 )
 
 from headwater.definitions.dataset import Dataset
@@ -53,6 +54,13 @@ def stored_schema(schema: StructType) -> StructType:
             for f in schema.fields
         ]
     )
+
+
+def orderable(kind: DataType) -> bool:
+    """Whether values of a type can be grouped and ordered."""
+    inner = getattr(kind, "elementType", None)
+    fields = [inner] if inner is not None else [f.dataType for f in getattr(kind, "fields", ())]
+    return not isinstance(kind, MapType | VariantType) and all(orderable(part) for part in fields)
 
 
 def merged_schema(
@@ -125,7 +133,7 @@ _SPECIAL = set(" ,;{}()\n\t=")
 
 
 def needs_column_mapping(schema: StructType) -> bool:
-    """Whether a name (``sum(amount)``), of a column or inside of one, needs Delta's column mapping to be stored."""
+    """Whether the name of a column or field, as ``sum(amount)``, needs Delta's column mapping to be stored."""
     return any(_SPECIAL & set(field.name) or _special_inside(field.dataType) for field in schema.fields)
 
 

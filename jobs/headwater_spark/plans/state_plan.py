@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes, simple_name
 
 # Ids of columns, and addresses of objects, differ from run to run.
 _PASSING = re.compile(r"#\d+L?|@[0-9a-f]{4,}|-T\d+ms")
@@ -19,7 +19,7 @@ _WHOLE = {
 
 
 def state_plan(frame: DataFrame) -> tuple[str, ...]:
-    """One text for each operator that keeps state: its kind, its keys with their types, what it sums up.
+    """One text for each operator that keeps state: its kind, its keys with their types, its aggregates.
 
     Spark finds a change of these by itself only where a type or the number of operators changes; grouping by another
     column of the same type goes unnoticed, and mixes two meanings in one state.
@@ -31,7 +31,7 @@ def state_plan(frame: DataFrame) -> tuple[str, ...]:
 
 
 def _operator(node: Any) -> str | None:
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     if kind in _KEYS:
         keys = [_typed(key) for key in items(getattr(node, _KEYS[kind])().toSeq())]
         return f"{kind}({', '.join(keys)})" + (_functions(node) if kind == "Aggregate" else "")

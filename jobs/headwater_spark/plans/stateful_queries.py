@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, UserDefi
 
 from headwater.definitions.flow import Flow
 from headwater.errors import QueryFailed
-from headwater_spark.plans.plan_walk import class_name, plan_nodes
+from headwater_spark.plans.plan_walk import plan_nodes, simple_name
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -26,7 +26,7 @@ def is_stateful(frame: DataFrame) -> bool:
     if not frame.isStreaming:
         return False
     for node in plan_nodes(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001 - no public face in Python
-        kind = class_name(node).rpartition(".")[2]
+        kind = simple_name(node)
         if not node.isStreaming():
             continue
         if kind in _STATEFUL:
@@ -56,7 +56,7 @@ def overruled(recorded: Mapping[str, str], current: Mapping[str, str | None]) ->
 def check_state(frame: DataFrame, flow: Flow) -> None:
     """Raise QueryFailed where the query keeps state that this version of PySpark can't read back."""
     for node in plan_nodes(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001
-        if class_name(node).rpartition(".")[2] != "FlatMapGroupsInPandasWithState":
+        if simple_name(node) != "FlatMapGroupsInPandasWithState":
             continue
         state = StructType.fromJson(json.loads(str(node.stateType().json())))
         column = next((field.name for field in state.fields if _lost_in_lower_case(field.dataType)), None)

@@ -67,14 +67,14 @@ def call_location(function: Callable[..., Any], names: set[str], word: str = "")
 def _lines_of(tree: ast.AST, names: set[str], word: str) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            called = node.func
-            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
             if name in names:
-                # The line where the call's own name stands, not where the chain before it begins.
+                # The line of the call's own name, not of the start of the chain.
                 yield (
-                    (called.end_lineno or called.lineno)
-                    if isinstance(called, ast.Attribute)
-                    else called.lineno
+                    (function.end_lineno or function.lineno)
+                    if isinstance(function, ast.Attribute)
+                    else function.lineno
                 )
         elif word and isinstance(node, ast.Constant) and isinstance(node.value, str):
             if word in node.value.lower() and "select" in node.value.lower():

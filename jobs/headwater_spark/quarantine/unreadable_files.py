@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
 from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
-from headwater_spark.plans.plan_walk import class_name, items, pair_of
+from headwater_spark.plans.plan_walk import items, pair_of, simple_name
 from headwater_spark.rules.source_records import frame_of
 from headwater_spark.sources.cloud_files.new_files import file_uri
 from headwater_spark.sources.plan_sources import MARK
@@ -192,7 +192,7 @@ class StrictReader:
 
 def reads_files(leaf: Any) -> bool:
     """Whether a leaf is a stream from a folder of files."""
-    if not class_name(leaf).endswith(".StreamingRelation"):
+    if simple_name(leaf) != "StreamingRelation":
         return False
     options = {str(pair._1()).lower() for pair in items(leaf.dataSource().options().toSeq())}  # noqa: SLF001
     return "path" in options and "delta" not in str(leaf.dataSource().className()).lower()
@@ -221,7 +221,7 @@ def stream_leaves(frame: DataFrame) -> list[Any]:
 
 def _all_streams(frame: DataFrame) -> list[Any]:
     leaves = items(frame._jdf.queryExecution().analyzed().collectLeaves())  # noqa: SLF001 - no public API
-    return [leaf for leaf in leaves if class_name(leaf).rpartition(".")[2] in _STREAMS]
+    return [leaf for leaf in leaves if simple_name(leaf) in _STREAMS]
 
 
 def _files(checkpoint: Path, source: int, line: int, batch_id: int) -> dict[str, int]:

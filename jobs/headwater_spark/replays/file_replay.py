@@ -14,7 +14,7 @@ from headwater.definitions.flow import Flow
 from headwater.errors import UsageError
 from headwater.quarantine import columns as c
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import class_name
+from headwater_spark.plans.plan_walk import simple_name
 from headwater_spark.quarantine.unreadable_files import Messages, StrictReader, reads_files, stream_leaves
 from headwater_spark.replays.replayed_query import named_columns
 from headwater_spark.rules.source_records import PASSING, frame_of
@@ -89,7 +89,7 @@ def _replaced(node: Any, leaves: Sequence[Any], rows: dict[int, Any], flow: Flow
     source = next((index for index, leaf in enumerate(leaves) if leaf.equals(node)), None)
     if source is not None:
         return rows[source]
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     streams = [
         index for index in range(node.children().length()) if node.children().apply(index).isStreaming()
     ]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.quarantine import columns as c
-from headwater_spark.plans.plan_walk import class_name, items
+from headwater_spark.plans.plan_walk import items, simple_name
 from headwater_spark.rules.source_records import JSON_BACK, LEAVES, PASSING, frame_of
 
 # The id of the quarantined row that a row was made from.
@@ -38,7 +38,7 @@ def query_over(frame: DataFrame, held: DataFrame) -> DataFrame | None:
 
 
 def _replaced(node: Any, held: DataFrame) -> Any:
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     if kind in LEAVES:
         return _records(node, held)
     if kind != "Project" and kind not in PASSING:

@@ -40,7 +40,7 @@ from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.plans.stream_operations import check_stream
 from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
-from headwater_spark.resolution.flow_columns import analysed
+from headwater_spark.resolution.flow_columns import analysed_frame
 from headwater_spark.resolution.judged_flows import check_judged
 from headwater_spark.resolution.known_names import KnownNames, read_at_import
 from headwater_spark.resolution.output_mode import check_alone, output_mode
@@ -96,7 +96,7 @@ class Evaluation:
         """The rows of ``name`` as they stand."""
         dataset = self.names.dataset(name)
         if dataset is None:
-            if (empty := self._not_kept_yet(name)) is not None:
+            if (empty := self._empty_quarantine(name)) is not None:
                 return empty
             return self.names.external(name, reader.frame_at, reader.catalog_table, at_import=not self._reads)
         refuse_sink(dataset)
@@ -122,7 +122,7 @@ class Evaluation:
         """The rows of ``name`` as they come."""
         dataset = self.names.dataset(name)
         if dataset is None:
-            if self._not_kept_yet(name) is not None:
+            if self._empty_quarantine(name) is not None:
                 raise UnknownDataset(
                     f"{name!r} is not there yet: no row has been kept out.",
                     remedy=f'Read it as a batch, dp.read("{name}"): it is empty until then. A stream can begin once it is there.',
@@ -201,7 +201,7 @@ class Evaluation:
     def evaluate(self, flow: Flow, *, whole: bool = False) -> DataFrame:
         """Call a flow's function and check that it gave a DataFrame.
 
-        ``whole``: all that the query gives, also where the flow recomputes a part of its table alone.
+        ``whole``: the query's whole result, even where the flow recomputes only a part of its table.
 
         Raises:
             NotADataFrame, ActionInDefinition, UnknownDataset, DatasetCycle, QueryFailed, SourceFileFailed: with the
@@ -235,14 +235,14 @@ class Evaluation:
                 self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
 
     @contextmanager
-    def settings(self, flow: Flow, kept: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Have the Spark settings of a flow and of its views in force inside the block, and no other flow evaluated meanwhile.
+    def settings(self, flow: Flow, overrides: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Apply the Spark settings of a flow and of its views inside the block; no other flow is evaluated meanwhile.
 
-        ``kept``: settings that override the flow's own; for a stream, which takes the settings that are in force
+        ``overrides``: settings that override the flow's own; for a stream, which takes the settings that are in force
         when it starts, at least an empty dict.
         """
-        in_force = {**self.settings_of(flow), **(kept or {})}
-        if not in_force and kept is None:
+        in_force = {**self.settings_of(flow), **(overrides or {})}
+        if not in_force and overrides is None:
             yield
             return
         with self._lock:
@@ -269,7 +269,7 @@ class Evaluation:
         if cached is not None:
             return cached
         with self._entered(dataset):
-            frames = [(flow, analysed(self, flow, dataset)) for flow in self.flows_of(dataset)]
+            frames = [(flow, analysed_frame(self, flow, dataset)) for flow in self.flows_of(dataset)]
             self._kinds[dataset.name] = resolved_kind(dataset, frames)
             for flow, frame in frames:
                 if frame.isStreaming:
@@ -343,17 +343,18 @@ class Evaluation:
     # -- names ---------------------------------------------------------------------------------------------------
     def _knows(self, parts: list[str]) -> bool:
         name = ".".join(parts)
-        given_sources = self.session.given
-        if given_sources is not None and given_sources.has_table(name):
+        substitutes = self.session.substitutes
+        if substitutes is not None and substitutes.has_table(name):
             return True
         names = self.names
         return any(
-            lookup(name) is not None for lookup in (names.dataset, names.kept_out_of, names.in_warehouse)
+            lookup(name) is not None
+            for lookup in (names.dataset, names.quarantined_dataset, names.in_warehouse)
         )
 
-    def _not_kept_yet(self, name: str) -> DataFrame | None:
+    def _empty_quarantine(self, name: str) -> DataFrame | None:
         """An empty quarantine where there is no table yet; its readers run after the table whose rows it keeps."""
-        dataset = self.names.kept_out_of(name)
+        dataset = self.names.quarantined_dataset(name)
         if dataset is None or not self._reads or dataset.name in self._stack:
             return None
         self._record(dataset, name)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql import DataFrame
 
 from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
-from headwater_spark.resolution.snapshot_calls import first_snapshot
-
-if TYPE_CHECKING:
-    from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.snapshot_calls import FlowCalls, first_snapshot
 
 
-def analysed(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> DataFrame:
+def analysed_frame(calls: FlowCalls, flow: Flow, dataset: Dataset) -> DataFrame:
     """A flow's frame; its arguments of AUTO CDC, if any, are checked and recorded.
 
     Raises:
@@ -25,9 +20,9 @@ def analysed(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> DataFrame:
     """
     changes = flow.changes
     if flow.snapshots is not None:
-        frame, changes = first_snapshot(evaluation, flow, dataset)
+        frame, changes = first_snapshot(calls, flow, dataset)
     else:
-        frame = evaluation.evaluate(flow)
+        frame = calls.evaluate(flow)
     if changes is None:
         return frame
     if changes.hydrates and frame.isStreaming:
@@ -38,18 +33,18 @@ def analysed(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> DataFrame:
             "a name of its own.",
         )
     columns = change_columns(changes, frame, flow.location)
-    for other in evaluation.flows_of(dataset):
-        if other.name in evaluation.changes:
-            _check_alike(flow, columns, other, evaluation.changes[other.name])
-    evaluation.changes[flow.name] = columns
+    for other in calls.flows_of(dataset):
+        if other.name in calls.changes:
+            _check_alike(flow, columns, other, calls.changes[other.name])
+    calls.changes[flow.name] = columns
     return frame
 
 
-def _check_alike(flow: Flow, columns: ChangeColumns, other: Flow, others: ChangeColumns) -> None:
-    for what, mine, theirs in zip(_PARTS, _parts(columns), _parts(others), strict=True):
+def _check_alike(flow: Flow, columns: ChangeColumns, other: Flow, other_columns: ChangeColumns) -> None:
+    for part, mine, theirs in zip(_PARTS, _parts(columns), _parts(other_columns), strict=True):
         if mine != theirs:
             raise InvalidChangeFlow(
-                f"AUTO CDC: {flow.name!r} and {other.name!r} write to {flow.target!r}, and differ in {what}: {mine} and {theirs}.",
+                f"AUTO CDC: {flow.name!r} and {other.name!r} write to {flow.target!r}, and differ in {part}: {mine} and {theirs}.",
                 where=flow.location,
                 remedy="Give them the same; a column that one of them does not have can be selected as NULL.",
             )

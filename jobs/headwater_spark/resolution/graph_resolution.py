@@ -77,8 +77,8 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
             evaluation.labels = loaded.labels
             declare_targets(registry)
             views = declare_history_views(registry)
-            if session.given is not None:
-                session.given.narrow(registry, evaluation)
+            if session.substitutes is not None:
+                session.substitutes.narrow(registry, evaluation)
             manifest = _resolve(project, registry, evaluation, stubs, views)
             yield ResolvedPipeline(project, registry, session, evaluation, manifest)
 
@@ -211,13 +211,10 @@ def _flow_entry(
         output_mode=mode.kind,
         merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.
-        time_dependent=_asks(flow) or (not frame.isStreaming and reads_the_clock(plan)),
+        time_dependent=(flow.snapshots is not None and flow.snapshots.following is not None)
+        or (not frame.isStreaming and reads_the_clock(plan)),
         defined_at=_relative(flow.location, folder),
     )
-
-
-def _asks(flow: Flow) -> bool:
-    return flow.snapshots is not None and flow.snapshots.following is not None
 
 
 def _relative(location: SourceLocation | None, folder: Path) -> str | None:

@@ -35,7 +35,7 @@ class KnownNames:
             return None
         return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
 
-    def kept_out_of(self, name: str) -> Dataset | None:
+    def quarantined_dataset(self, name: str) -> Dataset | None:
         """The dataset whose quarantine has this name, None where it is no quarantine's."""
         short = name[: -len(QUARANTINE_SUFFIX)] if name.lower().endswith(QUARANTINE_SUFFIX) else ""
         dataset = self.dataset(short) if short else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,17 +30,35 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import NotADataFrame
-from headwater_spark.auto_cdc.change_columns import END_AT, START_AT
+from headwater_spark.auto_cdc.change_columns import END_AT, START_AT, ChangeColumns
+from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.plans.schemas import plain_schema
-
-if TYPE_CHECKING:
-    from headwater_spark.resolution.evaluation import Evaluation
 
 # A datetime is also a date, so it comes first.
 _TYPES: tuple[tuple[type, DataType], ...] = (
     (datetime, TimestampType()), (date, DateType()), (int, LongType()), (float, DoubleType()), (str, StringType()),
     (Decimal, DecimalType(38, 18)),
 )  # fmt: skip
+
+
+class FlowCalls(Protocol):
+    """What calls the functions of a pipeline's flows: an ``Evaluation``."""
+
+    session: PipelineSession
+    state_folder: Path
+    changes: dict[str, ChangeColumns]
+
+    def flows_of(self, dataset: Dataset) -> list[Flow]:
+        """The flows into a dataset."""
+
+    def calling(self, flow: Flow, *, actions: bool = False) -> AbstractContextManager[None]:
+        """Record inside the block what a flow's function reads, and name what it raises."""
+
+    def evaluate(self, flow: Flow) -> DataFrame:
+        """The result of a flow's function."""
+
+    def table_path(self, dataset: Dataset) -> Path:
+        """The folder of a dataset's Delta table."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +79,12 @@ class Snapshot:
         return F.lit(self.version).cast(self.kind)
 
 
-def snapshots_file(evaluation: Evaluation, flow: Flow, application: str) -> SnapshotVersions:
-    """Where the versions that a flow has applied are written down."""
-    return SnapshotVersions(
-        change_memory(evaluation.state_folder, flow.target) / "snapshots.json", application
-    )
+def snapshots_file(calls: FlowCalls, flow: Flow, application: str) -> SnapshotVersions:
+    """The record of the versions that a flow has applied."""
+    return SnapshotVersions(change_memory(calls.state_folder, flow.target) / "snapshots.json", application)
 
 
-def next_snapshot(evaluation: Evaluation, flow: Flow, position: SnapshotPosition) -> Snapshot | None:
+def next_snapshot(calls: FlowCalls, flow: Flow, position: SnapshotPosition) -> Snapshot | None:
     """The snapshot after a position, None where there is none yet.
 
     Raises:
@@ -80,28 +98,28 @@ def next_snapshot(evaluation: Evaluation, flow: Flow, position: SnapshotPosition
         now = datetime.now(UTC)
         # A clock that was set back must not reverse the order.
         after = latest is not None and latest >= now
-        return Snapshot(evaluation.evaluate(flow), _next_moment(latest) if after else now)
+        return Snapshot(calls.evaluate(flow), _next_moment(latest) if after else now)
     if flow.snapshots.given is not None:
         if flow.snapshots.given[1] == latest:
             return None
         snapshot = _snapshot(flow, flow.snapshots.given)
     else:
-        snapshot = requested_snapshot(evaluation, flow, latest)
+        snapshot = requested_snapshot(calls, flow, latest)
     if snapshot is not None and latest is not None:
         _check_order(flow, snapshot, latest)
     return snapshot
 
 
-def requested_snapshot(evaluation: Evaluation, flow: Flow, latest: Any) -> Snapshot | None:
+def requested_snapshot(calls: FlowCalls, flow: Flow, latest: Any) -> Snapshot | None:
     """The result of the flow's function for ``latest``. It may run queries to find the next snapshot."""
     assert flow.snapshots is not None
     assert flow.snapshots.following is not None
-    with evaluation.calling(flow, actions=True):
+    with calls.calling(flow, actions=True):
         answer = flow.snapshots.following(latest)
     return _snapshot(flow, answer)
 
 
-def first_snapshot(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> tuple[DataFrame, ChangeFlow]:
+def first_snapshot(calls: FlowCalls, flow: Flow, dataset: Dataset) -> tuple[DataFrame, ChangeFlow]:
     """A frame with the columns of a flow's snapshots, and the flow's arguments with the type of its version.
 
     Where a function has no snapshot to give now, the columns are those of the table, or of the declaration.
@@ -112,14 +130,14 @@ def first_snapshot(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> tupl
     snapshots = flow.snapshots
     assert snapshots is not None
     if snapshots.source is not None:
-        return evaluation.evaluate(flow), replace(snapshots.changes, sequence_by=_nothing(TimestampType()))
+        return calls.evaluate(flow), replace(snapshots.changes, sequence_by=_nothing(TimestampType()))
     if snapshots.given is not None:
-        snapshot = _snapshot(flow, (evaluation.evaluate(flow), snapshots.given[1]))
+        snapshot = _snapshot(flow, (calls.evaluate(flow), snapshots.given[1]))
     else:
-        snapshot = requested_snapshot(evaluation, flow, _latest(evaluation, flow))
+        snapshot = requested_snapshot(calls, flow, _latest(calls, flow))
     if snapshot is not None:
         return snapshot.frame, replace(snapshots.changes, sequence_by=_nothing(snapshot.kind))
-    schema = plain_schema(dataset.schema, dataset.location) or _stored(evaluation, dataset)
+    schema = plain_schema(dataset.schema, dataset.location) or _stored(calls, dataset)
     if schema is None:
         raise InvalidChangeFlow(
             f"AUTO CDC: {flow.name!r} has no snapshot yet, and the columns of {dataset.name!r} can't be known without one.",
@@ -128,19 +146,19 @@ def first_snapshot(evaluation: Evaluation, flow: Flow, dataset: Dataset) -> tupl
         )
     ends = {field.name: field.dataType for field in schema.fields if field.name in (START_AT, END_AT)}
     fields = [field for field in schema.fields if field.name not in ends]
-    frame = evaluation.session.createDataFrame([], StructType(fields))
+    frame = calls.session.createDataFrame([], StructType(fields))
     return frame, replace(snapshots.changes, sequence_by=_nothing(ends.get(START_AT, LongType())))
 
 
-def _latest(evaluation: Evaluation, flow: Flow) -> Any:
-    """The last version on record, whichever epoch it is of: enough to learn columns from."""
-    position = snapshots_file(evaluation, flow, "").read()
+def _latest(calls: FlowCalls, flow: Flow) -> Any:
+    """The last recorded version, of any epoch: enough to learn the columns."""
+    position = snapshots_file(calls, flow, "").read()
     return position.version if position is not None else None
 
 
-def _stored(evaluation: Evaluation, dataset: Dataset) -> StructType | None:
-    path = evaluation.table_path(dataset)
-    return evaluation.session.read.load(str(path), format="delta").schema if table_exists(path) else None
+def _stored(calls: FlowCalls, dataset: Dataset) -> StructType | None:
+    path = calls.table_path(dataset)
+    return calls.session.read.load(str(path), format="delta").schema if table_exists(path) else None
 
 
 def _snapshot(flow: Flow, answer: Any) -> Snapshot | None:
@@ -181,7 +199,7 @@ def _check_order(flow: Flow, snapshot: Snapshot, latest: Any) -> None:
             f"{flow.name!r} got a snapshot of version {version!r} after {latest!r}; nothing of it was written.",
             where=flow.location,
             remedy="Return the snapshots in the order of their versions, all of one type, each greater than the latest "
-            f"version that the function is given. To begin anew: headwater run PIPELINE_DIR --full-refresh {flow.target}",
+            f"version that the function is given. To start over: headwater run PIPELINE_DIR --full-refresh {flow.target}",
         )
 
 

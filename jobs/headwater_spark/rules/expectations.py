@@ -20,18 +20,19 @@ from typing import Any
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, MapType, VariantType
+from pyspark.sql.types import BooleanType
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
 from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items
+from headwater_spark.plans.plan_walk import expression_nodes, items, simple_name
+from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.source_records import SOURCE, without_source
 
 COLUMN_PREFIX = "__headwater_"
-# Masks of conditions that a row breaks, a bit for each: so many to a column.
+# Masks of the conditions that a row breaks: one bit each, this many to a column.
 _FAILS, _MARKS, _BITS = f"{COLUMN_PREFIX}fails_", f"{COLUMN_PREFIX}breaks_", 62
 _VIOLATION = "HEADWATER_EXPECTATION_VIOLATION"
 _REACHING_OUT = {
@@ -94,14 +95,14 @@ def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: 
             )
         try:
             frame.where(F.expr(rule.constraint))
-        except AnalysisException as error:  # an aggregate, a window or a generator: nothing of one row
+        except AnalysisException as error:  # an aggregate, a window or a generator
             raise _invalid(rule, dataset, "looks beyond the row", error) from None
 
 
 def _check_reach(expression: Any, rule: Expectation) -> None:
     for part in expression_nodes(expression):
-        name = class_name(part).rpartition(".")[2]
-        called = (
+        name = simple_name(part)
+        function = (
             str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
             if name == "UnresolvedFunction"
             else ""
@@ -109,7 +110,7 @@ def _check_reach(expression: Any, rule: Expectation) -> None:
         if (
             name.endswith("Subquery")
             or name in ("Exists", "ListQuery", "InSubquery")
-            or called in _REACHING_OUT
+            or function in _REACHING_OUT
         ):
             raise InvalidExpectation(
                 f"The expectation {rule.name!r} reaches outside the row: {rule.constraint}",
@@ -122,7 +123,7 @@ def _check_functions(result: DataFrame, rule: Expectation) -> None:
     """A Python function runs in another process: it can depend on more than the row, and hangs under an observation."""
     plan = result._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     parts = [part for root in items(plan.expressions().toSeq()) for part in expression_nodes(root)]
-    if any(class_name(part).rpartition(".")[2] in _PYTHON for part in parts):
+    if any(simple_name(part) in _PYTHON for part in parts):
         raise InvalidExpectation(
             f"The expectation {rule.name!r} calls a Python function: {rule.constraint}",
             where=rule.location,
@@ -135,30 +136,23 @@ def _check_key(frame: DataFrame, rule: Expectation, dataset: str) -> None:
     types = {field.name.lower(): field.dataType for field in frame.schema.fields}
     for column in rule.unique.columns:
         column_type = types.get(column.lower())
-        if column_type is None or not comparable(column_type):
-            how = (
+        if column_type is None or not orderable(column_type):
+            problem = (
                 "does not have"
                 if column_type is None
                 else f"has as {column_type.simpleString()}, which can't be compared"
             )
             raise InvalidExpectation(
-                f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {how}.",
+                f"The expectation {rule.name!r} on {dataset!r} names the column {column!r}, which the function's result {problem}.",
                 where=rule.location,
                 remedy=f"It returns: {', '.join(frame.columns)}.",
             )
 
 
-def comparable(kind: DataType) -> bool:
-    """Whether values of a type can be grouped and ordered."""
-    inner = getattr(kind, "elementType", None)
-    fields = [inner] if inner is not None else [f.dataType for f in getattr(kind, "fields", ())]
-    return not isinstance(kind, MapType | VariantType) and all(comparable(part) for part in fields)
-
-
-def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> InvalidExpectation:
+def _invalid(rule: Expectation, dataset: str, problem: str, error: Exception) -> InvalidExpectation:
     reason = describe(error).partition(": ")[2]
     return InvalidExpectation(
-        f"The expectation {rule.name!r} on {dataset!r} {how}: {rule.constraint}\n    {reason}",
+        f"The expectation {rule.name!r} on {dataset!r} {problem}: {rule.constraint}\n    {reason}",
         where=rule.location,
         remedy="Write a SQL condition over the columns that the function returns.",
     )
@@ -167,12 +161,12 @@ def _invalid(rule: Expectation, dataset: str, how: str, error: Exception) -> Inv
 def apply_expectations(
     frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
 ) -> DataFrame:
-    """The frame with its rules applied. Rows that a quarantine takes are left out with those that are dropped.
+    """The frame with its rules applied: without rows that are dropped or quarantined.
 
     Args:
-        frame: may carry the source's records (``with_source``), for the message of a rule that fails; they end here.
-        observation: where the counts are kept (a name, for a stream).
-        count: count a stream's rows though it has no rules.
+        frame: may have the source's records (``with_source``), for the message of a rule that fails; the result has not.
+        observation: collects the counts (a name, for a stream).
+        count: count a stream's rows even without rules.
     """
     if not rules and isinstance(observation, str) and not count:
         return frame
@@ -180,8 +174,8 @@ def apply_expectations(
     dropped = any_broken(rules, ViolationAction.DROP, ViolationAction.QUARANTINE)
     counts = [F.count(F.lit(1)).alias("rows"), F.count_if(dropped).alias("dropped")]
     counts += [F.count_if(broken(rules, index)).alias(f"rule_{index}") for index in range(len(rules))]
-    counted = without_source(marked.observe(observation, *counts))
-    return counted.where(~dropped).drop(*_masks(rules))
+    observed = without_source(marked.observe(observation, *counts))
+    return observed.where(~dropped).drop(*_masks(rules))
 
 
 def view_observation(view: str) -> str:
@@ -192,16 +186,16 @@ def view_observation(view: str) -> str:
 def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
 
-    A condition need not give the same result twice (``rand()``), so it is evaluated here once for all uses. A column for each
-    would have Spark's optimiser compare each with each.
+    A condition may give another result each time (``rand()``), so it is evaluated once, here, for all uses. With a column for
+    each, Spark's optimiser would compare every pair of them.
     """
     masks = _masks(rules)
     failing = {name: indices for name, indices in masks.items() if name.startswith(_FAILS)}
     marked = frame.withColumns({name: _mask(rules, indices) for name, indices in failing.items()})
     if failing:
         marked = marked.where(_or_raise(rules, failing, frame.columns))
-    others = {name: _mask(rules, indices) for name, indices in masks.items() if name not in failing}
-    return marked.withColumns(others) if others else marked
+    masked = {name: _mask(rules, indices) for name, indices in masks.items() if name not in failing}
+    return marked.withColumns(masked) if masked else marked
 
 
 def unique_mark(index: int) -> str:
@@ -240,7 +234,7 @@ def _mask(rules: Sequence[Expectation], indices: Sequence[int]) -> Column:
         )
         for place, index in enumerate(indices)
     ]
-    while len(bits) > 1:  # as a tree: a chain of many is deep
+    while len(bits) > 1:  # as a tree: a long chain would be too deep
         pairs = zip(bits[::2], [*bits[1::2], None], strict=False)
         bits = [one if other is None else one.bitwiseOR(other) for one, other in pairs]
     return bits[0]
@@ -296,9 +290,9 @@ def read_quality(metrics: Mapping[str, Any], rules: Sequence[Expectation]) -> Qu
 
 @dataclass(frozen=True)
 class Violation:
-    """What an ``expect_or_fail`` reported: the rules that the row broke, the row, and what it was made of.
+    """What an ``expect_or_fail`` reported: the rules that the row broke, and the row.
 
-    ``input``: the record at the source, None where it is not known.
+    ``input``: the source's record, None where it is not known.
     """
 
     rules: tuple[str, ...]
@@ -324,7 +318,7 @@ def find_violation(causes: Sequence[Cause]) -> Violation | None:
 
 
 def _readable(source: dict[str, Any]) -> dict[str, Any]:
-    """A source's record with what a message says as text: Kafka's keys and values are bytes, which JSON spells in base64."""
+    """A source's record with Kafka's keys and values as text: JSON has these bytes in base64."""
     source_record = source["record"]
     record = dict(json.loads(source_record)) if isinstance(source_record, str) else {**source_record}
     if source.get("topic") is not None:

@@ -1,8 +1,8 @@
 """Judging a batch that may go to two tables, or whose rows are compared with each other.
 
-Where it can't be judged while it is written (``one_pass``), it is cached: the filter that fails, then marks for the rules, cached in memory; one aggregation over these
-columns counts all rules and every row's outcome, and both tables are written from the cache. The cache is a barrier
-to the optimiser as the observation of the plain path is: no later filter reaches the rules.
+Where it can't be judged while it is written (``one_pass``), the frame after the fail filter, with marks for the rules, is cached
+in memory; one aggregation over the marks counts all rules and every row's outcome, and both tables are written from the cache.
+The cache is a barrier to the optimiser, as the observation of the plain path is: no later filter reaches the rules.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from headwater.definitions.expectation import (
 )
 from headwater.delta_log.table_history import table_exists
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.expectations import (
     COLUMN_PREFIX,
     Quality,
     RuleCounts,
     any_broken,
     broken,
-    comparable,
     mark_conditions,
     unique_mark,
     violation_text,
@@ -53,12 +53,12 @@ def broken_names(rules: Sequence[Expectation]) -> Column:
 
 
 def kept_rows(judged: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
-    """What the table gets of judged rows."""
+    """The judged rows that go to the table."""
     return own_rows(judged.where(is_kept(rules)))
 
 
 def own_rows(judged: DataFrame) -> DataFrame:
-    """Judged rows without what was marked on them."""
+    """Judged rows without their marks."""
     return judged.select(*[_column(name) for name in own_columns(judged)])
 
 
@@ -70,8 +70,7 @@ def own_columns(judged: DataFrame) -> list[str]:
 def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with marks that say which conditions a row breaks; a row that breaks a fail rule raises.
 
-    Nothing may filter it before it is kept or written: see the module. Records of the source stay with those rows alone
-    that may need them.
+    Nothing may filter it before it is cached or written: see the module. Only rows that may need it keep the source's record.
     """
     frame = mark_conditions(frame, rules)
     if SOURCE in frame.columns and all(rule.unique is None for rule in rules):
@@ -81,10 +80,10 @@ def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
 
 
 def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None) -> DataFrame:
-    """The marked rows of a batch with a column for each key that is to be there once.
+    """The marked rows of a batch with a column for each key that must be unique.
 
     Args:
-        table: where keys that are to be unique within the table are looked up.
+        table: where keys that must be unique within the table are looked up.
     """
     for index, rule in enumerate(rules):
         if rule.unique is not None:
@@ -96,10 +95,10 @@ def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | 
 def judged_batch(
     marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None
 ) -> Iterator[tuple[DataFrame, Quality]]:
-    """A batch of marked rows, judged, counted, and kept in memory for as long as the block runs.
+    """A batch of marked rows, judged, counted, and cached in memory while the block runs.
 
     Raises:
-        What Spark throws where a row breaks a rule of kind fail; ``find_violation`` reads it.
+        Spark's exception where a row breaks a rule of kind fail; ``find_violation`` reads it.
     """
     judged = compare_rows(marked, rules, table).persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -111,7 +110,7 @@ def judged_batch(
 
 
 def fate_counts(rules: Sequence[Expectation]) -> list[Column]:
-    """Counts of judged rows: all, by their fate, and by the rules that they break."""
+    """Counts of judged rows: all, by outcome, and by the rules that they break."""
     quarantined = any_broken(rules, ViolationAction.QUARANTINE)
     return [
         F.count(F.lit(1)).alias("rows"),
@@ -147,7 +146,7 @@ def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality:
 
 
 def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | None) -> DataFrame:
-    """Mark each row whose key came before it. First is the first in its source, else the least row: replays agree."""
+    """Mark each row whose key occurred before. The first one is the first in its source, else the least row: replays agree."""
     assert rule.unique is not None
     types = {field.name: field.dataType for field in rows.schema.fields}
     by_name = {name.lower(): name for name in types}
@@ -155,7 +154,7 @@ def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | 
     order = (
         [F.col(f"{SOURCE}.{part}") for part in ("topic", "partition", "offset")] if SOURCE in types else []
     )
-    order += [_column(name) for name in own_columns(rows) if comparable(types[name])]
+    order += [_column(name) for name in own_columns(rows) if orderable(types[name])]
     complete = reduce(lambda one, key: one & key.isNotNull(), keys, F.lit(True))
     before = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1
     if rule.unique.within is not UniqueWithin.TABLE or table is None or not table_exists(table):

@@ -1,8 +1,8 @@
-"""Judging a batch in the one pass that writes it: what a quarantine takes comes back with the counts.
+"""Judging a batch in the one pass that writes it: quarantined rows are collected with the counts.
 
-An observation counts every row and its outcome, as where rules are only counted, and also collects the rows to be quarantined,
-as many as the driver has room for. Each row is evaluated once, so a query that is not repeatable gives it to one
-of the two tables only. Where they are more, or larger, the result is None, and the batch is judged from a cached copy.
+An observation counts every row and its outcome, and also collects the rows to be quarantined, as many as the driver has room
+for. Each row is evaluated once, so that even a query that is not repeatable gives it to only one of the two tables. With more
+or larger rows the result is None, and the batch is judged from a cached copy.
 
 Decision 0064.
 """
@@ -34,7 +34,7 @@ from headwater_spark.rules.expectations import COLUMN_PREFIX, Quality, any_broke
 from headwater_spark.rules.judgement import fate_counts, read_fates
 
 _SIZE = f"{COLUMN_PREFIX}size"
-# Rows up to so many characters as JSON, and the part of the driver's memory that they may fill while they are collected.
+# The largest rows, in characters of JSON, and the part of the driver's memory that collected rows may fill.
 _ROOM = ((1_000, 8), (8_000, 16), (64_000, 16))
 _MOST = 100_000  # what min_by takes
 _ROWS_OF_A_TASK = 5_000
@@ -45,12 +45,12 @@ _OLD = "1900-01-01"
 
 
 def can_collect(schema: StructType, rules: Sequence[Expectation]) -> bool:
-    """Whether rows with these columns come back as they were, and can be judged one by one."""
+    """Whether rows with these columns can be collected unchanged, and judged one by one."""
     return all(rule.unique is None for rule in rules) and _comes_back(schema, outside=True)
 
 
 def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
-    """The marked rows, observed; nothing but the filter of the rows that are kept may follow."""
+    """The marked rows, observed; only the filter of the rows for the table may follow."""
     quarantined = any_broken(rules, ViolationAction.QUARANTINE)
     columns = [F.col(quoted(name)) for name in marked.columns]
     size = F.when(quarantined & ~_old(marked.schema), F.length(F.to_json(F.struct(*columns))))
@@ -71,7 +71,7 @@ def read_observed(
     """The counts of the pass, and the rows for the quarantine; None where not all of them were collected.
 
     Args:
-        marked: what was observed; its pass is done.
+        marked: the observed rows; their pass is done.
     """
     session = marked.sparkSession
     jvm: Any = session._jvm  # noqa: SLF001 - rows are not to come to Python and back
@@ -84,7 +84,7 @@ def read_observed(
     quality = read_fates(observed, rules)
     if rows.size() != quality.quarantined:
         return quality, None
-    # A local relation would be evaluated by the optimiser, row by row and on one thread, as often as the write is planned.
+    # The optimiser would evaluate a local relation row by row on one thread, each time the write is planned.
     slices = max(1, min(session.sparkContext.defaultParallelism, rows.size() // _ROWS_OF_A_TASK))
     context = session.sparkContext._jsc  # noqa: SLF001
     frame = session._jsparkSession.createDataFrame(context.parallelize(rows, slices), marked._jdf.schema())  # noqa: SLF001
@@ -92,7 +92,7 @@ def read_observed(
 
 
 def _room(session: SparkSession) -> list[tuple[int, int]]:
-    """For each size of rows, the greatest number that is collected."""
+    """For each size of rows, how many are collected at most."""
     jvm: Any = session._jvm  # noqa: SLF001
     memory = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
     tasks = max(1, session.sparkContext.defaultParallelism)
@@ -100,7 +100,7 @@ def _room(session: SparkSession) -> list[tuple[int, int]]:
 
 
 def _comes_back(kind: DataType, *, outside: bool) -> bool:
-    """``outside``: of arrays and maps, in which no time is looked at."""
+    """``outside``: of arrays and maps, in which times are not checked."""
     if isinstance(kind, StructType):
         return all(_comes_back(field.dataType, outside=outside) for field in kind.fields)
     if isinstance(kind, ArrayType):

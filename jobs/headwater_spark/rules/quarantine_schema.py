@@ -31,12 +31,12 @@ _OTHERS = {
 
 
 def own_fields(schema: StructType) -> list[StructField]:
-    """Those columns of a row that stand beside the managed ones; all others are in the JSON alone."""
-    taken = {name.lower() for name in c.MANAGED}
+    """The columns of a row that get columns of their own; all others are only in the JSON."""
+    managed = {name.lower() for name in c.MANAGED}
     return [
         field
         for field in schema.fields
-        if field.name.lower() not in taken
+        if field.name.lower() not in managed
         and "`" not in field.name
         and not needs_column_mapping(StructType([field]))
         and _plain(field.dataType)
@@ -44,7 +44,7 @@ def own_fields(schema: StructType) -> list[StructField]:
 
 
 def empty_quarantine(session: SparkSession, schema: StructType) -> DataFrame:
-    """A quarantine of rows with these columns that has kept nothing yet."""
+    """An empty quarantine of rows with these columns."""
     first, *managed = c.MANAGED
     columns = [F.lit(None).cast("string").alias(first)]
     columns += [F.lit(None).cast(field.dataType).alias(field.name) for field in own_fields(schema)]
@@ -53,7 +53,7 @@ def empty_quarantine(session: SparkSession, schema: StructType) -> DataFrame:
 
 
 def _plain(kind: DataType) -> bool:
-    """Whether a type needs no feature of Delta's that a reader without Spark may not have."""
+    """Whether a type needs no Delta feature that readers without Spark may lack."""
     if isinstance(kind, NullType | VariantType | TimestampNTZType) or "interval" in kind.simpleString():
         return False
     if isinstance(kind, ArrayType):

@@ -1,6 +1,6 @@
-"""The source's record beside each row of a query, where a row comes from just one record: for quarantine and messages.
+"""Adds the source's record to each row of a query, where a row comes from one record: for quarantine and messages.
 
-The query's plan is taken as the user wrote it, and one column is carried from the stream's leaf up through every operator.
+One column is carried from the stream's leaf up through every operator of the user's plan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import class_name, items
+from headwater_spark.plans.plan_walk import class_name, items, simple_name
 
 # Timestamps to the microsecond, in UTC whatever the session's zone: what is read back is what was there.
 JSON_OPTIONS = {
@@ -58,13 +58,8 @@ def without_source(frame: DataFrame) -> DataFrame:
     return frame.drop(SOURCE) if SOURCE in frame.columns else frame
 
 
-def row_by_row(frame: DataFrame) -> bool:
-    """Whether each row of a query comes from one record, and each record gives at most one row."""
-    return with_source(frame) is not frame
-
-
 def _carried(node: Any, session: SparkSession, *, cheap: bool) -> Any:
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     if kind in LEAVES:
         return None if cheap and _is_columnar(node) else _leaf(node, session)
     if kind == "Union":

@@ -13,8 +13,8 @@ _NO_LIMIT = {"maxFilesPerTrigger": str(2**31 - 1)}
 def delta_overrides(options: Mapping[str, str]) -> dict[str, str]:
     """The options to set over those ``options`` (keys in lower case).
 
-    ``withEventTimeOrder``: its purpose is that a watermark drops no row of the table as it stood at first. Open Delta does
-    not know it. What has the same effect is one batch for all that is there: a watermark moves between batches only.
+    ``withEventTimeOrder``: its purpose is that a watermark drops no row of the initial table. Open Delta does not have it.
+    One batch for all existing rows has the same effect: a watermark moves only between batches.
 
     Raises:
         UnsupportedArgument: where a limit is given beside it, which would cut that batch.

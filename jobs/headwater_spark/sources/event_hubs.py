@@ -44,17 +44,17 @@ class ConnectionString:
     def parse(cls, text: str) -> ConnectionString:
         """Read the text; raises UnsupportedArgument, which does not show it: it holds a key."""
         parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
-        named = {key.strip().lower(): value.strip() for key, value in parts.items()}
-        endpoint = re.fullmatch(r"sb://([^/:]+)(?::(\d+))?/?", named.get("endpoint", ""))
+        values = {key.strip().lower(): value.strip() for key, value in parts.items()}
+        endpoint = re.fullmatch(r"sb://([^/:]+)(?::(\d+))?/?", values.get("endpoint", ""))
         if endpoint is None:
             raise UnsupportedArgument(
                 "eventhubs.connectionString is not of the form that Event Hubs gives out.",
                 remedy="It begins with Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=... Pass it "
                 "as it is, not encrypted.",
             )
-        emulator = named.get("usedevelopmentemulator", "").lower() == "true"
+        emulator = values.get("usedevelopmentemulator", "").lower() == "true"
         port = int(endpoint[2]) if endpoint[2] else _PORT
-        return cls(endpoint[1], port, named.get("entitypath"), not emulator)
+        return cls(endpoint[1], port, values.get("entitypath"), not emulator)
 
 
 def kafka_options(connector_options: Mapping[str, str], *, streaming: bool) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _properties() -> Any:
     return F.map_from_entries(entries)
 
 
-def _position(text: str | None, which: str) -> dict[str, str]:
+def _position(text: str | None, option: str) -> dict[str, str]:
     if text is None:
         return {}
     try:
@@ -139,17 +139,17 @@ def _position(text: str | None, which: str) -> dict[str, str]:
         offset, number, time = (position.get(key) for key in ("offset", "seqNo", "enqueuedTime"))
     except (json.JSONDecodeError, AttributeError):
         raise UnsupportedArgument(
-            f"eventhubs.{which}Position is not the JSON of a position.",
+            f"eventhubs.{option}Position is not the JSON of a position.",
             remedy='Write {"offset": "-1", "seqNo": -1, "enqueuedTime": null, "isInclusive": true}.',
         ) from None
     if time is not None:
-        return {f"{which}Timestamp": str(epoch_millis(time, f"eventhubs.{which}Position", "UTC"))}
+        return {f"{option}Timestamp": str(epoch_millis(time, f"eventhubs.{option}Position", "UTC"))}
     if offset in ("-1", -1):
-        return {f"{which}Offsets": "earliest"}
+        return {f"{option}Offsets": "earliest"}
     if offset == "@latest":
-        return {f"{which}Offsets": "latest"}
+        return {f"{option}Offsets": "latest"}
     raise UnsupportedArgument(
-        f"eventhubs.{which}Position starts at {'an offset' if offset is not None else f'sequence number {number}'}, "
+        f"eventhubs.{option}Position starts at {'an offset' if offset is not None else f'sequence number {number}'}, "
         "which the Kafka endpoint knows per partition only.",
         remedy='Use an enqueuedTime, or format("kafka") with startingOffsets per partition.',
     )

@@ -25,8 +25,8 @@ _TIMES_BY_PARTITION = {
 def kafka_overrides(options: Mapping[str, str], time_zone: str) -> dict[str, str]:
     """The options to set over those ``options`` (keys in lower case).
 
-    ``startingTimestamp`` and ``endingTimestamp`` may be a date and time, which Kafka's source does not take: it is
-    made milliseconds since 1970, read in ``time_zone`` unless it has an offset of its own.
+    ``startingTimestamp`` and ``endingTimestamp`` may be a date and time, which Kafka's source does not accept: it is converted
+    to milliseconds since 1970, in ``time_zone`` unless it has an offset of its own.
 
     Raises:
         UnsupportedArgument: where a time can't be read, or an option is for the closed platform alone.

@@ -1,6 +1,6 @@
 """``format("kinesis")``: streams of Amazon Kinesis as a Python data source, with the closed platform's columns.
 
-What runs in Python workers is pickled by value: they know nothing of the driver's import path.
+Code for Python workers is pickled by value: they do not have the driver's import path.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def kinesis_frame(session: SparkSession, read_options: Mapping[str, str]) -> Dat
     for module in _SENT:
         cloudpickle.register_pickle_by_value(sys.modules[module])  # type: ignore[no-untyped-call]
     session.dataSource.register(_source(name, options))
-    return DataStreamReader(session).format(name).options(**_shown(options)).load()
+    return DataStreamReader(session).format(name).options(**_public_options(options)).load()
 
 
 @functools.cache
@@ -69,19 +69,19 @@ def _tell(note: str) -> None:
     _LOG.warning("note: %s", note)
 
 
-def _shown(options: KinesisOptions) -> dict[str, str]:
+def _public_options(options: KinesisOptions) -> dict[str, str]:
     """The public options of the read: enough to detect new data."""
-    shown = {"streamName": ",".join(options.streams)}
-    shown["initialPosition"] = "latest" if options.since is None else str(options.since)
+    public = {"streamName": ",".join(options.streams)}
+    public["initialPosition"] = "latest" if options.since is None else str(options.since)
     if options.per_batch is not None:
-        shown["maxRecordsPerTrigger"] = str(options.per_batch)
+        public["maxRecordsPerTrigger"] = str(options.per_batch)
     if options.connection.region is not None:
-        shown["region"] = options.connection.region
+        public["region"] = options.connection.region
     if options.connection.endpoint is not None:
-        shown["endpoint"] = options.connection.endpoint
+        public["endpoint"] = options.connection.endpoint
     if options.connection.credentials is not None:
-        shown["headwater.credentials"] = "of the read"
-    return shown
+        public["headwater.credentials"] = "of the read"
+    return public
 
 
 def _java_time(session: SparkSession, text: str, pattern: str) -> int:
@@ -116,11 +116,11 @@ class KinesisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planners: dict[str, StreamPlanner] = {}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's spelling
-        """From now on nothing counts that comes after a shard was first looked at."""
+        """Fix the end of each shard at its first look-up from now on."""
         self._frozen = True
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Nothing: the first batch looks at the streams and is empty, so that it can be repeated."""
+        """No entries: the first batch is empty, and records where the streams begin, so that it can be repeated."""
         return _NOT_BEGUN
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -143,7 +143,7 @@ class KinesisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One range for each shard that was there before and has new records."""
+        """One range for each known shard that has new records."""
         return [
             ShardRange(name, shard, before, now["after"])
             for name, entry in end.items()
@@ -154,7 +154,7 @@ class KinesisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """The records of a range; raises SourcePositionLost where its last record is not there any more."""
+        """The records of a range; raises SourcePositionLost where its last record no longer exists."""
         assert isinstance(partition, ShardRange)
         stream = self._stream(partition.stream)
         last = int(partition.end)

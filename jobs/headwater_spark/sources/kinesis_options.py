@@ -36,7 +36,7 @@ ParseTime = Callable[[str, str], int]
 
 @dataclass(frozen=True)
 class KinesisOptions:
-    """What a read asks for.
+    """The options of a read.
 
     ``since``: where a first run begins: milliseconds since 1970, ``"trim_horizon"``, or None for what arrives from then
     on. ``per_request``, ``per_batch``: records. ``notes``: options that have no effect.

@@ -1,9 +1,10 @@
-"""The sources of a query, taken from its analysed plan: exact for whatever spelling the user chose."""
+"""The sources of a query, taken from its analysed plan: exact whatever spelling the user chose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -13,7 +14,14 @@ from pyspark.sql import DataFrame
 from headwater.definitions.source import SourceKind
 from headwater.event_log.redaction import public_address
 from headwater.graph.manifest import SourceEntry
-from headwater_spark.plans.plan_walk import class_name, descends_from, items, pair_of, plan_leaves
+from headwater_spark.plans.plan_walk import (
+    class_name,
+    descends_from,
+    items,
+    pair_of,
+    plan_leaves,
+    simple_name,
+)
 
 # How a cloudFiles read says what its files are: JSON may be read as text.
 MARK = "headwater."
@@ -101,7 +109,7 @@ def plan_sources(frame: DataFrame, names: TableNames) -> tuple[SourceEntry, ...]
 
 
 def _entries(node: Any, names: TableNames) -> list[SourceEntry]:
-    kind = class_name(node).rpartition(".")[2]
+    kind = simple_name(node)
     if kind == "StreamingRelation":
         source = node.dataSource()
         return [_entry(str(source.className()), _scala_map(source.options()), names, streaming=True)]
@@ -121,11 +129,7 @@ def _entries(node: Any, names: TableNames) -> list[SourceEntry]:
 def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     # Delta makes a nameless subclass of it.
     if not descends_from(relation, "HadoopFsRelation"):
-        return [
-            SourceEntry(
-                kind=SourceKind.OTHER, streaming=False, format=class_name(relation).rpartition(".")[2]
-            )
-        ]
+        return [SourceEntry(kind=SourceKind.OTHER, streaming=False, format=simple_name(relation))]
     options = {key: value for key, value in _scala_map(relation.options()).items() if key.lower() in _KEPT}
     paths = [str(path.toString()) for path in items(relation.location().rootPaths())]
     source_format = str(relation.fileFormat().toString()).lower()
@@ -133,12 +137,8 @@ def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     # It calls itself Parquet; its class does not.
     if is_stub or "DeltaParquet" in class_name(relation.fileFormat()):
         return [names.entry(path, streaming=False, options={}) for path in paths]
-    return [
-        SourceEntry(
-            kind=SourceKind.FILES, streaming=False, path=_local(path), format=source_format, options=options
-        )
-        for path in paths
-    ]
+    entry = partial(SourceEntry, kind=SourceKind.FILES, streaming=False, format=source_format)
+    return [entry(path=_local(path), options=options) for path in paths]
 
 
 def _entry(
@@ -146,45 +146,25 @@ def _entry(
 ) -> SourceEntry:
     options = {_SPELLING.get(k.lower(), k): v for k, v in all_options.items() if k.lower() in _KEPT}
     path = next((value for key, value in all_options.items() if key.lower() == "path"), None)
-    lowered = source_format.lower()
+    lowered, entry = source_format.lower(), partial(SourceEntry, streaming=streaming)
     if path is not None and Path(_local(path)).is_relative_to(names.stubs):
         return names.entry(path, streaming=streaming, options=options)
     if "delta" in lowered and path is not None:
         return names.entry(path, streaming=streaming, options=options)
     if "kafka" in lowered:
-        return SourceEntry(
-            kind=SourceKind.KAFKA,
-            streaming=streaming,
-            name=options.get("subscribe", ""),
-            format="kafka",
-            options=options,
+        return entry(
+            kind=SourceKind.KAFKA, name=options.get("subscribe", ""), format="kafka", options=options
         )
     if lowered.startswith("kinesis"):
-        recorded = {
-            _KEPT_OF_KINESIS[k.lower()]: _local(v)
-            for k, v in all_options.items()
-            if k.lower() in _KEPT_OF_KINESIS
-        }
-        return SourceEntry(
-            kind=SourceKind.KINESIS,
-            streaming=streaming,
-            name=recorded.get("streamName", ""),
-            format="kinesis",
-            options=recorded,
-        )
+        public = {_KEPT_OF_KINESIS.get(k.lower()): _local(v) for k, v in all_options.items()}
+        recorded = {name: value for name, value in public.items() if name is not None}
+        name = recorded.get("streamName", "")
+        return entry(kind=SourceKind.KINESIS, name=name, format="kinesis", options=recorded)
     short = lowered.rpartition(".")[2].removesuffix("fileformat")
-    shown = options.pop(FORMAT_OPTION, short)
+    form = options.pop(FORMAT_OPTION, short)
     if path is not None and short in _FILE_FORMATS:
-        return SourceEntry(
-            kind=SourceKind.FILES, streaming=streaming, path=_local(path), format=shown, options=options
-        )
-    return SourceEntry(
-        kind=SourceKind.OTHER,
-        streaming=streaming,
-        path=path and _local(path),
-        format=source_format,
-        options=options,
-    )
+        return entry(kind=SourceKind.FILES, path=_local(path), format=form, options=options)
+    return entry(kind=SourceKind.OTHER, path=path and _local(path), format=source_format, options=options)
 
 
 def _scala_map(mapping: Any) -> dict[str, str]:

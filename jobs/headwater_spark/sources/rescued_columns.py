@@ -23,8 +23,8 @@ ALLOWING = "spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappi
 def with_rescued_column(frame: DataFrame, before: Mapping[str, str] | None, column: str) -> DataFrame:
     """The rows of a source in the columns that it had at first, and a column of JSON text with the rest.
 
-    A column that is gone is NULL. A new one is rescued, and so is a value that the old type can't hold exactly: then the
-    column is NULL.
+    A column that was removed is NULL. A new one is rescued, and so is a value that the old type can't represent exactly: then
+    the column is NULL.
 
     Args:
         frame: the source's rows as it has them now.
@@ -60,7 +60,7 @@ def with_rescued_column(frame: DataFrame, before: Mapping[str, str] | None, colu
 
 
 def _as(value: Column, now: DataType, before: str) -> tuple[Column, Column]:
-    """A value in the type of before, and whether it holds all of it."""
+    """A value in the previous type, and whether it was converted without loss."""
     if not (isinstance(now, AtomicType) and _is_atomic(before)):
         return F.lit(None).cast(before), value.isNull()
     cast = value.try_cast(before)

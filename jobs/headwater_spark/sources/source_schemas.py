@@ -1,4 +1,4 @@
-"""Schema drift of a stream's sources: the columns that a flow has read so far, those of now, and what to do about it.
+"""Schema drift of a stream's sources: the columns that a flow has read so far, the current ones, and what to do about it.
 
 Delta would silently add a source's new columns to the table, and fill a removed one with NULL.
 """
@@ -19,7 +19,7 @@ from headwater_spark.plans.plan_walk import class_name, items, pair_of, plan_lea
 from headwater_spark.sources.rescued_columns import OPTION
 
 Columns = Mapping[str, str]
-# The query's own result, kept beside its sources: a change that does not reach it matters to nobody.
+# The query's own result, recorded with its sources: a change that does not reach it does not matter.
 OUTPUT = "output"
 
 
@@ -47,7 +47,7 @@ class SchemaChange:
 
     @property
     def only_adds(self) -> bool:
-        """Whether everything that was there is there still."""
+        """Whether all previous columns still exist."""
         return not (self.removed or self.retyped or self.renamed)
 
     def __str__(self) -> str:
@@ -62,17 +62,17 @@ class SchemaChange:
 class StreamSchemas:
     """Columns (name to type) by source, and of the result under ``OUTPUT``.
 
-    ``wanted``: the sources whose additions are taken (``mergeSchema``). ``kept``: those whose columns stay what they were
+    ``evolving``: the sources whose additions are taken (``mergeSchema``). ``pinned``: those whose columns stay what they were
     (``rescuedDataColumn``).
     """
 
     columns: Mapping[str, Columns]
-    wanted: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
+    evolving: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
 
     def to_remember(self, before: Mapping[str, Columns]) -> dict[str, Columns]:
         """The columns to record for the next start."""
-        return {**self.columns, **{source: before[source] for source in self.kept if source in before}}
+        return {**self.columns, **{source: before[source] for source in self.pinned if source in before}}
 
 
 def stream_schemas(frame: DataFrame, own_tables: set[str]) -> StreamSchemas:
@@ -98,15 +98,15 @@ def stream_schemas(frame: DataFrame, own_tables: set[str]) -> StreamSchemas:
 
 
 def check_source_schemas(flow: Flow, before: Mapping[str, Columns], current: StreamSchemas) -> None:
-    """Raise SourceSchemaChanged where a source's columns changed in a way that changes the result and was not requested."""
+    """Raise SourceSchemaChanged where a change of a source's columns would change the result and was not requested."""
     now = current.columns
     if OUTPUT not in before or before[OUTPUT] == now[OUTPUT]:
         return
     for source, columns in now.items():
-        if source == OUTPUT or source not in before or source in current.kept or before[source] == columns:
+        if source == OUTPUT or source not in before or source in current.pinned or before[source] == columns:
             continue
         change = SchemaChange.between(before[source], columns)
-        if change.only_adds and source in current.wanted:
+        if change.only_adds and source in current.evolving:
             continue
         raise SourceSchemaChanged(
             f"The source of {flow.name!r} has other columns than before: {change}.",

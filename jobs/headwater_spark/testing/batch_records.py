@@ -34,7 +34,7 @@ def records_of(
         return [_record(dataset, number, version, log)]
     by_number: dict[int, list[dict[str, Any]]] = {}
     for event in log:
-        # A flow that is no stream has no batches: what it did was done with all rows there.
+        # A flow that is not a stream has no batches: it ran once over all rows.
         batch_id = event["origin"].get("batch_id")
         by_number.setdefault(last if batch_id is None else min(int(batch_id), last), []).append(event)
     records, before = [], 0

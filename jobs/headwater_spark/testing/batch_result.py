@@ -18,8 +18,8 @@ from headwater.definitions.expectation import needs_judgement
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater_spark.facade.action_guard import install_action_guard
-from headwater_spark.facade.given_reads import giving
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
+from headwater_spark.facade.source_substitutes import substituting
 from headwater_spark.loader.loader import loaded_sources
 from headwater_spark.resolution.evaluation import Evaluation
 from headwater_spark.resolution.graph_resolution import session_of_sources
@@ -70,7 +70,7 @@ def batch_rows(
     sources.bounded = True
     registry = Registry(catalog=project.spec.catalog, schema=project.spec.schema)
     try:
-        with giving(sources), bounded_deduplication():
+        with substituting(sources), bounded_deduplication():
             session = PipelineSession.over(local_session())
             for key, value in project.configuration.items():
                 session.conf.set(key, value)

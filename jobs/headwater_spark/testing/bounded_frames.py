@@ -11,7 +11,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 def bounded_deduplication() -> Iterator[None]:
     """Let ``dropDuplicatesWithinWatermark`` mean ``dropDuplicates`` on batches, where Spark refuses it.
 
-    With all rows at hand nothing is ever too late to be compared.
+    With all rows available, no row is too late to be compared.
     """
     spark = DataFrame.dropDuplicatesWithinWatermark
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import StructType
 
 from headwater.errors import UsageError
-from headwater_spark.facade.given_reads import SourceRequest
+from headwater_spark.facade.source_substitutes import SourceRequest
 from headwater_spark.testing.typed_rows import (
     KAFKA,
     KAFKA_WITH_HEADERS,
@@ -52,7 +52,7 @@ def _rows(batch: Any) -> list[Any]:
 
 
 class GivenInput:
-    """Batches of rows for one source. They land in files, in each form in which the source is read."""
+    """Batches of rows for one source. They are written to files, in each form in which the source is read."""
 
     def __init__(self, key: str, batches: list[list[Any]], folder: Path, schema: StructType | None) -> None:
         self.key = key
@@ -64,7 +64,7 @@ class GivenInput:
         self._began = time.time() - 100_000
 
     def land(self, batches: int, *, empty_ones: bool) -> None:
-        """Have the first ``batches`` of them lie in the folders. ``empty_ones``: also batches without a row."""
+        """Write the first ``batches`` of them to the folders. ``empty_ones``: also batches without a row."""
         for form in self._forms.values():
             while form.landed < min(batches, len(self.batches)):
                 rows = self.batches[form.landed]
@@ -133,12 +133,7 @@ class GivenInput:
 
     def _mappings(self) -> list[Mapping[str, Any]]:
         rows = [row for batch in self.batches for row in batch]
-        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
-        if wrong is not None:
-            raise UsageError(
-                f"A row of {self.key!r} is {type(wrong).__name__}, and it is read as columns.",
-                remedy='Give each row as a dict: {"id": 1, "name": "a"}.',
-            )
+        _check_mappings(self.key, rows)
         return rows
 
     def _form(self, name: str, write: Write) -> Path:
@@ -154,8 +149,8 @@ class GivenInput:
         hidden = target.with_name(f".{target.name}")
         form.write(hidden, rows, first)
         # Spark takes files in the order of their times.
-        when = self._began + form.landed
-        os.utime(hidden, (when, when))
+        moment = self._began + form.landed
+        os.utime(hidden, (moment, moment))
         hidden.rename(target)
 
 
@@ -166,16 +161,20 @@ class _Form:
         self.landed = 0
 
 
+def _check_mappings(key: str, rows: Sequence[Any]) -> None:
+    wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        raise UsageError(
+            f"A row of {key!r} is {type(wrong).__name__}, and it is read as columns.",
+            remedy='Give each row as a dict: {"id": 1, "name": "a"}.',
+        )
+
+
 def _parquet(schema: StructType, key: str) -> Write:
     def write(path: Path, rows: Sequence[Any], first: int) -> None:
         import pyarrow.parquet as pq
 
-        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
-        if wrong is not None:
-            raise UsageError(
-                f"A row of {key!r} is {type(wrong).__name__}, and it is read as columns.",
-                remedy='Give each row as a dict: {"id": 1, "name": "a"}.',
-            )
+        _check_mappings(key, rows)
         pq.write_table(arrow_table(rows, schema, f"{key!r} (from row {first + 1})"), path)
 
     return write

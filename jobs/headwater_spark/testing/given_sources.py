@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import HeadwaterError, InvalidName, SourceNotGiven
 from headwater.graph.registry import Registry
-from headwater_spark.facade.given_reads import EvaluatedPipeline, Moved, SourceRequest
+from headwater_spark.facade.source_substitutes import EvaluatedPipeline, Moved, SourceRequest
 from headwater_spark.plans.schemas import plain_schema, stored_schema
 from headwater_spark.testing.given_input import GivenInput, as_batches
-
-if TYPE_CHECKING:
-    from headwater_spark.facade.pipeline_session import PipelineSession
 
 _AS_FILES = {"json", "csv", "text", "parquet"}
 _FILES = _AS_FILES | {"orc", "avro", "xml", "binaryfile"}
@@ -74,7 +71,7 @@ class RowsInPlace:
         return max([len(entry.batches) for entry in self._inputs.values()] + [1])
 
     def land(self, batches: int) -> None:
-        """Have the first ``batches`` of every input be there to read."""
+        """Make the first ``batches`` of every input available."""
         self._landed = batches
         for entry in self._inputs.values():
             entry.land(batches, empty_ones=self.one_by_one)
@@ -94,7 +91,7 @@ class RowsInPlace:
         """Whether rows are given for a dataset or table."""
         return self._input_of_table(name) is not None
 
-    def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
+    def table(self, name: str, session: SparkSession, *, streaming: bool) -> DataFrame | None:
         """The rows given for a dataset or table, or None."""
         entry = self._input_of_table(name)
         if entry is None:
@@ -102,7 +99,7 @@ class RowsInPlace:
         entry.used = entry.used or not self._lenient
         return self._frame(entry, *entry.as_table(self._declared_schema(name)), session, streaming=streaming)
 
-    def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
+    def source(self, request: SourceRequest, session: SparkSession) -> DataFrame | Moved | None:
         """The rows given for a source; raises SourceNotGiven where there are none."""
         form = (
             request.options.get("cloudfiles.format", "").lower()
@@ -128,7 +125,7 @@ class RowsInPlace:
         return self._frame(entry, *entry.as_table(schema), session, streaming=request.streaming)
 
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
-        """Leave in the pipeline what has to run: the target with what it reads, down to what is given."""
+        """Reduce the pipeline to what has to run: the target with what it reads, down to given inputs."""
         self._evaluation, self._registry = evaluation, registry
         self._originals = {dataset.name.lower(): dataset for dataset in registry.datasets()}
         target = registry.canonical(self._target) if self._target is not None else None
@@ -176,7 +173,7 @@ class RowsInPlace:
         try:
             return stored_schema(self._evaluation.schema_of(dataset))
         except HeadwaterError:
-            return None  # the rows have to tell
+            return None  # inferred from the rows
         finally:
             self._lenient = before
 
@@ -195,7 +192,7 @@ class RowsInPlace:
         entry: GivenInput,
         folder: Path,
         schema: StructType,
-        session: PipelineSession,
+        session: SparkSession,
         *,
         streaming: bool,
     ) -> DataFrame:
@@ -227,15 +224,15 @@ def _in_test(dataset: Dataset, target: str | None) -> Dataset:
 
 
 def _closure(name: str, registry: Registry, evaluation: EvaluatedPipeline) -> set[str]:
-    reached, left = set(), [name]
-    while left:
-        current = left.pop()
+    reached, remaining = set(), [name]
+    while remaining:
+        current = remaining.pop()
         if current in reached:
             continue
         reached.add(current)
         for flow in registry.flows():
             if flow.target == current:
-                left += evaluation.reads_of.get(flow.name, [])
+                remaining += evaluation.reads_of.get(flow.name, [])
     return reached
 
 

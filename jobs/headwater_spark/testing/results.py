@@ -25,7 +25,7 @@ class BatchResult:
 
     Attributes:
         rows: rows that the table has gained.
-        removed: rows that it has lost (a materialized view, a merge, an aggregation that is written whole).
+        removed: rows that it has lost (a materialized view, a merge, an aggregation in complete mode).
         input_rows: rows that the query read.
         dropped: rows that expectations kept out.
         quarantined: rows that went to the quarantine table.
@@ -63,7 +63,7 @@ class DatasetRun:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the table in the end."""
+        """The rows of the table after the run."""
         return list(self._rows_at(self._records[-1].version))
 
     @property

@@ -16,7 +16,7 @@ from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution.update import UpdateRequest, run_update
-from headwater_spark.facade.given_reads import giving
+from headwater_spark.facade.source_substitutes import substituting
 from headwater_spark.testing.batch_records import BatchRecord, of_rows, records_of
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import forget_tables, local_session
@@ -92,7 +92,7 @@ class _Case:
     ) -> None:
         if each not in ("update", "micro_batch"):
             raise UsageError(f"each={each!r}", remedy='Use "update" or "micro_batch".')
-        # It goes when the last result of the run does.
+        # It is deleted with the last result of the run.
         self._workspace = tempfile.TemporaryDirectory(prefix="headwater-test-", ignore_cleanup_errors=True)
         folder = Path(self._workspace.name).resolve()
         self._spark = local_session()
@@ -130,7 +130,7 @@ class _Case:
         }
 
     def _update(self, number: int) -> None:
-        with giving(self._sources):
+        with substituting(self._sources):
             result = run_update(self._project, UpdateRequest(Selection()))
         if result.error is not None:
             raise result.error

@@ -33,7 +33,7 @@ class DatasetProgress:
     _old_updates: frozenset[str] = frozenset()
     _judged: frozenset[str] = frozenset()
     _old_failures: frozenset[str] | None = None
-    _told: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _reported: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -77,8 +77,8 @@ class DatasetProgress:
         """Return the ids of the request's updates from before the run was cleared."""
         if self.since is None:
             return frozenset()
-        found = request_updates(self.project, self.request)
-        return frozenset(update.update_id for update in found if is_of_another_start(update, self.since))
+        updates = request_updates(self.project, self.request)
+        return frozenset(update.update_id for update in updates if is_of_another_start(update, self.since))
 
     def news(self) -> Iterator[str]:
         """A line for each flow that moved on since the last call."""
@@ -86,8 +86,8 @@ class DatasetProgress:
             if result.dataset != self.dataset.name:
                 continue
             now = (result.state, result.batches)
-            if self._told.get(result.flow) != now:
-                self._told[result.flow] = now
+            if self._reported.get(result.flow) != now:
+                self._reported[result.flow] = now
                 yield progress_line(result)
 
 

@@ -32,14 +32,14 @@ class UpdateOutcome(StrEnum):
     @classmethod
     def of_task_state(cls, state: str | None) -> UpdateOutcome:
         """The outcome that a state of the task means."""
-        found = {
+        outcomes = {
             "success": cls.SUCCEEDED,
             "failed": cls.FAILED,
             "upstream_failed": cls.FAILED,
             "skipped": cls.NOT_RUN,
             "removed": cls.NOT_RUN,
         }
-        return found.get(state or "", cls.UNFINISHED)
+        return outcomes.get(state or "", cls.UNFINISHED)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class WatchedDataset:
     @classmethod
     def of(cls, manifest: Manifest, name: str) -> WatchedDataset:
         """The dataset ``name`` of a manifest; raises KeyError where there is none."""
-        entry = next((found for found in manifest.outputs if found.name == name), None)
+        entry = next((output for output in manifest.outputs if output.name == name), None)
         if entry is None:
             raise KeyError(name)
         flows = manifest.flows_into(name)

@@ -84,14 +84,14 @@ class CheckpointCheckOperator(PipelineCheckOperator):
         project, manifest = observed_pipeline(self.pipeline, None)
         if manifest is None:
             return _never_ran(self.pipeline)
-        found = pipeline_health(project, manifest)
+        health = pipeline_health(project, manifest)
         breaches = tuple(
             Breach(f"{entry.dataset}/{entry.flow}", f"{entry.flow}: {entry.problem}")
-            for entry in found
+            for entry in health
             if entry.health is Health.SICK
         )
-        values = {"flows": [entry.as_dict() for entry in found]}
-        return Measurement(breaches, _text(breaches, f"No checkpoint of {len(found)} is sick."), values)
+        values = {"flows": [entry.as_dict() for entry in health]}
+        return Measurement(breaches, _text(breaches, f"No checkpoint of {len(health)} is sick."), values)
 
 
 class PaceCheckOperator(PipelineCheckOperator):

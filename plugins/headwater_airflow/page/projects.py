@@ -63,9 +63,9 @@ def _open(folder: Path) -> PipelineEntry:
         return PipelineEntry(folder.name, trouble=trouble_in_words(error))
 
 
-def _checked(entry: PipelineEntry, all_found: list[PipelineEntry]) -> PipelineEntry:
+def _checked(entry: PipelineEntry, entries: list[PipelineEntry]) -> PipelineEntry:
     """The pipeline, or its trouble where another folder has one of the same id: one's state would be shown as the other's."""
-    ids = [other.project.pipeline_id for other in all_found if other.project is not None]
+    ids = [other.project.pipeline_id for other in entries if other.project is not None]
     if entry.project is None or ids.count(entry.project.pipeline_id) == 1:
         return entry
     try:
@@ -79,5 +79,5 @@ def trouble_in_words(error: Exception) -> str:
     """Why a pipeline can't be read, with its file and line where that is known."""
     if not isinstance(error, HeadwaterError):
         return quoted(error)
-    told = ReportedError.of(error)
-    return f"{told.message} ({told.where})" if told.where else told.message
+    reported = ReportedError.of(error)
+    return f"{reported.message} ({reported.where})" if reported.where else reported.message

@@ -127,7 +127,7 @@ def context_of(
         **more,
     )
     context.said = []  # type: ignore[attr-defined]
-    context.say = context.said.append  # type: ignore[attr-defined, method-assign]
+    context.say = lambda line, **_: context.said.append(line)  # type: ignore[attr-defined, method-assign]
     return context
 
 

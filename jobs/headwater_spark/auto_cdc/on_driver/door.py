@@ -1,4 +1,4 @@
-"""The one door of the fast path: a batch is written from the driver, or a reason says why MERGE has to do it.
+"""The entry of the fast path: a batch is written from the driver, or a reason says why MERGE has to do it.
 
 Decision 0142.
 """
@@ -6,28 +6,27 @@ Decision 0142.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from headwater_spark.auto_cdc.change_events import ChangeBatch
-from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
+from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows
 from headwater_spark.auto_cdc.on_driver.rewrite import reason_against, rewrite
 from headwater_spark.auto_cdc.on_driver.verdict import BY_COLUMN, Decided, Declined, Done
 from headwater_spark.auto_cdc.open_target import OpenTarget
 
-Decide = Callable[[FoundRows], Decided]
+Decide = Callable[[MatchingRows], Decided]
 
 
 def try_on_driver(
     batch: ChangeBatch, target: OpenTarget, identity: Sequence[str], decide: Decide
 ) -> Done | Declined:
-    """Write a batch without a MERGE, where that can be: look up its rows, decide, put the changes into their files.
+    """Write a batch without a MERGE if possible: look up its rows, decide, and rewrite their files.
 
     Args:
-        identity: the target's columns that tell which row is meant.
-        decide: gives the changes over the rows that were looked up, and remembers what is to be. Called at most once.
+        identity: the target's columns that identify a row.
+        decide: computes the changes to the rows that were looked up, and updates the side table. Called at most once.
 
     Returns:
-        Declined where nothing was committed to the target. What was decided comes with it, for MERGE to write.
+        Declined where nothing was committed to the target; it has the decided changes, if any, for MERGE to write.
     """
     columns = batch.columns
     if batch.local is None:
@@ -36,13 +35,13 @@ def try_on_driver(
         return Declined("the flow has truncates")
     if columns.by_column:
         return Declined(BY_COLUMN)
-    about = target.about(batch)
-    found = about.found
-    if isinstance(found, Declined):
-        return replace(found, about=about)
-    against = reason_against(target, found, identity, columns.target_schema)
-    if against is not None:
-        return Declined(against, about)
-    decided = decide(found)
-    against = rewrite(target, found, decided.changes, identity, decided.transaction)
-    return Done() if against is None else Declined(against, about, decided)
+    target_rows = target.rows_about(batch)
+    matches = target_rows.matches
+    if isinstance(matches, str):
+        return Declined(matches, target_rows)
+    obstacle = reason_against(target, matches, identity, columns.target_schema)
+    if obstacle is not None:
+        return Declined(obstacle, target_rows)
+    decided = decide(matches)
+    obstacle = rewrite(target, matches, decided.changes, identity, decided.transaction)
+    return Done() if obstacle is None else Declined(obstacle, target_rows, decided)

@@ -1,7 +1,7 @@
-"""The events of a small batch on the driver: what is known of them as a whole, and those that need no reduction.
+"""The events of a small batch on the driver: facts about the batch, and the events that need no reduction.
 
-Arrow looks at values here that it compares as Spark does: whole numbers, dates, times, and texts by their bytes. Where others
-would have to be compared, Spark does it.
+Arrow handles only values that it compares as Spark does: whole numbers, dates, times, and texts by their bytes. Spark handles
+all others.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from pyspark.sql.types import DataType
 from headwater_spark.auto_cdc.change_columns import DELETE, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.on_driver.rows import is_text
 
-# Arrow puts values of these types into the order that Spark puts them in.
+# Arrow orders values of these types as Spark does.
 _ORDERED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.TimestampType)
 
 
 def is_ordered(kind: DataType) -> bool:
-    """Whether Arrow tells the greater of two values as Spark does."""
+    """Whether Arrow orders values of a type as Spark does."""
     return isinstance(kind, _ORDERED)
 
 
-def is_told_apart(kind: DataType) -> bool:
-    """Whether values of a type are the same for Arrow where they are for Spark."""
+def is_comparable(kind: DataType) -> bool:
+    """Whether values of a type are equal for Arrow exactly where they are for Spark."""
     return is_ordered(kind) or is_text(kind)
 
 
-def can_be_looked_at(columns: ChangeColumns) -> bool:
-    """Whether Arrow can tell a flow's keys apart and put its events in order."""
+def arrow_can_reduce(columns: ChangeColumns) -> bool:
+    """Whether Arrow can compare a flow's keys and order its events."""
     keys = (columns.type_of(key) for key in columns.keys)
-    return columns.truncate is None and is_ordered(columns.sequence_type) and all(map(is_told_apart, keys))
+    return columns.truncate is None and is_ordered(columns.sequence_type) and all(map(is_comparable, keys))
 
 
 def split_repeated(events: Any, identity: Sequence[str]) -> tuple[Any, Any]:
@@ -50,7 +50,7 @@ def split_repeated(events: Any, identity: Sequence[str]) -> tuple[Any, Any]:
 
 
 def split_by_keys(events: Any, keys: Sequence[str], rows: Any) -> tuple[Any, Any]:
-    """Events of keys that none of ``rows`` is about, and the others. Arrow rows, both with the columns ``keys``."""
+    """Events whose keys are not among ``rows``, and the others. Arrow rows, both with the columns ``keys``."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -72,7 +72,7 @@ def tied(events: Any, identity: Sequence[str]) -> int:
 
 
 def facts_of(events: Any, received: int, ties: int, columns: ChangeColumns) -> Mapping[str, Any]:
-    """What Spark's aggregates would tell of the events, in the form that they tell it in."""
+    """The results of Spark's aggregates over the events, in the same form."""
     from pyarrow import compute
 
     nulls = [events[key].null_count for key in columns.keys]
@@ -81,7 +81,7 @@ def facts_of(events: Any, received: int, ties: int, columns: ChangeColumns) -> M
         "no_key": any(nulls),
         "received": received,
         "ties": ties,
-        "kept": events.num_rows,
+        "remaining": events.num_rows,
         "deletes": compute.sum(events[DELETE]).as_py() or 0,
         "first_sequence": _encoded(compute.min(events[SEQUENCE])),
         "cleared_at": None,
@@ -103,7 +103,7 @@ def _encoded(value: Any) -> Any:
 
 
 def _by_number(rows: Any, names: Sequence[str]) -> Any:
-    """Some columns under names of their own, and the number of each row."""
+    """Some columns under new names, and the number of each row."""
     import pyarrow as pa
 
     chosen = rows.select(list(names)).rename_columns([f"k{i}" for i in range(len(names))])

@@ -1,4 +1,4 @@
-"""What Delta tables hold about the keys of a small batch, through their log and Parquet files alone: without a Spark job."""
+"""Looks up the rows of a small batch's keys in a Delta table through its log and Parquet files, without a Spark job."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
-from headwater_spark.auto_cdc.on_driver.verdict import Declined
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
-# A table is asked without Spark where the files that may hold the batch's keys have at most so many rows and bytes.
-ASKED_ROWS, ASKED_BYTES = 3_000_000, 256 * 1024 * 1024
+# A table is read without Spark where the files that may have the batch's keys have at most so many rows and bytes.
+MAX_SCANNED_ROWS, MAX_SCANNED_BYTES = 3_000_000, 256 * 1024 * 1024
 _MANY_FILES = 2_000
 # Keys that Arrow compares as Spark does, with statistics that bound them exactly.
-_FOUND_BY = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType)
-# Features that say nothing of how rows lie in files, nor of columns that are computed.
+_SEARCHABLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType)
+# Features that affect neither how rows are stored in files nor computed columns.
 _SIMPLE_FEATURES = {
     "appendOnly",
     "invariants",
@@ -37,74 +36,75 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*")
 
 
 @dataclass(frozen=True)
-class FoundRows:
-    """Rows of a table's version as Arrow, and where they lie. ``files``: those that rows were found in.
+class MatchingRows:
+    """Rows of a table's version as Arrow, and their ``files``.
 
-    ``file_of``: for each row the path of its file. ``against``: what would have to be carried beside the rows where these files
-    were replaced by others; None where that is nothing. ``fed``: whether the table has a change feed.
+    ``file_of``: for each row the path of its file. ``obstacle``: why these files can't simply be replaced by others; None
+    where they can.
     """
 
     version: int
     rows: Any
     file_of: Any
     files: Mapping[str, DataFile]
-    against: str | None
-    fed: bool
+    obstacle: str | None
+    has_change_feed: bool
 
 
 def rows_about(
-    spark: SparkSession, path: Path, keys: Sequence[str], asking: Any, *, schema: StructType | None = None
+    spark: SparkSession, path: Path, keys: Sequence[str], key_rows: Any, *, schema: StructType | None = None
 ) -> DataFrame | None:
-    """The rows of a Delta table whose keys may be among those of ``asking``, read without a Spark job.
+    """The rows of a Delta table whose keys may be among those of ``key_rows``, read without a Spark job.
 
     Args:
-        asking: Arrow rows with the columns ``keys``.
+        key_rows: Arrow rows with the columns ``keys``.
         schema: the table's, where it is known.
 
     Returns:
-        a local frame; it may hold more rows than asked for. None where the table has to be read by Spark: features or
-        types that differ between readers, partitions, or too much to look through.
+        a local frame; it may have rows of other keys, too. None where Spark has to read the table: features or types that
+        differ between readers, partitions, or too many rows.
     """
     log = _log(path)
     schema = schema or _schema(log)
-    found = _about(log, schema, keys, asking)
-    return None if isinstance(found, Declined) else local_frame(spark, found.rows, schema)
+    matches = _matching_keys(log, schema, keys, key_rows)
+    return None if isinstance(matches, str) else local_frame(spark, matches.rows, schema)
 
 
-def find_rows(path: Path, keys: Sequence[str], asking: Any, schema: StructType) -> FoundRows | Declined:
-    """The rows that ``rows_about`` gives, as they lie in their files; or why Spark has to read them."""
-    return _about(_log(path), schema, keys, asking)
+def find_rows(path: Path, keys: Sequence[str], key_rows: Any, schema: StructType) -> MatchingRows | str:
+    """The rows that ``rows_about`` returns, by file; or why Spark has to read them."""
+    return _matching_keys(_log(path), schema, keys, key_rows)
 
 
-def keys_about(path: Path, keys: Sequence[str], asking: Any) -> Any:
-    """The keys of the rows that ``rows_about`` gives, as Arrow; None where the table has to be read by Spark."""
+def keys_about(path: Path, keys: Sequence[str], key_rows: Any) -> Any:
+    """The keys of the rows that ``rows_about`` returns, as Arrow; None where Spark has to read the table."""
     log = _log(path)
-    found = _about(log, _schema(log), keys, asking, only=keys)
-    return None if isinstance(found, Declined) else found.rows
+    matches = _matching_keys(log, _schema(log), keys, key_rows, columns=keys)
+    return None if isinstance(matches, str) else matches.rows
 
 
 def is_plain_table(path: Path) -> bool:
-    """Whether a table's features and columns let its rows move from file to file with nothing else to be carried."""
+    """Whether a table's features and columns let its rows move from file to file without anything else to update."""
     log = _log(path)
     return (
         log.protocol().min_reader_version == 1
         and not log.metadata().partition_columns
-        and _against(log) is None
+        and _obstacle(log) is None
     )
 
 
-def all_known(path: Path, keys: Sequence[str], asking: Any) -> bool:
-    """Whether a Delta table certainly has a row of each of the keys of ``asking``, Arrow rows; without a Spark job."""
+def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
+    """Whether a Delta table certainly has a row of each of the keys of ``key_rows``, Arrow rows; without a Spark job."""
     log = _log(path)
     schema = _schema(log)
     kinds = {field.name: field.dataType for field in schema.fields}
-    if not all(isinstance(kinds.get(key), _FOUND_BY) or is_text(kinds.get(key)) for key in keys):
+    if not all(isinstance(kinds.get(key), _SEARCHABLE) or is_text(kinds.get(key)) for key in keys):
         return False
-    found = _about(log, schema, keys, asking, only=keys)
-    if isinstance(found, Declined):
+    matches = _matching_keys(log, schema, keys, key_rows, columns=keys)
+    if isinstance(matches, str):
         return False
-    asked = asking.select(list(keys))
-    return bool(asked.join(found.rows.cast(asked.schema), list(keys), join_type="left anti").num_rows == 0)
+    wanted = key_rows.select(list(keys))
+    missing = wanted.join(matches.rows.cast(wanted.schema), list(keys), join_type="left anti")
+    return bool(missing.num_rows == 0)
 
 
 def _log(path: Path) -> Any:
@@ -117,39 +117,41 @@ def _schema(log: Any) -> StructType:
     return StructType.fromJson(json.loads(log.schema().to_json()))
 
 
-def _about(
-    log: Any, schema: StructType, keys: Sequence[str], asking: Any, only: Sequence[str] | None = None
-) -> FoundRows | Declined:
-    """Rows that may have the keys of ``asking``, ``only`` some columns of them."""
+def _matching_keys(
+    log: Any, schema: StructType, keys: Sequence[str], key_rows: Any, columns: Sequence[str] | None = None
+) -> MatchingRows | str:
+    """Rows that may have the keys of ``key_rows``; only ``columns``, if they are named."""
     if log.protocol().min_reader_version > 1:
         features = sorted(log.protocol().reader_features or ())
-        return Declined(f"the table has {', '.join(features) or 'a feature that readers differ in'}")
+        return f"the table has {', '.join(features) or 'a feature that readers differ in'}"
     if log.metadata().partition_columns:
-        return Declined("the table is partitioned")
+        return "the table is partitioned"
     if not is_plain(schema):
-        return Declined("a column's type is not read alike by all readers")
+        return "a column's type is not read alike by all readers"
     names = {field.name.lower(): field for field in schema.fields}
     fields = [names[key.lower()] for key in keys if key.lower() in names]
-    found_by = [f.name for f in fields if isinstance(f.dataType, _FOUND_BY) or is_text(f.dataType)]
-    wanted = {f.name: key for f, key in zip(fields, keys, strict=True)} if len(fields) == len(keys) else {}
-    if not wanted or not found_by:
-        return Declined("no key is of a type that files are searched by")
-    return _matching(log, [(name, asking.column(wanted[name]).combine_chunks()) for name in found_by], only)
+    searchable = [f.name for f in fields if isinstance(f.dataType, _SEARCHABLE) or is_text(f.dataType)]
+    key_of = {f.name: key for f, key in zip(fields, keys, strict=True)} if len(fields) == len(keys) else {}
+    if not key_of or not searchable:
+        return "no key is of a type that files are searched by"
+    return _matching(
+        log, [(name, key_rows.column(key_of[name]).combine_chunks()) for name in searchable], columns
+    )
 
 
-def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | None) -> FoundRows | Declined:
-    """The rows that have one of the sought values in each of the columns, where not too many have to be looked at."""
+def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | None) -> MatchingRows | str:
+    """The rows that have one of the sought values in each of the columns, unless too many would have to be scanned."""
     import pyarrow as pa
     from pyarrow import compute
     from pyarrow import dataset as ds
 
     actions = pa.table(log.get_add_actions(flatten=True))
     if actions.num_rows == 0:
-        return Declined("the table has no file yet")
+        return "the table has no file yet"
     if actions.num_rows > _MANY_FILES:
-        return Declined(f"the table has more than {_MANY_FILES} files")
+        return f"the table has more than {_MANY_FILES} files"
     may_match = pa.array([True] * actions.num_rows)
-    # Spark writes times in a form whose years end in 2262 unless they are read so.
+    # Spark writes times as INT96, which Arrow reads as nanoseconds by default: these end in 2262.
     options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     rows = log.to_pyarrow_dataset(parquet_read_options=options)
     condition = None
@@ -165,17 +167,17 @@ def _matching(log: Any, sought: list[tuple[str, Any]], only: Sequence[str] | Non
         field, kind = compute.field(name), rows.schema.field(name).type
         part = (field >= low.cast(kind)) & (field <= high.cast(kind)) & field.isin(values.cast(kind).unique())
         condition = part if condition is None else condition & part
-    may = actions.filter(may_match)
-    counts = may["num_records"].to_pylist()
+    candidates = actions.filter(may_match)
+    counts = candidates["num_records"].to_pylist()
     if None in counts:
-        return Declined("a file's number of rows is not known")
-    if sum(counts) > ASKED_ROWS or sum(may["size_bytes"].to_pylist()) > ASKED_BYTES:
-        return Declined("too many rows share files with the batch's keys")
-    names = None if only is None else [name for name in rows.schema.names if name in only]
-    return _found(log, rows.scanner(columns=names, filter=condition), may)
+        return "a file's number of rows is not known"
+    if sum(counts) > MAX_SCANNED_ROWS or sum(candidates["size_bytes"].to_pylist()) > MAX_SCANNED_BYTES:
+        return "too many rows share files with the batch's keys"
+    names = None if columns is None else [name for name in rows.schema.names if name in columns]
+    return _scanned(log, rows.scanner(columns=names, filter=condition), candidates)
 
 
-def _found(log: Any, scanner: Any, may: Any) -> FoundRows:
+def _scanned(log: Any, scanner: Any, candidates: Any) -> MatchingRows:
     import pyarrow as pa
 
     batches, file_of = [], []
@@ -183,30 +185,26 @@ def _found(log: Any, scanner: Any, may: Any) -> FoundRows:
         if tagged.record_batch.num_rows:
             batches.append(tagged.record_batch)
             file_of += [tagged.fragment.path] * tagged.record_batch.num_rows
-    known = {
-        path: DataFile(path, size, modified, rows)
-        for path, size, modified, rows in zip(
-            *(may[name].to_pylist() for name in ("path", "size_bytes", "modification_time", "num_records")),
-            strict=True,
-        )
-    }
-    files = {path: known[path] for path in dict.fromkeys(file_of) if path in known}
-    against = _against(log)
-    if against is None and not (len(files) == len(set(file_of)) and all(map(_PLAIN_PATH.fullmatch, files))):
-        against = "a file's path is not a plain one"
-    fed = log.metadata().configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
+    names = ("path", "size_bytes", "modification_time", "num_records")
+    entries = zip(*(candidates[name].to_pylist() for name in names), strict=True)
+    data_files = {entry[0]: DataFile(*entry) for entry in entries}
+    files = {path: data_files[path] for path in dict.fromkeys(file_of) if path in data_files}
+    obstacle = _obstacle(log)
+    if obstacle is None and not (len(files) == len(set(file_of)) and all(map(_PLAIN_PATH.fullmatch, files))):
+        obstacle = "a file's path is not a plain one"
+    feed = log.metadata().configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
     table = pa.Table.from_batches(batches, scanner.projected_schema)
-    return FoundRows(log.version(), table, pa.array(file_of, pa.string()), files, against, fed)
+    return MatchingRows(log.version(), table, pa.array(file_of, pa.string()), files, obstacle, feed)
 
 
-def _against(log: Any) -> str | None:
-    """What of a table would have to be carried along where its rows go from file to file; None where that is nothing."""
+def _obstacle(log: Any) -> str | None:
+    """What prevents moving a table's rows from file to file; None where nothing does."""
     protocol = log.protocol()
     if protocol.min_writer_version < _WRITER_WITH_FEATURES:
         if protocol.min_writer_version > _WRITER_WITHOUT:
             return f"the table needs writers of version {protocol.min_writer_version}"
-    elif others := set(protocol.writer_features or ()) - _SIMPLE_FEATURES:
-        return f"the table has {', '.join(sorted(others))}"
+    elif features := set(protocol.writer_features or ()) - _SIMPLE_FEATURES:
+        return f"the table has {', '.join(sorted(features))}"
     fields = json.loads(log.schema().to_json())["fields"]
     if all(set(field.get("metadata", {})) <= {"comment"} for field in fields):
         return None

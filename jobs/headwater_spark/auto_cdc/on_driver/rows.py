@@ -1,7 +1,6 @@
 """Small batches on the driver: rows that fit are collected once as Arrow and go on as local relations of one partition.
 
-These need no shuffle and can't change between two reads. What does not fit, or is of another kind, goes through Spark as
-before: both ways give the same rows.
+These need no shuffle and can't change between two reads. Other rows go through Spark: both ways give the same result.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from headwater_spark.plans.schemas import stored_schema
 
-# A batch is held on the driver up to so many rows and bytes (as Spark keeps them).
+# A batch is collected on the driver up to so many rows and bytes (in Spark's cache).
 LOCAL_ROWS, LOCAL_BYTES = 100_000, 32 * 1024 * 1024
 _ATOMIC = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
@@ -26,10 +25,8 @@ _ATOMIC = (
 
 
 @dataclass(frozen=True)
-class Held:
-    """Rows that are read more than once. ``table``: the same as Arrow, where they are on the driver; else ``not_local`` says
-    why they are not.
-    """
+class Rows:
+    """Rows that are read more than once. ``table``: the same as Arrow, if they are on the driver; else see ``not_local``."""
 
     frame: DataFrame
     table: Any = None
@@ -47,9 +44,9 @@ def is_atomic(kind: DataType) -> bool:
 
 
 def is_plain(kind: DataType, *, nullable: bool = False) -> bool:
-    """Whether values of a type come through Arrow as they are. ``nullable``: whether one of them may be NULL."""
+    """Whether values of a type pass through Arrow unchanged. ``nullable``: whether one of them may be NULL."""
     if isinstance(kind, StructType):
-        # Below a NULL, Arrow has NULLs in all fields, and refuses those of a field that is to have none.
+        # Below a NULL, Arrow has NULLs in all fields, and refuses them in a NOT NULL field.
         has_none = nullable and not all(field.nullable for field in kind.fields)
         return not has_none and all(is_plain(f.dataType, nullable=f.nullable) for f in kind.fields)
     if isinstance(kind, ArrayType):
@@ -60,75 +57,75 @@ def is_plain(kind: DataType, *, nullable: bool = False) -> bool:
 
 
 def arrow_form(schema: StructType) -> Any:
-    """The Arrow schema of rows that have a table's columns, all of them nullable; times are instants."""
+    """The Arrow schema of a table's rows, all columns nullable; times are instants."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(stored_schema(schema), timezone="UTC")
 
 
-def local_if_small(kept: DataFrame, count: int) -> Held:
-    """``kept``, a frame whose rows are cached, on the driver if they are few and of plain types; else itself."""
+def local_if_small(cached_rows: DataFrame, count: int) -> Rows:
+    """``cached_rows``, collected on the driver if they are few and of plain types."""
     if count > LOCAL_ROWS:
-        return Held(kept, not_local=f"more than {LOCAL_ROWS} events")
-    if not is_plain(kept.schema):
-        return Held(kept, not_local="an event has a type that Arrow does not carry as it is")
-    size = kept._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()  # noqa: SLF001 - no public size
+        return Rows(cached_rows, not_local=f"more than {LOCAL_ROWS} events")
+    if not is_plain(cached_rows.schema):
+        return Rows(cached_rows, not_local="an event has a type that Arrow does not carry as it is")
+    size = cached_rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()  # noqa: SLF001 - no public size
     if int(str(size)) > LOCAL_BYTES:
-        return Held(kept, not_local=f"more than {LOCAL_BYTES} bytes of events")
-    return on_driver(kept)
+        return Rows(cached_rows, not_local=f"more than {LOCAL_BYTES} bytes of events")
+    return on_driver(cached_rows)
 
 
-def on_driver(frame: DataFrame) -> Held:
-    """The frame's rows, collected: evaluated once, here."""
-    # What has one partition has nothing to adapt, and each exchange would be a job of its own.
+def on_driver(frame: DataFrame) -> Rows:
+    """The frame's rows, collected on the driver."""
+    # One partition has nothing to adapt, and with AQE each exchange would be a job of its own.
     with setting(frame.sparkSession, "spark.sql.adaptive.enabled", "false"):
         table = frame.toArrow()
-    return Held(local_frame(frame.sparkSession, table, frame.schema), table)
+    return Rows(local_frame(frame.sparkSession, table, frame.schema), table)
 
 
 def local_frame(spark: SparkSession, table: Any, schema: StructType) -> DataFrame:
     """A frame of Arrow rows in one partition, so that windows and joins of such frames need no shuffle."""
     if table.num_rows == 0:  # a struct column without a chunk can't be converted
         return spark.createDataFrame([], schema).coalesce(1)
-    # Spark stops reading at an empty chunk, and says nothing of the rows behind it.
+    # Spark stops reading at an empty chunk, and loses the rows behind it.
     return spark.createDataFrame(table.combine_chunks(), schema).coalesce(1)
 
 
 @contextmanager
 def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Give a setting of the batch's own session another value inside the block."""
-    before = session.conf.get(name, None)
+    """Change a setting of the batch's own session inside the block."""
+    previous = session.conf.get(name, None)
     session.conf.set(name, value)
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             session.conf.unset(name)
         else:
-            session.conf.set(name, before)
+            session.conf.set(name, previous)
 
 
 @contextmanager
 def cached(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, cached inside the block."""
-    kept = frame.persist()
+    persisted = frame.persist()
     try:
-        yield kept
+        yield persisted
     finally:
-        kept.unpersist()
+        persisted.unpersist()
 
 
 @contextmanager
-def held(frame: DataFrame, *, local: bool) -> Iterator[Held]:
-    """The frame's rows, to be read more than once inside the block: on the driver if ``local``, else cached."""
+def reusable(frame: DataFrame, *, local: bool) -> Iterator[Rows]:
+    """The frame's rows, for reading more than once inside the block: on the driver if ``local``, else cached."""
     if local:
         yield on_driver(frame)
         return
-    with cached(frame) as kept:
-        yield Held(kept)
+    with cached(frame) as cached_rows:
+        yield Rows(cached_rows)
 
 
 def is_text(kind: DataType | None) -> bool:
-    """Whether values of a type are texts that are equal where their bytes are."""
+    """Whether values of a type are texts that are equal only where their bytes are."""
     # Collated texts are equal where their bytes differ.
     return isinstance(kind, StringType) and kind.simpleString() == "string"

@@ -1,7 +1,7 @@
-"""Events about which there is little to decide: most of a batch, as a rule. They are settled on the driver.
+"""Settles simple events on the driver: usually most of a batch.
 
-An event is plain where it is the only one of its key in the batch, nothing is remembered of the key, and it is newer than
-what the target shows. All others, and all kinds of values that Arrow compares in another way, are decided by Spark.
+An event is simple if it is the only one of its key in the batch, nothing is remembered of the key, and it is newer than the
+target's row. Spark decides all others, and all types that Arrow compares in another way.
 """
 
 from __future__ import annotations
@@ -14,57 +14,59 @@ from pyspark.sql.types import StructType
 
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW
-from headwater_spark.auto_cdc.on_driver.events import can_be_looked_at
-from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
+from headwater_spark.auto_cdc.on_driver.events import arrow_can_reduce
+from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows
 from headwater_spark.auto_cdc.on_driver.rows import arrow_form, is_atomic
-from headwater_spark.auto_cdc.side_table import GONE
+from headwater_spark.auto_cdc.side_table import REMOVED
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What is settled of a batch, as Arrow. ``changes``: of the target's rows; ``left``: the events that are not settled."""
+    """What is settled of a batch, as Arrow. ``changes``: of the target's rows; ``undecided``: the remaining events."""
 
     changes: Any
-    left: Any
+    undecided: Any
 
 
 def settle_history(
-    events: Any, columns: ChangeColumns, found: FoundRows, remembered: Any, schema: StructType
+    events: Any, columns: ChangeColumns, matches: MatchingRows, remembered: Any, schema: StructType
 ) -> Settled | None:
-    """Settle a type 2 batch: a key's open row ends where its one new event says something else, or deletes.
+    """Settle a type 2 batch: a key's open row ends where its one new event differs, or deletes.
 
     Args:
         events: Arrow rows, one per key and sequence.
-        found: the target's rows about their keys.
+        matches: the target's rows about their keys.
         remembered: the side table's rows about their keys, None where there are none.
         schema: the target's.
     """
-    if not can_be_looked_at(columns) or columns.by_column or not _are_atomic(schema, columns.tracked):
+    if not arrow_can_reduce(columns) or columns.by_column or not _are_atomic(schema, columns.tracked):
         return None
     import pyarrow as pa
     from pyarrow import compute
 
-    rows, keys = _in_form(found.rows, schema), list(columns.keys)
+    rows, keys = _in_form(matches.rows, schema), list(columns.keys)
     open_rows = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
     is_open = compute.is_null(rows[END_AT])
-    counted = _grouped(open_rows.filter(is_open), keys, [("row", "min"), ("row", "count")])
+    open_counts = _grouped(open_rows.filter(is_open), keys, [("row", "min"), ("row", "count")])
     ended = _grouped(rows.filter(compute.invert(is_open)), keys, [(END_AT, "max")])
-    met = _joined(_numbered(events, keys), [_grouped(events, keys, [(SEQUENCE, "count")]), counted, ended])
-    met = _with_remembered(met, keys, remembered)
-    events = events.take(met["n"])
+    joined = _joined(
+        _numbered(events, keys), [_grouped(events, keys, [(SEQUENCE, "count")]), open_counts, ended]
+    )
+    joined = _with_remembered(joined, keys, remembered)
+    events = events.take(joined["n"])
     at, deletes = events[SEQUENCE].cast(rows.schema.field(START_AT).type), events[DELETE]
-    alone = compute.and_(compute.equal(met[f"{SEQUENCE}_count"], 1), compute.invert(met["remembered"]))
-    old = rows.take(met["row_min"])
-    last_end = met[f"{END_AT}_max"]
+    alone = compute.and_(compute.equal(joined[f"{SEQUENCE}_count"], 1), compute.invert(joined["remembered"]))
+    old = rows.take(joined["row_min"])
+    last_end = joined[f"{END_AT}_max"]
     fits = _all(
         alone,
-        compute.equal(met["row_count"], 1),
+        compute.equal(joined["row_count"], 1),
         compute.less(old[START_AT], at),
         _or_null(compute.less_equal(last_end, old[START_AT]), last_end),
     )
     new = _rows_of(events, columns, schema)
     closes = _all(fits, compute.or_(deletes, _differ(new, old, columns.tracked)))
-    begins = _all(alone, compute.is_null(met["row_count"]), compute.invert(deletes), _or_null(compute.less(last_end, at), last_end))  # fmt: skip
+    begins = _all(alone, compute.is_null(joined["row_count"]), compute.invert(deletes), _or_null(compute.less(last_end, at), last_end))  # fmt: skip
     opens = compute.or_(begins, _all(closes, compute.invert(deletes)))
     closed = _with(old, END_AT, at).filter(closes)
     opened = _with(new, START_AT, at).filter(opens)
@@ -75,28 +77,28 @@ def settle_history(
 
 
 def settle_latest(
-    live: Any, columns: ChangeColumns, found: FoundRows, tie: str, schema: StructType
+    live: Any, columns: ChangeColumns, matches: MatchingRows, tie: str, schema: StructType
 ) -> Settled | None:
     """Settle a type 1 batch: events of keys that the target does not have, or has with another sequence.
 
     Args:
-        live: Arrow rows, one per key; ``tie`` is the column that tells whether something remembered is as new.
+        live: Arrow rows, one per key; ``tie`` is the column that says whether a remembered event is as new.
     """
     column = columns.sequence_column
-    if not can_be_looked_at(columns) or (column is not None and column not in schema.names):
+    if not arrow_can_reduce(columns) or (column is not None and column not in schema.names):
         return None
     import pyarrow as pa
     from pyarrow import compute
 
-    rows, keys = _in_form(found.rows, schema), list(columns.keys)
+    rows, keys = _in_form(matches.rows, schema), list(columns.keys)
     numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-    met = _joined(_numbered(live, keys), [_grouped(numbered, keys, [("row", "min"), ("row", "count")])])
-    live = live.take(met["n"])
+    joined = _joined(_numbered(live, keys), [_grouped(numbered, keys, [("row", "min"), ("row", "count")])])
+    live = live.take(joined["n"])
     deletes = live[DELETE]
-    old = rows.take(met["row_min"])
+    old = rows.take(joined["row_min"])
     absent, one = (
-        compute.is_null(met["row_count"]),
-        compute.fill_null(compute.equal(met["row_count"], 1), False),
+        compute.is_null(joined["row_count"]),
+        compute.fill_null(compute.equal(joined["row_count"], 1), False),
     )
     if column is None:
         certain = newer = _all(one, compute.invert(live[tie]))
@@ -105,17 +107,17 @@ def settle_latest(
         certain = _all(one, compute.not_equal(at, old[column]))
         newer = _all(certain, compute.greater(at, old[column]))
     upserts = _all(compute.or_(absent, newer), compute.invert(deletes))
-    goes = _all(newer, deletes)
-    written, gone = _rows_of(live, columns, schema).filter(upserts), old.filter(goes)
+    is_deleted = _all(newer, deletes)
+    written, deleted = _rows_of(live, columns, schema).filter(upserts), old.filter(is_deleted)
     return Settled(
-        _marked(pa.concat_tables([written, gone]), [False] * written.num_rows + [True] * gone.num_rows),
+        _marked(pa.concat_tables([written, deleted]), [False] * written.num_rows + [True] * deleted.num_rows),
         live.filter(compute.invert(compute.or_(absent, certain))),
     )
 
 
 def in_form(changes: Any, schema: StructType) -> Any:
-    """Changes as ``Settled`` has them: the target's columns, and ``__hw_gone``."""
-    return _in_form(changes, schema).append_column(GONE, changes[GONE])
+    """Changes in the form of ``Settled.changes``: the target's columns, and ``__hw_removed``."""
+    return _in_form(changes, schema).append_column(REMOVED, changes[REMOVED])
 
 
 def _are_atomic(schema: StructType, names: Sequence[str]) -> bool:
@@ -141,34 +143,36 @@ def _grouped(rows: Any, keys: list[str], aggregates: list[tuple[str, str]]) -> A
     )
 
 
-def _joined(numbered: Any, others: Sequence[Any]) -> Any:
-    """Each numbered row with what others know of its key."""
+def _joined(numbered: Any, tables: Sequence[Any]) -> Any:
+    """Each numbered row with the columns that ``tables`` have of its key."""
     import pyarrow as pa
 
     keys = numbered.column_names[:-1]
-    for other in others:
+    for table in tables:
         form = pa.schema(
-            [numbered.schema.field(n) if n in keys else other.schema.field(n) for n in other.column_names]
+            [numbered.schema.field(n) if n in keys else table.schema.field(n) for n in table.column_names]
         )
-        numbered = numbered.join(other.cast(form), keys, join_type="left outer")
+        numbered = numbered.join(table.cast(form), keys, join_type="left outer")
     return numbered.combine_chunks()
 
 
-def _with_remembered(met: Any, keys: list[str], remembered: Any) -> Any:
+def _with_remembered(joined: Any, keys: list[str], remembered: Any) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
     if remembered is None:
-        return met.append_column("remembered", pa.array([False] * met.num_rows, pa.bool_()))
-    known = remembered.select(keys).group_by(keys).aggregate([])
-    known = known.append_column("known", pa.array([True] * known.num_rows, pa.bool_()))
-    form = pa.schema([*(met.schema.field(key) for key in keys), known.schema.field("known")])
-    joined = met.join(known.cast(form), keys, join_type="left outer").combine_chunks()
-    return joined.drop_columns(["known"]).append_column("remembered", compute.is_valid(joined["known"]))
+        return joined.append_column("remembered", pa.array([False] * joined.num_rows, pa.bool_()))
+    keys_remembered = remembered.select(keys).group_by(keys).aggregate([])
+    keys_remembered = keys_remembered.append_column(
+        "known", pa.array([True] * keys_remembered.num_rows, pa.bool_())
+    )
+    form = pa.schema([*(joined.schema.field(key) for key in keys), keys_remembered.schema.field("known")])
+    matched = joined.join(keys_remembered.cast(form), keys, join_type="left outer").combine_chunks()
+    return matched.drop_columns(["known"]).append_column("remembered", compute.is_valid(matched["known"]))
 
 
 def _rows_of(events: Any, columns: ChangeColumns, schema: StructType) -> Any:
-    """The rows that events bring, as the target has them; open, where it has a history."""
+    """The rows of events, as the target has them; open, where it has a history."""
     import pyarrow as pa
 
     struct = events[ROW].combine_chunks()
@@ -181,7 +185,7 @@ def _rows_of(events: Any, columns: ChangeColumns, schema: StructType) -> Any:
 
 
 def _differ(new: Any, old: Any, names: Sequence[str]) -> Any:
-    """Whether rows differ in one of some columns; NULL is equal to NULL, and what is no number to itself."""
+    """Whether rows differ in one of some columns; NULL equals NULL, and NaN equals NaN."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -198,13 +202,13 @@ def _differ(new: Any, old: Any, names: Sequence[str]) -> Any:
 
 
 def _all(*conditions: Any) -> Any:
-    """Whether all hold; what is not known does not."""
+    """Whether all are true; NULL counts as false."""
     from pyarrow import compute
 
-    whole = conditions[0]
+    result = conditions[0]
     for condition in conditions[1:]:
-        whole = compute.and_kleene(whole, condition)
-    return compute.fill_null(whole, False)
+        result = compute.and_kleene(result, condition)
+    return compute.fill_null(result, False)
 
 
 def _or_null(condition: Any, value: Any) -> Any:
@@ -217,7 +221,7 @@ def _with(rows: Any, name: str, values: Any) -> Any:
     return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)
 
 
-def _marked(rows: Any, gone: list[bool]) -> Any:
+def _marked(rows: Any, removed: list[bool]) -> Any:
     import pyarrow as pa
 
-    return rows.append_column(GONE, pa.array(gone, pa.bool_()))
+    return rows.append_column(REMOVED, pa.array(removed, pa.bool_()))

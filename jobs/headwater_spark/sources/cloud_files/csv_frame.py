@@ -79,7 +79,7 @@ def _typed(field: StructField, headers: list[tuple[str, ...]], read: FileRead) -
 
 
 def _lost(headers: list[tuple[str, ...]], cells: StructType, read: FileRead) -> Column:
-    """What is in no typed column: cells of unknown names or of the wrong type, and lines with more cells than names."""
+    """The rescued data: cells of unknown names or of the wrong type, and surplus cells of lines."""
     broken = F.create_map(F.lit("_corrupt_record"), F.col(CORRUPT).cast("variant"))
     rescued: Column = F.lit(None).cast("map<string,variant>")
     for index, header in enumerate(headers):

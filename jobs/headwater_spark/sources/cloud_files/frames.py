@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType, Va
 
 from headwater.metrics.file_listing import instant_ns
 from headwater_spark.plans.names import quoted
-from headwater_spark.sources.cloud_files.nested_fields import any_there, narrowed, surplus_parts
+from headwater_spark.sources.cloud_files.nested_fields import any_present, narrowed, surplus_parts
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE
@@ -37,9 +37,9 @@ class FileRead:
 
     ``checked``: the URIs of files that were examined before the start, None where that is not needed; a file that
     is not among them fails the query. ``skipped``: URIs of files that count as read. ``headers``: of CSV files.
-    ``whole``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the
-    batch to come may be gone; decided at the start, from its plan.
-    ``proven``: the checked JSON files are certain to have no unknown key; ``fits``: nor a value that does not fit.
+    ``full_schema``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the planned batch may be
+    missing; decided at the start, from its plan. ``proven``: the checked JSON files certainly have no unknown key; ``fits``:
+    nor a value that does not fit.
     """
 
     path: str
@@ -49,7 +49,7 @@ class FileRead:
     checked: tuple[str, ...] | None = None
     skipped: tuple[str, ...] = ()
     headers: Mapping[str, tuple[str, ...]] | None = None
-    whole: StructType | None = None
+    full_schema: StructType | None = None
     proven: bool = False
     streaming: bool = True
     fits: bool = False
@@ -78,7 +78,7 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
     if options.allow_overwrites:
         reader = reader.option(OVERWRITES_OPTION, "true")
     if options.mode is EvolutionMode.FAIL and read.resumes_without:
-        # A failure over new fields can be ended by removing the file: its batch is then repeated without it.
+        # After a failure over new fields the user may remove the file: its batch is then repeated without it.
         reader = reader.option("ignoreMissingFiles", "true")
     # Spark's own default forgets, and then ignores, files a week older than the newest.
     return reader.option("maxFileAge", options.max_file_age)
@@ -87,8 +87,8 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
 def guarded(frame: DataFrame, read: FileRead, *, opened: bool = False) -> DataFrame:
     """Leave out the files to skip; fail on a file that was not examined before the start.
 
-    It is one condition on the file alone, so that Spark prunes files without opening them. ``opened``: failing at a file's
-    first row is soon enough. That is cheaper: rows need not carry ``_metadata``.
+    It is one condition on the file only, so that Spark prunes files without opening them. ``opened``: fail at a file's first
+    row instead, which is cheaper: rows need no ``_metadata``.
     """
     path, time = F.col("_metadata.file_path"), F.col("_metadata.file_modification_time")
     out: list[Column] = [path.isin(list(read.skipped))] if read.skipped else []
@@ -134,7 +134,7 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
 
 def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
     """Parquet, ORC and Avro: fields that the schema lacks are read as well, and folded into the rescued column."""
-    full_schema = read.data if read.whole is None else read.whole
+    full_schema = read.data if read.full_schema is None else read.full_schema
     frame = guarded(
         native_reader(session, read, read.options.format).schema(full_schema).load(read.path), read
     )
@@ -154,7 +154,7 @@ def _folded(parts: Sequence[Column]) -> Column:
     if not parts:
         return nothing
     path = F.col("_metadata.file_path").alias("_file_path")
-    return F.when(any_there(parts), F.to_json(F.struct(*parts, path))).otherwise(nothing)
+    return F.when(any_present(parts), F.to_json(F.struct(*parts, path))).otherwise(nothing)
 
 
 def _column(name: str) -> Column:

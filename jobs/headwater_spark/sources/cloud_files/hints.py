@@ -11,7 +11,7 @@ _OPEN, _CLOSE = "<(", ">)"
 
 
 def apply_hints(schema: StructType, hints: str) -> StructType:
-    """The schema with the hinted types in place; columns that it lacks are added.
+    """The schema with the hinted types; columns that it lacks are added.
 
     ``hints``: ``"a DATE, b.c INT, list.element.d STRING"``: DDL, with dots into structs. Raises InvalidSourceOption.
     """

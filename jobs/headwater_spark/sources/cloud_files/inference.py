@@ -1,4 +1,4 @@
-"""The columns of files: what Spark's own inference says, or STRING for all where types are not asked for."""
+"""The columns of files: as Spark infers them, or STRING for all unless types are to be inferred."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def inferred_schema(
 
 
 def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOptions) -> StructType:
-    """What is said of the files that are still there: others may rename and remove some of those that were listed."""
-    left = list(paths)
-    while left:
+    """The results for the files that still exist: others may rename or remove files after they were listed."""
+    remaining = list(paths)
+    while remaining:
         try:
-            return _of_format(session, left, options)
+            return _of_format(session, remaining, options)
         except PySparkException as error:
-            asked, left = left, [path for path in left if Path(path).exists()]
-            if len(left) == len(asked):
+            previous, remaining = remaining, [path for path in remaining if Path(path).exists()]
+            if len(remaining) == len(previous):
                 raise SchemaNotInferred(
                     f"The columns of the {options.format} files can't be inferred: {describe(error)}",
-                    where=asked[0],
+                    where=previous[0],
                     remedy="Correct or remove the file, or give the columns with .schema(...).",
                 ) from None
     return StructType()

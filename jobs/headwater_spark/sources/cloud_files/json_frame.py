@@ -1,9 +1,8 @@
 """JSON with its rescued data: three strategies for the same rows.
 
-The plain one is Spark's JSON source as it is, for files that were proven to hold nothing to rescue. The fast path keeps
-the text of a record that Spark's source could not type, and parses only those. It does not notice keys that the schema
-lacks, so it is used only for files that were proven to have none. The careful one reads text and parses each record
-itself.
+The plain one is Spark's JSON source, for files that were proven to have nothing to rescue. The fast path keeps the text of
+records that Spark's source could not type, and parses only these. It does not notice keys that the schema lacks, so it is
+used only for files that were proven to have none. The careful one reads text and parses each record itself.
 """
 
 from __future__ import annotations

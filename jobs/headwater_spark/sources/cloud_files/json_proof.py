@@ -1,7 +1,7 @@
 """What is certain about JSON-lines files before Spark reads them, determined by a parser written in C++.
 
-Spark's own parser leaves out what a schema has no column for and makes NULL of what does not fit, silently. Where a
-file is proven to hold neither, its rows need no second look. A proof is given only where the two parsers can't differ.
+Spark's own parser silently leaves out what a schema has no column for, and turns what does not fit into NULL. Where a file is
+proven to have neither, its rows need no second check. A proof exists only where the two parsers can't differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from headwater.metrics.file_listing import ListedFile
 
-# The most bytes that are examined before the start; a longer queue is read the careful way at once.
+# The most bytes that are examined before the start; a longer queue is read the careful way.
 _PROVEN_BYTES = 2_000_000_000
 _BLOCK = 4 << 20
 # Spark's parser refuses numbers of more than 1,000 characters. In a block, every 20th character is checked.
@@ -74,7 +74,7 @@ def _proof_of(lines: _Lines, schema: StructType) -> Proof:
         for batch in batches:
             rows += batch.num_rows
             finite = finite and all(_finite(column) for column in batch.columns)
-    if rows > lines.count or not _keys_known(arrow, schema):
+    if rows > lines.count or not _has_only_keys_of(arrow, schema):
         return Proof.NOTHING  # of several records in a line Spark reads the first
     types = {field.name: field.dataType for field in schema.fields}
     fits = all(_fits(field.type, types[field.name]) for field in arrow)
@@ -155,7 +155,7 @@ def _fits(arrow: Any, kind: DataType) -> bool:
     return bool(isinstance(kind, BooleanType) and pa.types.is_boolean(arrow))
 
 
-def _keys_known(arrow: Any, kind: DataType) -> bool:
+def _has_only_keys_of(arrow: Any, kind: DataType) -> bool:
     """Whether an Arrow schema or struct has no field that ``kind`` lacks, at any level."""
     import pyarrow as pa
 
@@ -163,9 +163,9 @@ def _keys_known(arrow: Any, kind: DataType) -> bool:
         if isinstance(arrow, pa.DataType) and not pa.types.is_struct(arrow):
             return True  # of another type: Spark's parser notices
         types = {field.name: field.dataType for field in kind.fields}
-        return all(f.name in types and _keys_known(f.type, types[f.name]) for f in arrow)
+        return all(f.name in types and _has_only_keys_of(f.type, types[f.name]) for f in arrow)
     if isinstance(kind, ArrayType) and pa.types.is_list(arrow):
-        return _keys_known(arrow.value_type, kind.elementType)
+        return _has_only_keys_of(arrow.value_type, kind.elementType)
     if isinstance(kind, MapType) and pa.types.is_struct(arrow):
-        return all(_keys_known(f.type, kind.valueType) for f in arrow)
+        return all(_has_only_keys_of(f.type, kind.valueType) for f in arrow)
     return True

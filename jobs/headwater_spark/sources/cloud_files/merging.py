@@ -41,8 +41,8 @@ def evolved(
 ) -> StructType:
     """``current`` with the fields of ``seen`` that it lacks at the end, at each level of structs.
 
-    A field that differs in letter case only is no new one. Types stay, unless ``widen``: then a type gives way to a
-    wider one that Delta can change a column to. ``else_string``: where neither holds the other, it becomes STRING.
+    A field that differs only in letter case is not new. Types stay, unless ``widen``: then a type is replaced by a wider one
+    that Delta can change a column to. ``else_string``: where neither type fits the other, it becomes STRING.
     """
     fields = {field.name.lower(): field for field in current.fields}
     for field in seen.fields:
@@ -56,7 +56,7 @@ def evolved(
 
 
 def without_void(schema: StructType) -> StructType:
-    """Columns of which only NULL was seen become STRING, as Spark's JSON reader has it."""
+    """Columns in which only NULL occurred become STRING, as in Spark's JSON reader."""
     return StructType([StructField(f.name, _filled(f.dataType), True, f.metadata) for f in schema.fields])
 
 

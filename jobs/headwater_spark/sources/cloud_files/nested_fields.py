@@ -57,9 +57,9 @@ def narrowed(value: Column, full: DataType, target: DataType) -> Column:
 
 
 def surplus(value: Column, full: DataType, target: DataType) -> Column:
-    """What :func:`narrowed` leaves out, in the same form, NULL where that is nothing.
+    """What :func:`narrowed` leaves out, in the same form; NULL where it leaves nothing out.
 
-    Of an array, an element without such fields is NULL, so that the others keep their places.
+    In an array, an element without such fields is NULL, so that the others keep their positions.
     """
     if isinstance(full, StructType) and isinstance(target, StructType):
         return _surplus_fields(value, full, target)
@@ -88,14 +88,14 @@ def surplus_parts(
     return parts
 
 
-def any_there(parts: Sequence[Column]) -> Column:
+def any_present(parts: Sequence[Column]) -> Column:
     """Whether one of them is not NULL."""
     return reduce(or_, [part.isNotNull() for part in parts])
 
 
 def _surplus_fields(value: Column, full: StructType, target: StructType) -> Column:
     parts = surplus_parts(value.getField, full.fields, target.fields)
-    return F.when(any_there(parts), F.struct(*parts))
+    return F.when(any_present(parts), F.struct(*parts))
 
 
 def _each(

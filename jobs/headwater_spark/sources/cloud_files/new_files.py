@@ -37,23 +37,23 @@ def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
     offsets = committed_offsets(checkpoint)
     if offsets is None:
         return list(files)
-    seen_paths: set[str] = set()
+    ingested_paths: set[str] = set()
     for index in range(len(offsets.sources)):
         offset = _log_offset(offsets, index)
         if offset is not None:
-            seen_paths |= {f.path for f in files_seen(checkpoint, index, up_to=offset)}
-    return [file for file in files if file.path not in seen_paths]
+            ingested_paths |= {f.path for f in files_seen(checkpoint, index, up_to=offset)}
+    return [file for file in files if file.path not in ingested_paths]
 
 
-def planned_and_gone(checkpoint: Path) -> bool:
-    """Whether the batch that a flow has planned and not committed has a file that is not there any more."""
+def planned_file_missing(checkpoint: Path) -> bool:
+    """Whether a file of the batch that a flow has planned but not committed no longer exists."""
     planned = last_planned_batch(checkpoint)
     if planned is None:
         return False
-    offsets, done = read_offsets(checkpoint, planned), committed_offsets(checkpoint)
+    offsets, committed = read_offsets(checkpoint, planned), committed_offsets(checkpoint)
     for index in range(len(offsets.sources)):
         if _log_offset(offsets, index) is not None:
-            before = _log_offset(done, index)
+            before = _log_offset(committed, index)
             ahead = (f for f in files_seen(checkpoint, index) if before is None or f.batch_id > before)
             if any(not Path(file.path).exists() for file in ahead):
                 return True

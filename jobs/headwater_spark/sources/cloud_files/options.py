@@ -28,7 +28,7 @@ _HONOURED = (
     "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination",
 )  # fmt: skip
 CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED, "validateOptions")
-# Options of Spark's readers that would give other rows than they say, on the way that these files are read.
+# Options of Spark's readers that would not do what they say, given how these files are read.
 _REFUSED = {
     "badrecordspath": "Malformed lines are kept in the rescued data column.",
     "singlevariantcolumn": "Read the files with format('json') and that option.",
@@ -63,7 +63,7 @@ class CloudFilesOptions:
     """The options of a read. ``native``: options for Spark's own reader, as they were spelled.
 
     ``rescued``: the name of the rescued data column, None where there is none. ``max_bytes``: per batch.
-    ``partition_columns``: None where they are to be found in the paths. ``notes``: options that have no effect.
+    ``partition_columns``: None where they come from the paths. ``notes``: options that have no effect.
     """
 
     format: str
@@ -90,7 +90,7 @@ class CloudFilesOptions:
 
     @property
     def header(self) -> bool:
-        """Whether CSV files begin with the names of their columns; assumed unless it is said."""
+        """Whether CSV files begin with the names of their columns; true by default."""
         return self.native_option("header", "true").lower() == "true"
 
     @property
@@ -103,7 +103,7 @@ def parse_options(options: Mapping[str, str], *, schema_given: bool) -> CloudFil
     """Check the options of a read; ``options`` as the user spelled them.
 
     Raises:
-        InvalidSourceOption: an unknown option (with the nearest name), a bad value, or a combination that can't be.
+        InvalidSourceOption: an unknown option (with the nearest name), a bad value, or an impossible combination.
     """
     own: dict[str, str] = {}
     native: dict[str, str] = {}
@@ -229,11 +229,11 @@ def _bad(name: str, value: str, need: str) -> None:
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    choice_taken = next((choice for choice in choices if choice.lower() == value.lower()), None)
-    if choice_taken is None:
+    choice = next((candidate for candidate in choices if candidate.lower() == value.lower()), None)
+    if choice is None:
         _bad(name, value, f"it is one of {', '.join(choices)}")
-    assert choice_taken is not None
-    return choice_taken
+    assert choice is not None
+    return choice
 
 
 def _flag(name: str, own: Mapping[str, str], *, default: bool) -> bool:

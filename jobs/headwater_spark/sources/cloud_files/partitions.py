@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StringT
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def found_partitions(paths: Iterable[str], columns: Sequence[str] | None, *, infer_types: bool) -> StructType:
+def path_partitions(paths: Iterable[str], columns: Sequence[str] | None, *, infer_types: bool) -> StructType:
     """The partition columns of files at ``paths`` (``columns``: their names, else those of all ``key=value`` folders)."""
     values: dict[str, set[str]] = {name: set() for name in columns or ()}
     for path in paths:

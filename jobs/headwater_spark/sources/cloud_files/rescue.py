@@ -1,7 +1,7 @@
 """Rescued data: the part of a record that is not in typed columns, as one column of JSON text.
 
-All of it is Spark's own expressions. The raw record is parsed only where something may be wrong, so that clean
-records cost only a test.
+It consists of Spark's own expressions. The raw record is parsed only where something may be wrong, so that clean records cost
+only a test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Typed = Callable[[StructField], Column]
 
 @dataclass(frozen=True)
 class RawRecord:
-    """A record before it is typed. ``fields``: its top level as a map, NULL where the text is no object.
+    """A record before it is typed. ``fields``: its top level as a map, NULL where the text is not an object.
 
     ``text``: the record's text, NULL where it is known to be clean. ``broken``: whether Spark's parser complained.
     """
@@ -47,14 +47,14 @@ class RawRecord:
 
 
 def fields_of(text: Column) -> Column:
-    """The top level of a JSON text as a map of variants, NULL where it is no object."""
+    """The top level of a JSON text as a map of variants, NULL where it is not an object."""
     return F.try_variant_get(F.try_parse_json(text), "$", _MAP)
 
 
 def surely_clean(text: Column, schema: StructType, typed: Typed) -> Column:
-    """Whether a text holds nothing but the typed columns, determined by counting; False where that does not decide it.
+    """Whether a text has nothing but the typed columns, determined by counting; False where that is not conclusive.
 
-    Each key of an object is followed by ``":``. As many of them as there are typed values: no other key is there.
+    Each key of an object is followed by ``":``. If there are as many as typed values, there is no other key.
     """
     if any(isinstance(f.dataType, StructType | ArrayType | MapType) for f in schema.fields):
         return F.lit(False)
@@ -175,7 +175,7 @@ def _unknown_below(kind: DataType, value: Column) -> Column:
 def _unknown_part(kind: DataType, value: Column) -> Column:
     """The part of a variant that the type does not cover, in the same form, NULL where there is none.
 
-    Of an array, an element without such fields is NULL, so that the others keep their places.
+    In an array, an element without such fields is NULL, so that the others keep their positions.
     """
     if isinstance(kind, ArrayType):
         items = F.try_variant_get(value, "$", _ARRAY)
@@ -204,7 +204,7 @@ def _deep(kind: DataType) -> bool:
 
 
 def _wider_kinds(kind: DataType) -> str:
-    """What a value may be, as a pattern over its variant's type, for the column to be widened to hold it."""
+    """The variant types, as a pattern, of values that the column can be widened for."""
     if isinstance(kind, ByteType | ShortType | IntegerType):
         return r"^(BIGINT|DOUBLE|DECIMAL\(.*)$"
     # Inference takes a fraction for DOUBLE, which a BIGINT can't be widened to.

@@ -1,4 +1,4 @@
-"""The schema location: each version of a source's schema as a numbered file that people can read."""
+"""The schema location: each version of a source's schema as a numbered, readable file."""
 
 from __future__ import annotations
 

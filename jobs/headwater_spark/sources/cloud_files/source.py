@@ -1,4 +1,4 @@
-"""The cloudFiles reads of a pipeline: their schemas, what their folders hold that is new, and their evolution.
+"""The cloudFiles reads of a pipeline: their schemas, their new files, and schema evolution.
 
 Decision 0020.
 """
@@ -30,20 +30,20 @@ from headwater_spark.sources.cloud_files.json_frame import json_frame
 from headwater_spark.sources.cloud_files.merging import evolved
 from headwater_spark.sources.cloud_files.new_files import listed, unseen
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode, parse_options
-from headwater_spark.sources.cloud_files.partitions import found_partitions
+from headwater_spark.sources.cloud_files.partitions import path_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
 from headwater_spark.sources.cloud_files.start import prepared
 
 _LOG = logging.getLogger("headwater.sources")
 _PARTITION = "headwater.partition"
 _FIXED = ("text", "binaryFile")
-# Owner of reads that stand outside of any function.
+# The owner of reads outside any function.
 AT_IMPORT = "at_import"
 
 
 @dataclass(frozen=True)
 class ReadingFlow:
-    """Who reads. ``owner``: the flow or view whose function has the read; ``checkpoint``: of the flow that runs."""
+    """The reader of files. ``owner``: the flow or view whose function has the read; ``checkpoint``: of the running flow."""
 
     owner: str
     name: str
@@ -51,7 +51,7 @@ class ReadingFlow:
 
     @classmethod
     def of(cls, flows: Sequence[Flow], state_folder: Path) -> ReadingFlow:
-        """Who reads while ``flows`` are being evaluated, the outermost first; none at the import of a source."""
+        """The reader while ``flows`` are being evaluated, the outermost first; no flow at the import of a source."""
         if not flows:
             return cls(AT_IMPORT, AT_IMPORT, flow_checkpoint(state_folder, AT_IMPORT, AT_IMPORT))
         outer = flows[0]
@@ -64,7 +64,7 @@ class CloudRead:
 
     path: str
     options: CloudFilesOptions
-    given: StructType | None
+    user_schema: StructType | None
     log: SchemaLog
     key: str
 
@@ -78,7 +78,7 @@ class CloudFiles:
         self._schemas: dict[Path, StructType] = {}
         self._inferred_from: dict[Path, int] = {}
         self._reads: dict[str, dict[str, CloudRead]] = {}
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._lock = threading.RLock()
         self.careful: set[str] = set()
         # Flows whose files are read again, as in a replay: these files count as new.
@@ -87,7 +87,7 @@ class CloudFiles:
     def frame(
         self,
         path: str,
-        given: Any,
+        user_schema: Any,
         options: Mapping[str, str],
         flow: ReadingFlow,
         *,
@@ -98,10 +98,10 @@ class CloudFiles:
         ``streaming``: else all that is there is read as a batch.
 
         Raises:
-            InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read as it is asked for.
+            InvalidSourceOption, SchemaNotInferred, UnsupportedSource: where it can't be read with these options.
             UnknownFields: files have fields that the schema lacks, detected before the start.
         """
-        schema = plain_schema(given, None)
+        schema = plain_schema(user_schema, None)
         checked = parse_options(options, schema_given=schema is not None)
         self._tell(checked, flow)
         read = self._read(path, checked, schema, flow)
@@ -123,13 +123,13 @@ class CloudFiles:
         return self._frame(decided)
 
     def reads_of(self, flow: str) -> list[CloudRead]:
-        """The reads of a flow, as far as its function was called."""
+        """The reads of a flow, if its function was called."""
         return list(self._reads.get(flow, {}).values())
 
     def evolve(self, flow: str, checkpoint: FlowCheckpoint, wider: StructType) -> list[str]:
-        """Take the fields of new files into the schemas of a flow's reads; returns what was changed, as sentences.
+        """Add the fields of new files to the schemas of a flow's reads; returns the changes, as sentences.
 
-        ``wider``: columns that a record was met for which their type is too narrow, with the type that it needs.
+        ``wider``: columns whose type was too narrow for a record, with the type that it needs.
         """
         changes = []
         for read in self.reads_of(flow):
@@ -177,14 +177,14 @@ class CloudFiles:
 
     def _schema(self, read: CloudRead, *, keep: bool) -> StructType:
         """The columns in force: given, kept, or inferred now (and written down only where ``keep``)."""
-        if read.options.format in _FIXED and read.given is None:
+        if read.options.format in _FIXED and read.user_schema is None:
             return self._fixed(read)
-        if read.given is not None:
-            return self._given(read)
+        if read.user_schema is not None:
+            return self._user_schema(read)
         latest = read.log.latest()
         if latest is None:
             return self._inferred(read, keep=keep)
-        # Hints shape what is inferred; later they only add: a column's type never changes by itself.
+        # Hints shape the inferred schema; later they only add columns: a column's type never changes by itself.
         return evolved(latest[1], apply_hints(StructType(), read.options.hints))
 
     def _inferred(self, read: CloudRead, *, keep: bool) -> StructType:
@@ -203,16 +203,16 @@ class CloudFiles:
             read.log.append(schema, f"inferred from {self._inferred_from[location]} files")
         return schema
 
-    def _given(self, read: CloudRead) -> StructType:
-        assert read.given is not None
+    def _user_schema(self, read: CloudRead) -> StructType:
+        assert read.user_schema is not None
         partition_names = read.options.partition_columns
         if partition_names is None:
-            in_paths = found_partitions(
+            named_in_paths = path_partitions(
                 [f.path for f in _listed_or_none(read)], None, infer_types=False
             ).names
-            partition_names = tuple(name for name in in_paths if name in read.given.names)
-        marked = [_as_partition(f) if f.name in partition_names else f for f in read.given.fields]
-        missing = [name for name in partition_names if name not in read.given.names]
+            partition_names = tuple(name for name in named_in_paths if name in read.user_schema.names)
+        marked = [_as_partition(f) if f.name in partition_names else f for f in read.user_schema.fields]
+        missing = [name for name in partition_names if name not in read.user_schema.names]
         if missing:
             raise InvalidSourceOption(
                 f"The partition columns {', '.join(missing)} are not in the schema.",
@@ -246,8 +246,8 @@ class CloudFiles:
     def _tell(self, options: CloudFilesOptions, flow: ReadingFlow) -> None:
         for note in options.notes:
             line = f"note: {flow.owner}: {note}"
-            if line not in self._told:
-                self._told.add(line)
+            if line not in self._noted:
+                self._noted.add(line)
                 _LOG.warning("%s", line, extra={"flow": flow.owner})
 
 
@@ -259,7 +259,7 @@ def _listed_or_none(read: CloudRead) -> list[Any]:
 
 
 def _with_partitions(data: StructType, paths: list[str], options: CloudFilesOptions) -> StructType:
-    partitions = found_partitions(paths, options.partition_columns, infer_types=options.infer_types)
+    partitions = path_partitions(paths, options.partition_columns, infer_types=options.infer_types)
     names = {name.lower() for name in partitions.names}
     fields = [f for f in data.fields if f.name.lower() not in names]
     return StructType([*fields, *(_as_partition(f) for f in partitions.fields)])

@@ -19,7 +19,7 @@ from headwater_spark.sources.cloud_files.inference import csv_headers, file_sche
 from headwater_spark.sources.cloud_files.json_proof import Proof, proven
 from headwater_spark.sources.cloud_files.merging import evolved, union
 from headwater_spark.sources.cloud_files.nested_fields import unknown_fields
-from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_and_gone, unseen
+from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_file_missing, unseen
 from headwater_spark.sources.cloud_files.options import EvolutionMode
 from headwater_spark.sources.cloud_files.rescue import UNKNOWN_FIELDS
 
@@ -39,10 +39,10 @@ def prepared(
     careful: bool,
     again: frozenset[str] = frozenset(),
 ) -> FileRead:
-    """The read with what its folder holds now. ``again``: paths of files that are looked at though they were read.
+    """The read with its folder's current files. ``again``: paths of files that are examined although they were read.
 
     Raises:
-        UnknownFields: in a mode that does not go on over new fields.
+        UnknownFields: in a mode that fails on new fields.
     """
     folder = checkpoint.live_folder()
     try:
@@ -56,7 +56,7 @@ def prepared(
     if not read.checks_fields:
         return read
     if read.options.mode is EvolutionMode.FAIL:
-        read = replace(read, resumes_without=planned_and_gone(folder))
+        read = replace(read, resumes_without=planned_file_missing(folder))
     new = [file for file in unseen(files, folder) if file_uri(file.path) not in read.skipped]
     new += [file for file in files if file.path in again and file not in new]
     if read.options.format == "json":
@@ -91,7 +91,7 @@ def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) ->
     unknown = unknown_fields(read.data, seen)
     _check(read, unknown)
     full = evolved(read.data, seen) if unknown and read.options.rescued is not None else None
-    return replace(read, whole=full, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
+    return replace(read, full_schema=full, checked=tuple(file_uri(f.path) for f in new) + read.skipped)
 
 
 def _check(read: FileRead, names: list[str]) -> None:
@@ -101,13 +101,13 @@ def _check(read: FileRead, names: list[str]) -> None:
 
 
 def _existing(checkpoint: FlowCheckpoint, key: str, files: list[ListedFile]) -> tuple[str, ...]:
-    """The files that were there at the first start of the live epoch: they are taken as read until a batch is done."""
+    """The files that existed at the first start of the live epoch: they count as read until a batch is done."""
     epoch = checkpoint.live_folder()
     records = [checkpoint.folder / f"existing-{epoch.name}-{key}.json"]
     begun = last_committed_batch(epoch) is not None
     if not records[0].is_file():
         if begun:
-            # Not the first start: the folder is only spelled in another way now. What came since must not be left out.
+            # Not the first start: only the folder's spelling has changed. Files that arrived since must not be left out.
             records = sorted(checkpoint.folder.glob(f"existing-{epoch.name}-*.json"))
         else:
             write_atomically(records[0], json.dumps([f.path for f in files], indent=0) + "\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.runtime.conditions import JavaNotFound
-from headwater.runtime.java import java_environment, java_home
+from headwater.runtime.java import java_environment
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -43,7 +43,7 @@ class TestSystemJava:
         links.mkdir()
         (links / "java").symlink_to(home / "bin" / "java")
         monkeypatch.setenv("PATH", f"{links}:/bin")
-        assert java_home() == home
+        assert java_environment()["JAVA_HOME"] == str(home)
 
     @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22"])
     def test_an_old_one_is_passed_over(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str):
@@ -59,7 +59,7 @@ class TestSystemJava:
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
         monkeypatch.setenv("HEADWATER_JAVA", "system")
         with pytest.raises(JavaNotFound) as caught:
-            java_home()
+            java_environment()
         assert "does not run" in caught.value.where
 
 

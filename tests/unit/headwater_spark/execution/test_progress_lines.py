@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.headwater_spark.update_parts import context_of
 
+import headwater_spark
 from headwater.contract.logs import configure_logging
 from headwater_spark.execution.update_context import UpdateContext
 
@@ -37,3 +39,18 @@ def test_a_line_says_whose_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("p", "u1", "orders"),
         ("p", "u1", None),
     ]
+
+
+def test_lines_about_a_flow_name_it():
+    """Where a function has a flow's run or outcome, its progress lines say which flow it is: in JSON, too."""
+    unnamed = []
+    for path in Path(headwater_spark.__file__).parent.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            if not {"run", "outcome", "table"} & {argument.arg for argument in function.args.args}:
+                continue
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+            lines = [call for call in calls if ast.unparse(call.func).endswith("context.say")]
+            unnamed += [f"{path.name}:{c.lineno}" for c in lines if "flow" not in {k.arg for k in c.keywords}]
+    assert unnamed == []

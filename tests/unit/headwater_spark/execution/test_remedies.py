@@ -47,7 +47,7 @@ def run_of(*, retries="3", seconds=None, evolves=None, reads=()):
         ),
         flow_retries=0,
         stop_requested=threading.Event(),
-        say=lambda _: None,
+        say=lambda _, flow: None,
         checkpoint=lambda *_: None,
         events=SimpleNamespace(emit=lambda *_, **more: records.append(more["details"]["operation_progress"])),
     )

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from headwater_spark.facade.action_guard import install_action_guard
-from headwater_spark.facade.guarded_methods import LOOKED_AT, QUERIES, STARTS, WRITES
+from headwater_spark.facade.guarded_methods import GUARDED_BY_ARGUMENT, QUERIES, STARTS, WRITES
 
 # They describe a query or answer from what the session knows, without a job (tried, each, on Spark 4.2).
 HARMLESS = {
@@ -58,7 +58,7 @@ HARMLESS = {
 @pytest.mark.parametrize("owner", HARMLESS, ids=lambda owner: owner.__name__)
 def test_every_public_method_is_known(owner: type):
     """A method that another version of Spark adds fails here, until somebody has looked at what it does."""
-    guarded = [*QUERIES.get(owner, ()), *WRITES.get(owner, ()), *LOOKED_AT.get(owner.__name__, ())]
+    guarded = [*QUERIES.get(owner, ()), *WRITES.get(owner, ()), *GUARDED_BY_ARGUMENT.get(owner.__name__, ())]
     guarded += [name for name in STARTS if owner is DataStreamWriter and name != "table"]
     known = sorted([*HARMLESS[owner].split(), *guarded])
     assert len(known) == len(set(known)), "a method is both"
@@ -71,8 +71,8 @@ def test_the_guard_is_on_each():
     """What is listed as guarded is, methods and properties."""
     install_action_guard()
     named = [(owner, name) for group in (QUERIES, WRITES) for owner, names in group.items() for name in names]
-    named += [(DataFrame, name) for name in LOOKED_AT["DataFrame"]] + [(GroupedData, "pivot")]
-    named += [(DataStreamWriter, name) for name in (*STARTS, *LOOKED_AT["DataStreamWriter"])]
+    named += [(DataFrame, name) for name in GUARDED_BY_ARGUMENT["DataFrame"]] + [(GroupedData, "pivot")]
+    named += [(DataStreamWriter, name) for name in (*STARTS, *GUARDED_BY_ARGUMENT["DataStreamWriter"])]
     for owner, name in named:
         found = inspect.getattr_static(owner, name)
         assert hasattr(found.fget if isinstance(found, property) else found, "headwater_guard"), name

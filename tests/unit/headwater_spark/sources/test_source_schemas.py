@@ -38,7 +38,7 @@ def test_what_is_no_matter():
     check_source_schemas(
         FLOW,
         {OUTPUT: BEFORE, "/t": BEFORE},
-        StreamSchemas({OUTPUT: more, "/t": more}, wanted=frozenset({"/t"})),
+        StreamSchemas({OUTPUT: more, "/t": more}, evolving=frozenset({"/t"})),
     )
     check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, StreamSchemas({OUTPUT: more, "/t": BEFORE}))
 
@@ -50,14 +50,14 @@ def test_only_additions_can_be_asked_for():
         check_source_schemas(
             FLOW,
             {OUTPUT: BEFORE, "/t": BEFORE},
-            StreamSchemas({OUTPUT: now, "/t": now}, wanted=frozenset({"/t"})),
+            StreamSchemas({OUTPUT: now, "/t": now}, evolving=frozenset({"/t"})),
         )
 
 
 def test_columns_that_stay():
     """Where a source's data are rescued its columns stay what they were at first, and no change is refused."""
     now = {"id": "int"}
-    found = StreamSchemas({OUTPUT: now, "/t": now}, kept=frozenset({"/t"}))
+    found = StreamSchemas({OUTPUT: now, "/t": now}, pinned=frozenset({"/t"}))
     check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, found)
     assert found.to_remember({OUTPUT: BEFORE, "/t": BEFORE}) == {OUTPUT: now, "/t": BEFORE}
     assert found.to_remember({}) == {OUTPUT: now, "/t": now}

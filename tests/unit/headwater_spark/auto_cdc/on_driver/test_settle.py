@@ -19,10 +19,10 @@ from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_spark.auto_cdc.change_columns import DELETE, END_AT, SEQUENCE, START_AT, ChangeColumns
 from headwater_spark.auto_cdc.change_events import ROW
 from headwater_spark.auto_cdc.on_driver.events import facts_of, split_by_keys, split_repeated, tied
-from headwater_spark.auto_cdc.on_driver.look_up import FoundRows
+from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows
 from headwater_spark.auto_cdc.on_driver.rows import arrow_form
 from headwater_spark.auto_cdc.on_driver.settle import Settled, settle_history, settle_latest
-from headwater_spark.auto_cdc.side_table import GONE
+from headwater_spark.auto_cdc.side_table import REMOVED
 
 KEYS, TIE = ("key", "part"), "tie"
 Event = dict[str, Any]
@@ -68,10 +68,10 @@ def in_arrow(events: Iterable[Event], columns: ChangeColumns, *, ties: bool = Fa
     return pa.Table.from_pylist(rows, schema=arrow_form(schema))
 
 
-def found_rows(rows: Iterable[Mapping[str, Any]], columns: ChangeColumns) -> FoundRows:
+def matching_rows(rows: Iterable[Mapping[str, Any]], columns: ChangeColumns) -> MatchingRows:
     """The target's rows as they were looked up."""
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_form(columns.target_schema))
-    return FoundRows(0, table, None, {}, None, False)
+    return MatchingRows(0, table, None, {}, None, False)
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -136,14 +136,14 @@ class Table:
         events = reduced(batch, self.columns)
         self.sent += batch
         settled = self._history(events, before) if self.columns.history else self._latest(events, before)
-        left = {key_of(row) for row in settled.left.to_pylist()}
+        left = {key_of(row) for row in settled.undecided.to_pylist()}
         changed = settled.changes.to_pylist()
         assert left.isdisjoint(map(key_of, changed))
         self.settled += len({key_of(event) for event in events} - left)
         identity = (*KEYS, START_AT) if self.columns.history else KEYS
         rows = {tuple(row[name] for name in identity): row for row in self.rows}
         for change in changed:
-            gone = change.pop(GONE)
+            gone = change.pop(REMOVED)
             rows.pop(tuple(change[name] for name in identity), None)
             if not gone:
                 rows[tuple(change[name] for name in identity)] = change
@@ -173,7 +173,7 @@ class Table:
                 live.append({**event, TIE: tie and event["op"] != "D"})
         arrow = in_arrow(live, self.columns, ties=True)
         settled = settle_latest(
-            arrow, self.columns, found_rows(self.rows, self.columns), TIE, self.columns.target_schema
+            arrow, self.columns, matching_rows(self.rows, self.columns), TIE, self.columns.target_schema
         )
         assert settled is not None
         return settled
@@ -185,7 +185,7 @@ class Table:
             if remembers(same, self.columns)
         ]
         remembered = pa.Table.from_pylist(known, schema=in_arrow([], self.columns).select(list(KEYS)).schema)
-        arrow, found = in_arrow(events, self.columns), found_rows(self.rows, self.columns)
+        arrow, found = in_arrow(events, self.columns), matching_rows(self.rows, self.columns)
         settled = settle_history(arrow, self.columns, found, remembered, self.columns.target_schema)
         assert settled is not None
         return settled
@@ -275,31 +275,31 @@ def test_flows_that_arrow_does_not_settle():
     ]
     for columns in spark:
         events = in_arrow([], plain)
-        found = found_rows([], plain)
+        found = matching_rows([], plain)
         assert settle_history(events, columns, found, None, plain.target_schema) is None
     assert (
-        settle_history(in_arrow([], plain), plain, found_rows([], plain), None, plain.target_schema)
+        settle_history(in_arrow([], plain), plain, matching_rows([], plain), None, plain.target_schema)
         is not None
     )
     latest = columns_of(T.IntegerType(), history=False, kept=True)
     for columns in (replace(latest, truncate=nothing), replace(latest, sequence_type=T.StringType()), replace(latest, sequence_column="other")):  # fmt: skip
-        assert settle_latest(in_arrow([], latest, ties=True), columns, found_rows([], latest), TIE, latest.target_schema) is None  # fmt: skip
+        assert settle_latest(in_arrow([], latest, ties=True), columns, matching_rows([], latest), TIE, latest.target_schema) is None  # fmt: skip
 
 
 def test_a_key_with_several_rows_is_left():
     """Where a key has two open rows, or two rows in type 1, which something else wrote, Arrow decides nothing about it."""
     history = columns_of(T.IntegerType(), history=True, kept=False, tracked=("name",))
     twice = [{"key": 0, "part": "a", "name": "a", "size": 1.0, START_AT: at, END_AT: None} for at in (1, 2)]
-    settled = settle_history(in_arrow([event(5)], history), history, found_rows(twice, history), None, history.target_schema)  # fmt: skip
+    settled = settle_history(in_arrow([event(5)], history), history, matching_rows(twice, history), None, history.target_schema)  # fmt: skip
     assert settled is not None
-    assert (settled.changes.num_rows, settled.left.num_rows) == (0, 1)
+    assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
     latest = columns_of(T.IntegerType(), history=False, kept=True)
     rows = [{"key": 0, "part": "a", "at": at, "name": "a", "size": 1.0} for at in (1, 2)]
     for column in ("at", None):
         asked = replace(latest, sequence_column=column)
-        settled = settle_latest(in_arrow([event(5)], latest, ties=True), asked, found_rows(rows, latest), TIE, latest.target_schema)  # fmt: skip
+        settled = settle_latest(in_arrow([event(5)], latest, ties=True), asked, matching_rows(rows, latest), TIE, latest.target_schema)  # fmt: skip
         assert settled is not None
-        assert (settled.changes.num_rows, settled.left.num_rows) == (0, 1)
+        assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
 
 
 def test_what_is_no_number_is_equal_to_itself():
@@ -308,9 +308,9 @@ def test_what_is_no_number_is_equal_to_itself():
     row = {"key": 0, "part": "a", "name": "a", "size": math.nan, START_AT: 1, END_AT: None}
     for size, left in ((math.nan, 1), (1.0, 0), (None, 0)):
         later = in_arrow([{**event(5), "size": size}], columns)
-        settled = settle_history(later, columns, found_rows([row], columns), None, columns.target_schema)
+        settled = settle_history(later, columns, matching_rows([row], columns), None, columns.target_schema)
         assert settled is not None
-        assert settled.left.num_rows == left
+        assert settled.undecided.num_rows == left
 
 
 @given(

@@ -11,7 +11,7 @@ from headwater.errors import CheckpointUnreadable
 from headwater_spark.sources.cloud_files.merging import evolved, union
 from headwater_spark.sources.cloud_files.new_files import csv_columns, file_uri
 from headwater_spark.sources.cloud_files.options import parse_options
-from headwater_spark.sources.cloud_files.partitions import found_partitions
+from headwater_spark.sources.cloud_files.partitions import path_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
 
 
@@ -65,11 +65,11 @@ def test_schema_log(tmp_path):
 def test_partitions_from_paths():
     """key=value folders at any depth; types only where they are asked for."""
     paths = ["/in/eu/day=2026-01-31/n=1/a.json", "/in/day=2026-02-01/n=__HIVE_DEFAULT_PARTITION__/b.json"]
-    plain = found_partitions(paths, None, infer_types=False)
+    plain = path_partitions(paths, None, infer_types=False)
     assert [(f.name, f.dataType) for f in plain.fields] == [("day", StringType()), ("n", StringType())]
-    typed = found_partitions(paths, None, infer_types=True)
+    typed = path_partitions(paths, None, infer_types=True)
     assert [f.dataType for f in typed.fields] == [DateType(), IntegerType()]
-    assert found_partitions(paths, ("n", "other"), infer_types=False).names == ["n", "other"]
+    assert path_partitions(paths, ("n", "other"), infer_types=False).names == ["n", "other"]
 
 
 def test_uris_are_spelled_as_spark_spells_them():

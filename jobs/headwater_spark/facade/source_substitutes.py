@@ -1,4 +1,4 @@
-"""Reads that return a test's rows in place of the source that they name."""
+"""Reads whose source is substituted: by a test's rows, or by a limited read of a backfill."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset
 from headwater.graph.registry import Registry
-
-if TYPE_CHECKING:
-    from headwater_spark.facade.pipeline_session import PipelineSession
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class EvaluatedPipeline(Protocol):
         """Drop all results; the next call evaluates again."""
 
 
-class GivenSources(Protocol):
+class SourceSubstitutes(Protocol):
     """Rows by what would be read. ``bounded``: what a source reads as a stream is read as a batch."""
 
     bounded: bool
@@ -62,38 +59,38 @@ class GivenSources(Protocol):
     def has_table(self, name: str) -> bool:
         """Whether rows are given in place of this dataset or table."""
 
-    def table(self, name: str, session: PipelineSession, *, streaming: bool) -> DataFrame | None:
+    def table(self, name: str, session: SparkSession, *, streaming: bool) -> DataFrame | None:
         """The rows given in place of a dataset or table, if any."""
 
-    def source(self, request: SourceRequest, session: PipelineSession) -> DataFrame | Moved | None:
+    def source(self, request: SourceRequest, session: SparkSession) -> DataFrame | Moved | None:
         """What to read in place of a source: a frame, or another place for the same reader. Raises SourceNotGiven."""
 
     def narrow(self, registry: Registry, evaluation: EvaluatedPipeline) -> None:
         """Remove from the pipeline what is given, and what is not requested."""
 
 
-_GIVEN: ContextVar[GivenSources | None] = ContextVar("headwater_given_sources", default=None)
+_SUBSTITUTES: ContextVar[SourceSubstitutes | None] = ContextVar("headwater_source_substitutes", default=None)
 
 
-def given_sources() -> GivenSources | None:
-    """The test's rows for pipelines that are being resolved; None outside a test."""
-    return _GIVEN.get()
+def current_substitutes() -> SourceSubstitutes | None:
+    """The substitutes for pipelines that are being resolved; None outside a test."""
+    return _SUBSTITUTES.get()
 
 
 @contextmanager
-def giving(sources: GivenSources) -> Iterator[None]:
-    """Let pipelines that are resolved inside the block read given rows."""
-    token = _GIVEN.set(sources)
+def substituting(sources: SourceSubstitutes) -> Iterator[None]:
+    """Let pipelines that are resolved inside the block read substitutes."""
+    token = _SUBSTITUTES.set(sources)
     try:
         yield
     finally:
-        _GIVEN.reset(token)
+        _SUBSTITUTES.reset(token)
 
 
-class GivenReads:
-    """A reader that looks for given rows first. It comes before Spark's reader in the order of base classes."""
+class SubstitutingReader:
+    """A reader that looks for substitutes first. It precedes Spark's reader in the order of base classes."""
 
-    session: PipelineSession
+    session: SparkSession
     options_given: dict[str, str]
     streaming: bool
     source_format: str
@@ -104,9 +101,9 @@ class GivenReads:
         self._schema = schema
         return super().schema(schema)  # type: ignore[misc]
 
-    def given_load(self, path: Any, schema: Any) -> tuple[Any, DataFrame | None]:
-        """What ``load`` is to do once format and options are known: read another path, or return this frame."""
-        if self.session.given is None:
+    def substituted_load(self, path: Any, schema: Any) -> tuple[Any, DataFrame | None]:
+        """What ``load`` has to do once format and options are known: read another path, or return this frame."""
+        if self.substitutes is None:
             return path, None
         return self._substituted(self.source_format or "parquet", path, schema, {})
 
@@ -132,14 +129,14 @@ class GivenReads:
 
     def jdbc(self, url: str, table: str, *more: Any, **options: Any) -> DataFrame:
         """As Spark's."""
-        if self.session.given is not None:
+        if self.substitutes is not None:
             _, frame = self._substituted("jdbc", None, None, {"dbtable": table})
             if frame is not None:
                 return frame
         return super().jdbc(url, table, *more, **options)  # type: ignore[misc,no-any-return]
 
     def _by_shorthand(self, name: str, path: Any, schema: Any, *more: Any, **options: Any) -> DataFrame:
-        if self.session.given is not None:
+        if self.substitutes is not None:
             path, frame = self._substituted(name, path, schema, options)
             if frame is not None:
                 return frame
@@ -148,14 +145,18 @@ class GivenReads:
         paths = path if name == "parquet" and isinstance(path, list) else [path]
         return getattr(super(), name)(*paths, *more, **options)  # type: ignore[no-any-return]
 
+    @property
+    def substitutes(self) -> SourceSubstitutes | None:
+        """The session's, at the time of the call; overridden by readers that know their session."""
+        return None
+
     def _refuse_rescue(self) -> None:
         """Refuse an option that would be ignored; overridden by readers that know formats."""
 
     def _substituted(
         self, source: str, path: Any, schema: Any, options: Mapping[str, Any]
     ) -> tuple[Any, DataFrame | None]:
-        given_sources = self.session.given
-        assert given_sources is not None
+        assert self.substitutes is not None
         lowered_options = {key.lower(): str(value) for key, value in options.items() if value is not None}
         everything = {**self.options_given, **lowered_options}
         where = path[0] if isinstance(path, list) and len(path) == 1 else path
@@ -167,7 +168,7 @@ class GivenReads:
             schema if schema is not None else self._schema,
             bool(getattr(self, "bounded", False)),
         )
-        substitute = given_sources.source(request, self.session)
+        substitute = self.substitutes.source(request, self.session)
         if isinstance(substitute, Moved):
             self.options(**substitute.options)  # type: ignore[attr-defined]
             return substitute.path, None
