@@ -18,6 +18,9 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+# `make` has made the archive of classes before; no process is to make one beside the tests.
+os.environ.setdefault("HEADWATER_CLASS_SHARING", "use")
+
 
 def pytest_unconfigure() -> None:
     """Before the captured output is closed: nothing is to be logged into it while the process ends."""
