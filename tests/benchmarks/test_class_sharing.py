@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from headwater.runtime.class_sharing import SETTING
+from headwater.runtime.class_sharing import SETTING, shareable
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.java import java_environment
 from headwater.runtime.shared_classes import make_archive
@@ -45,7 +45,7 @@ def test_sharing_classes_is_worth_it(java: str, tmp_path: Path, monkeypatch: pyt
     """With the archive an update takes at most 0.85 of the wall time without, medians of interleaved runs."""
     monkeypatch.setenv("HEADWATER_JAVA", java)
     java_environment()
-    archive = make_archive(os.pathsep.join(str(jar) for jar in ensure_jars("spark")))
+    archive = make_archive(shareable(os.pathsep.join(str(jar) for jar in ensure_jars("spark"))))
     assert archive is not None
     assert archive.is_whole()
     pairs = []

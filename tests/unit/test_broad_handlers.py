@@ -34,7 +34,6 @@ ALLOWED = {
     ("include/headwater/preflight/moved_folders.py", "_was_read"): "a file that is gone was not moved",
     ("include/headwater/runtime/class_archive.py", "ClassArchive.is_whole"): "an archive that is not known to be whole is not used; drivers start without one",
     ("include/headwater/runtime/class_sharing.py", "class_archive"): "no archive: what Java, Spark or a jar lacks, the start of the driver names",
-    ("include/headwater/runtime/class_sharing.py", "shareable"): "a class path that can't be looked at stays as it is; Spark says what it misses",
     ("include/headwater/runtime/shared_classes.py", "main"): "no archive: printed with its reason; drivers start without one",
     ("include/headwater/runtime/jar_stamps.py", "_recorded_stamps"): "without stamps every jar is hashed again",
     ("include/headwater/runtime/java.py", "_major_version"): "a Java that can't be run is none; the search goes on and ends with an error that lists what was tried",

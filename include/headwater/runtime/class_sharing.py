@@ -39,7 +39,7 @@ class Ingredients:
 
     Attributes:
         java: the version, vendor and build that the runtime states about itself.
-        class_path: each entry with its size and time of change; the JVM compares both.
+        class_path: each entry with its size and time of change in seconds; the JVM compares both, an image keeps no more.
         class_list: the checksum of the list of classes.
 
     """
@@ -138,21 +138,20 @@ def spark_home() -> Path:
 
 
 def shareable(extra_class_path: str) -> str:
-    """The class path with which a driver can share classes: Spark's jars stand on it where a folder with settings would come first.
+    """The class path with which drivers share classes: it has Spark's jars, too.
 
-    Java shares no classes that stand behind a folder with files. Only the order changes: Spark adds the same jars after the folder.
+    Spark puts the folder of its settings before its jars, and Java shares no classes that stand behind a folder with files. Only
+    the order changes: Spark adds the same jars again after the folder, and Java opens each once.
     """
     if sharing_mode() == "off":
         return extra_class_path
-    try:
-        spark = spark_home()
-        # Which Spark is started must be known: two of them on one class path would be a mixture.
-        known = "SPARK_HOME" in os.environ or Path(sys.executable).with_name("spark-submit").exists()
-        if not (known and has_files(_settings_folder(spark))):
-            return extra_class_path
-    except OSError:
+    # Which Spark is started must be known: two of them on one class path would be a mixture.
+    if "SPARK_HOME" not in os.environ and not Path(sys.executable).with_name("spark-submit").exists():
         return extra_class_path
-    return os.pathsep.join([extra_class_path, _jars_of(spark)])
+    try:
+        return os.pathsep.join([extra_class_path, _jars_of(spark_home())])
+    except FileNotFoundError:
+        return extra_class_path
 
 
 def has_files(folder: Path) -> bool:
@@ -172,7 +171,7 @@ def _entry(name: str) -> tuple[str, int, int]:
     if not name.endswith(".jar") and not os.path.isfile(name):  # noqa: PTH113 - as below
         return name, 0, 0
     state = os.stat(name)  # noqa: PTH116 - three hundred of them at each start
-    return name, state.st_size, state.st_mtime_ns
+    return name, state.st_size, int(state.st_mtime)
 
 
 def _java(home: Path) -> tuple[int, tuple[str, ...]]:
@@ -180,4 +179,9 @@ def _java(home: Path) -> tuple[int, tuple[str, ...]]:
     release = (home / "release").read_text(encoding="utf-8")
     state = (home / "lib" / "server" / "libjvm.so").stat()
     version: Any = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
-    return int(version[1]) if version else 0, (release, str(home), str(state.st_size), str(state.st_mtime_ns))
+    return int(version[1]) if version else 0, (
+        release,
+        str(home),
+        str(state.st_size),
+        str(int(state.st_mtime)),
+    )

@@ -126,15 +126,25 @@ class TestNoArchive:
         assert class_archive(class_path) is None
 
     def test_jars_of_spark_come_before_such_a_folder(self, machine: Path, monkeypatch, class_path: str):
-        """A folder of settings behind all jars is no obstacle, so they are put before it, and only then."""
-        assert shareable(class_path) == class_path
+        """With ours go Spark's own jars, so that a folder of settings, which may differ from run to run, comes after all of them."""
+        wider = f"{class_path}{os.pathsep}{machine}/spark/jars/*"
+        assert shareable(class_path) == wider
+        archive = class_archive(wider)
         (machine / "settings").mkdir()
         (machine / "settings/spark-defaults.conf").write_text("spark.x y")
         monkeypatch.setenv("SPARK_CONF_DIR", str(machine / "settings"))
-        assert shareable(class_path) == f"{class_path}{os.pathsep}{machine}/spark/jars/*"
-        assert class_archive(shareable(class_path)) is not None
+        assert class_archive(class_path) is None
+        assert class_archive(wider) == archive
         monkeypatch.setenv(subject.SETTING, "off")
         assert shareable(class_path) == class_path
+
+    def test_a_spark_that_is_not_known_is_not_named(self, monkeypatch, machine: Path, class_path: str):
+        """The `spark-submit` on PATH may be another Spark than the package: its jars are its own affair."""
+        monkeypatch.delenv("SPARK_HOME")
+        monkeypatch.setattr(subject.sys, "executable", str(machine / "python"))
+        assert shareable(class_path) == class_path
+        (machine / "spark-submit").write_text("")
+        assert "/pyspark/jars/*" in shareable(class_path)
 
     def test_off(self, java, monkeypatch: pytest.MonkeyPatch, class_path: str):
         """The setting turns it off for archives that are there, and a misspelt one is named."""
@@ -163,7 +173,7 @@ class TestUse:
     def test_options_of_a_pipeline_come_after_ours(self, java, monkeypatch, machine: Path):
         """They are merged, and win; a master elsewhere gets none of it."""
         monkeypatch.setattr(submit, "ensure_jars", lambda _: [machine / "one.jar"])
-        archive = make_archive(str(machine / "one.jar"))
+        archive = make_archive(shareable(str(machine / "one.jar")))
         assert archive is not None
         options = submit_conf({"spark.driver.extraJavaOptions": "-Xlog:gc -Dtheirs=1"})[
             "spark.driver.extraJavaOptions"
