@@ -62,8 +62,9 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     for key, value in {**_RUNTIME_DEFAULTS, **user_conf, **redaction(user_conf)}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    if master.startswith("local"):
-        make_after_exit(session.conf.get("spark.driver.extraClassPath", "") or "")
+    class_path = session.conf.get("spark.driver.extraClassPath", "")
+    if class_path and (session.sparkContext.master or "").startswith("local"):
+        make_after_exit(class_path)
     return session
 
 
