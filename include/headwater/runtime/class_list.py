@@ -27,7 +27,7 @@ def write_list(recorded: Iterable[Path]) -> None:
 
 
 def merged_list(texts: Iterable[str]) -> str:
-    """One list of classes from several that JVMs wrote, without what is generated anew in each run."""
+    """One list of classes from several that JVMs wrote, without what each run generates."""
     lines = dict.fromkeys(_OF_ONE_RUN.sub("", line) for text in texts for line in text.split("\n"))
     kept = [line for line in lines if line and not _UNSHARED.search(line)]
     # A class stands before what refers to it.

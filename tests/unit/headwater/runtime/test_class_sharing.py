@@ -50,7 +50,7 @@ def class_path(machine: Path) -> str:
 
 @pytest.fixture
 def java(monkeypatch: pytest.MonkeyPatch):
-    """In place of Java: says what it was asked, and writes an archive as long as it ``works``."""
+    """In place of Java: counts its calls, and writes an archive as long as it ``works``."""
 
     class Java:
         works = True
@@ -251,7 +251,7 @@ class TestMaking:
         assert java.calls == 0
 
     def test_what_failed_is_not_tried_by_every_driver(self, java, monkeypatch, class_path: str):
-        """The reason is kept for a day; asked for by hand, it is tried again."""
+        """The reason is kept for a day; by hand it is tried again."""
         java.works = False
         archive = class_archive(class_path)
         assert archive is not None
@@ -316,7 +316,7 @@ class TestMaking:
 
 class TestTheList:
     def test_lists_are_merged(self):
-        """Each class once, references after classes, and nothing that each run generates anew."""
+        """Each class once, references after classes, and nothing that each run generates."""
         one = "# head\njava/lang/Object\norg/a/B\njdk/proxy2/$Proxy7\n@lambda-proxy org/a/B run\n"
         two = "org/a/B id: 17\n@cp org/a/B 1 2\norg/c/D\norg/c/D$$Lambda$12\ncom/x/E source: /tmp/x.jar\n"
         assert merged_list([one, two]) == "java/lang/Object\norg/a/B\norg/c/D\n@lambda-proxy org/a/B run\n"
