@@ -15,9 +15,9 @@ WORKDIR /opt/headwater
 COPY requirements.lock ./
 RUN pip install --require-hashes -r requirements.lock
 
-# The jars are in the image: containers start without a download.
+# The jars are in the image, and the archive of the classes that drivers share: containers start without a download.
 COPY include include
-RUN python -m headwater.runtime.jars
+RUN python -m headwater.runtime.jars && python -m headwater.runtime.shared_classes
 
 COPY pyproject.toml README.md ./
 COPY jobs jobs

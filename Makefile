@@ -9,7 +9,7 @@ NEEDED_PYTHON := 3.11
 WORKERS := --numprocesses=2 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-dags test-faults lint format bench soak compose-config compose-env lock clean
+.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults lint format bench soak compose-config compose-env lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -28,6 +28,9 @@ $(INSTALLED): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+classes: setup ## Fetch the jars and make the archive of classes that drivers share (half a minute, once)
+	@$(BIN)/python -m headwater.runtime.shared_classes
+
 demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
 	$(BIN)/python -m headwater_demo demo $(if $(filter 1 yes true,$(ONCE)),--once)
 
@@ -36,13 +39,13 @@ test: test-unit test-integration test-dags ## Run every test but those that kill
 test-unit: setup ## Run the unit tests: no JVM, about a minute
 	$(BIN)/pytest tests/unit $(WORKERS)
 
-test-integration: setup ## Run the tests with a real broker and real tables
+test-integration: classes ## Run the tests with a real broker and real tables
 	$(BIN)/pytest tests/integration $(WORKERS)
 
-test-dags: setup ## Run the tests of the DAGs, with real submits
+test-dags: classes ## Run the tests of the DAGs, with real submits
 	$(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup
 
-test-faults: setup ## Run the tests that kill and corrupt things
+test-faults: classes ## Run the tests that kill and corrupt things
 	$(BIN)/pytest -s tests/fault_injection
 
 lint: setup ## Check style, types and who imports whom
@@ -55,10 +58,10 @@ format: setup ## Format the code
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: setup ## Measure updates against the same queries written by hand
+bench: classes ## Measure updates against the same queries written by hand
 	$(BIN)/pytest tests/benchmarks
 
-soak: setup ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); longer examples of all tests
+soak: classes ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); longer examples of all tests
 	$(eval SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')))
 	@echo "SEED=$(SEED)"
 	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection

@@ -19,6 +19,9 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+# `make` has made the archive of classes before; no process is to make one beside the tests.
+os.environ.setdefault("HEADWATER_CLASS_SHARING", "use")
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many tests ran, and which were left out: in `make test` none is."""

@@ -1,6 +1,6 @@
 """The Spark session of an update: one per process.
 
-Decision 0008.
+Decision 0008, decision 0158.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from headwater.runtime.java import java_environment
+from headwater.runtime.shared_classes import make_after_exit
 from headwater.runtime.submit import command_line_conf, redaction, submit_conf
 
 # Settings that a running session can still take, and that every update needs.
@@ -60,7 +61,11 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
             builder = builder.config(key, value)
     for key, value in {**_RUNTIME_DEFAULTS, **user_conf, **redaction(user_conf)}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    class_path = session.conf.get("spark.driver.extraClassPath", "")
+    if class_path and (session.sparkContext.master or "").startswith("local"):
+        make_after_exit(class_path)
+    return session
 
 
 def _start_java(settings: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 from tests.fault_injection.crash_matrix import tables_of
-from tests.fault_injection.stops import Stop, reached, sharing_classes, tell
+from tests.fault_injection.stops import Stop, on_the_class_path, reached, tell
 from tests.pipeline_case import PipelineCase
 
 import headwater
@@ -57,7 +57,7 @@ class Driver:
         paths = (ground, ground.with_name("jobs"), Path(__file__).resolve().parents[2])
         environment = {
             **os.environ,
-            **sharing_classes(case.root / "classes.jsa"),
+            **on_the_class_path(case.root / "classes"),
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "HEADWATER_STOPS": str(folder),
         }

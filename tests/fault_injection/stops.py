@@ -61,7 +61,7 @@ def reached(folder: Path, stops: Sequence[Stop]) -> list[Stop]:
 
 
 def stopping_settings(folder: Path) -> dict[str, str]:
-    """The settings of Spark with which drivers look for stops; compiles what they need into ``folder``."""
+    """The settings of Spark with which drivers look for stops; compiles what they need into ``folder``, see :func:`on_the_class_path`."""
     jars = [str(jar) for jar in ensure_jars("spark")]
     spark = sorted(str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar"))
     # Spark brings a compiler along; a runtime without one is enough.
@@ -78,19 +78,15 @@ def stopping_settings(folder: Path) -> dict[str, str]:
     ]
     folder.mkdir(parents=True)
     subprocess.run(command, env=environment, check=True)
-    # Classes are archived (see `sharing_classes`) only where all of them come from jars.
-    own = shutil.make_archive(str(folder), "zip", folder)
+    # Classes are shared (decision 0158) only where all of them come from jars.
+    shutil.make_archive(str(folder), "zip", folder)
     return {
-        "spark.driver.extraClassPath": os.pathsep.join([own, *jars]),
         "spark.sql.streaming.checkpointFileManagerClass": "faults.Stops$Checkpoints",
         "spark.delta.logStore.file.impl": "faults.Stops$Log",
     }
 
 
-def sharing_classes(archive: Path) -> dict[str, str]:
-    """What lets drivers share loaded classes: the first one leaves an archive when it ends, which takes a third off the others.
-
-    Where Java can't use the archive, it does without.
-    """
-    option = "SharedArchiveFile" if archive.exists() else "ArchiveClassesAtExit"
-    return {"SPARK_SUBMIT_OPTS": f"-XX:{option}={archive} -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"}
+def on_the_class_path(folder: Path) -> dict[str, str]:
+    """What lets a driver find the classes compiled into ``folder``: at the end, so that it shares all others with any driver."""
+    own = Path(f"{folder}.zip")
+    return {"SPARK_DIST_CLASSPATH": str(own)} if own.exists() else {}

@@ -67,7 +67,7 @@ class Trial:
         return driver
 
     def first_update(self) -> None:
-        """One that nobody kills, whose driver leaves the archive of its classes to all others."""
+        """One that nobody kills, so that the kills find tables with rows in them."""
         self.feed.land(2)
         driver = Driver.warm(self.case, "first")
         self.drivers.append(driver)

@@ -1,6 +1,6 @@
 """Settings of Spark that must be known before the JVM starts: the same for ``spark-submit`` and for a plain driver.
 
-Decision 0137.
+Decision 0137, decision 0158.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_DEFAULT_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 _REDACTION = "spark.redaction.regex"
 _OF_TEXTS = "spark.redaction.string.regex"
 # For the plans that Spark's UI and event log show. Java looks back a bounded number of characters only; the first look is
@@ -22,7 +25,7 @@ _VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
 # Only the first JIT compiler: small jobs spend their time starting. Its code cache would fill after some forty
 # queries at its default size, and then compiling stops.
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Xshare:auto"
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 
 
 def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str, str]:
@@ -38,17 +41,15 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         _OF_TEXTS: _VALUES,
     }
     if local:
-        class_path = os.pathsep.join(str(jar) for jar in jars)
+        class_path = shareable(os.pathsep.join(str(jar) for jar in jars))
         cores = os.cpu_count() or 2
         conf |= {
             "spark.driver.extraClassPath": class_path,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} {_QUICK_JVM}",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
@@ -56,13 +57,20 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
         }
     else:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
-    java_options = "spark.driver.extraJavaOptions"
     merged = {**conf, **user_conf, **redaction(user_conf)}
-    if java_options in user_conf:
-        merged[java_options] = (
-            f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} {user_conf[java_options]}"
-        )
+    merged[_JAVA_OPTIONS] = _java_options(merged, local=local)
     return merged
+
+
+def _java_options(conf: Mapping[str, str], *, local: bool) -> str:
+    """The driver's: ours first, so that a pipeline's own win."""
+    options = conf.get(_JAVA_OPTIONS, _QUICK_JVM if local else "")
+    shared = ""
+    if local:
+        shared = sharing_options(
+            conf["spark.driver.extraClassPath"], options, conf.get(_DEFAULT_JAVA_OPTIONS, "")
+        )
+    return " ".join(filter(None, [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", shared, options]))
 
 
 def redaction(user_conf: Mapping[str, str]) -> dict[str, str]:
