@@ -17,9 +17,10 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
 import headwater_airflow.dag
 def parse(folder):
-    started = time.perf_counter()
+    # Of the processor: how long it takes says how busy the machine is.
+    started = time.process_time()
     bag = DagBag(folder)
-    return bag, time.perf_counter() - started
+    return bag, time.process_time() - started
 seconds, bags = [], []
 for folder in sys.argv[1:]:
     bag, took = parse(folder)
@@ -40,7 +41,10 @@ def parse(airflow_database, roots):
     """Parse folders of DAGs in a process of its own."""
 
     def run(*folders):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "plugins")])}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(str(CHECKOUT / floor) for floor in ("include", "jobs", "plugins")),
+        }
         done = subprocess.run(
             [sys.executable, "-c", PROBE, *map(str, folders)],
             capture_output=True,
@@ -60,8 +64,10 @@ def test_the_dags_of_this_project_parse_without_errors_and_without_spark(parse, 
     monkeypatch.delenv("HEADWATER_PIPELINES")
     found = parse(CHECKOUT / "dags")
     assert found["errors"] == [{}]
-    assert {"orders", "orders_backfill", "orders_checks", "revenue_changes"} <= set(found["dags"][0])
-    assert found["fileloc"]["orders"] == str(CHECKOUT / "dags" / "orders.py")
+    kinds = ("", "_backfill", "_checks", "_maintenance", "_repair")
+    assert found["dags"][0] == sorted([*(f"orders{kind}" for kind in kinds), "revenue_changes"])
+    assert found["fileloc"]["orders"] == str(CHECKOUT / "dags" / "pipelines.py")
+    assert "CronDataInterval" in json.dumps(found["serialized"][0]["orders_backfill"]["dag"]["timetable"])
     assert found["heavy"] == []
 
 
