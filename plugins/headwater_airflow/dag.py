@@ -13,7 +13,9 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseNotifier, CronDataIntervalTimetable
 
+from headwater.definitions.airflow_spec import ON_DATA
 from headwater.errors import UsageError
+from headwater_airflow.arrivals import PipelineDataAsset, data_asset
 from headwater_airflow.documentation import (
     backfill_doc,
     check_doc,
@@ -89,7 +91,7 @@ class PipelineDag(_DagOfPipeline):
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
-            "schedule": task.schedule,
+            "schedule": _schedule(task),
             "params": selection_params(offered),
             **run_callbacks(task),
         }
@@ -242,6 +244,10 @@ def run_callbacks(task: PipelineTask) -> dict[str, Any]:
         if notifiers:
             callbacks[f"on_{outcome}_callback"] = RunCallback(task.dag_id, outcome, tuple(notifiers))
     return callbacks
+
+
+def _schedule(task: PipelineTask) -> str | list[PipelineDataAsset] | None:
+    return [data_asset(task.pipeline, task.airflow.on_data)] if task.schedule == ON_DATA else task.schedule
 
 
 def _task(pipeline: str | PipelineTask) -> PipelineTask:

@@ -63,6 +63,7 @@ ALLOWED = {
     ("plugins/headwater_airflow/page/projects.py", "_open"): "a pipeline's trouble is shown at its name; the others are listed",
     ("plugins/headwater_airflow/pipelines.py", "_projects"): "a pipeline's trouble is an import error of its own; the others have their DAGs",
     ("plugins/headwater_airflow/pipelines.py", "pipeline_dags"): "a pipeline's trouble is an import error of its own; the others have their DAGs",
+    ("plugins/headwater_airflow/triggers/watching.py", "WatchStream.open_stream"): "a watch outlives whatever a look raises: it is logged, and looked at again later",
     ("plugins/headwater_airflow/roots.py", "_has_spec"): "opening the pipeline says why it can't be read",
 }  # fmt: skip
 

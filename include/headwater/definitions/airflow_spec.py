@@ -71,12 +71,32 @@ class BackfillSpec(Strict):
         return self
 
 
+ON_DATA = "on_data"
+
+
+class OnDataSpec(Strict):
+    """When data that has arrived begins a run: after ``quiet``, from so many files, messages or commits on, after ``wait`` at the latest."""
+
+    quiet: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=7))
+    files: int = Field(default=1, ge=1, le=10**9)
+    records: int = Field(default=1, ge=1, le=10**15)
+    versions: int = Field(default=1, ge=1, le=10**9)
+    wait: Duration | None = Field(default=None, ge=timedelta(0), le=timedelta(days=366))
+
+    @model_validator(mode="after")
+    def _waits_longer(self) -> OnDataSpec:
+        if self.wait is not None and self.wait < self.quiet:
+            raise ValueError("`wait` must not be less than `quiet`")
+        return self
+
+
 class AirflowSpec(Strict):
     """How Airflow runs the pipeline."""
 
     dags: tuple[DagKind, ...] = ("update", "checks", "maintenance", "backfill", "repair")
     dag_id: str | None = Field(default=None, pattern=f"^{DAG_ID_PATTERN.pattern}$")
     schedule: _Word | None = None
+    on_data: OnDataSpec = OnDataSpec()
     tasks: Literal["watched", "per_table"] = "watched"
     retries: int = Field(default=2, ge=0, le=20)
     retry_delay: Duration = timedelta(seconds=30)
@@ -93,3 +113,9 @@ class AirflowSpec(Strict):
     owner: _Word | None = None
     notifiers: tuple[NotifierSpec, ...] = ()
     alerts: AlertSpec = AlertSpec()
+
+    @model_validator(mode="after")
+    def _data_is_the_schedule(self) -> AirflowSpec:
+        if "on_data" in self.model_fields_set and self.schedule != ON_DATA:
+            raise ValueError(f"`on_data` has an effect only with `schedule: {ON_DATA}`")
+        return self
