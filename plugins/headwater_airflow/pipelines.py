@@ -104,12 +104,33 @@ def _dags_of(task: PipelineTask, makers: Mapping[str, str], wanted: str | None) 
                 f"The DAG id {dag_id!r} is that of a DAG of the pipeline in {makers[dag_id]!r}.",
                 remedy="Give this pipeline another `airflow.dag_id`.",
             )
+        dags[dag_id] = _made(make, task, dag_id)
+    return dags
+
+
+def _made(make: Callable[..., DAG], task: PipelineTask, dag_id: str) -> DAG:
+    try:
         # Airflow would register what is refused below, too.
         dag = make(task, auto_register=False)
         # What Airflow looks at later, it records under the file's name, and takes all DAGs of the file off the schedule.
         dag.validate()
-        dags[dag_id] = dag
-    return dags
+    except HeadwaterError:
+        raise
+    except Exception as error:
+        airflow = task.airflow
+        schedules = (
+            airflow.schedule,
+            airflow.check_schedule,
+            airflow.maintenance_schedule,
+            airflow.backfill.interval,
+        )
+        written = ", ".join(repr(schedule) for schedule in schedules if schedule is not None)
+        raise InvalidSpec(
+            f"Airflow refuses the DAG {dag_id!r}: {quoted(error)}",
+            where=f"{task.pipeline}/pipeline.yml",
+            remedy=f"Correct its section `airflow`: the schedules ({written}), tags, owner or pool.",
+        ) from error
+    return dag
 
 
 def _projects(

@@ -61,6 +61,7 @@ ALLOWED = {
     ("plugins/headwater_airflow/page/pipeline_view.py", "_read"): "one part's trouble is shown beside the rest of the page",
     ("plugins/headwater_airflow/page/projects.py", "_checked"): "a pipeline's trouble is shown at its name; the others are listed",
     ("plugins/headwater_airflow/page/projects.py", "_open"): "a pipeline's trouble is shown at its name; the others are listed",
+    ("plugins/headwater_airflow/pipelines.py", "_made"): "whatever Airflow raises about a DAG is raised again, as an error of its pipeline's spec",
     ("plugins/headwater_airflow/pipelines.py", "_projects"): "a pipeline's trouble is an import error of its own; the others have their DAGs",
     ("plugins/headwater_airflow/pipelines.py", "pipeline_dags"): "a pipeline's trouble is an import error of its own; the others have their DAGs",
     ("plugins/headwater_airflow/triggers/watching.py", "WatchStream.open_stream"): "a watch outlives whatever a look raises: it is logged, and looked at again later",
