@@ -117,7 +117,7 @@ def test_two_hundred_watches_each_announce_once_in_one_loop(roots, monkeypatch):
     for folder in landings.values():
         (folder / "a.json").write_text("{}")
     assert asyncio.run(watch(60, MANY)) == [(name, 1) for name in landings]
-    assert asyncio.run(watch(3)) == []
+    assert asyncio.run(watch(1)) == []
 
 
 def test_looks_that_block_hold_up_nothing_but_themselves(roots, monkeypatch):
