@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, BaseNotifier, CronDataIntervalTimetable
 
+from headwater.definitions.airflow_spec import ON_DATA
 from headwater.errors import UsageError
+from headwater_airflow.arrivals import PipelineDataAsset, data_asset
 from headwater_airflow.documentation import (
     backfill_doc,
     check_doc,
@@ -24,6 +28,8 @@ from headwater_airflow.entities import PipelineTask, read_pipeline
 from headwater_airflow.forms.backfill_form import backfill_params
 from headwater_airflow.forms.repair_form import repair_params
 from headwater_airflow.forms.selection import maintenance_params, selection_params
+from headwater_airflow.notifications.from_spec import notifiers_on
+from headwater_airflow.notifications.run_callback import RunCallback
 from headwater_airflow.rendering import (
     render,
     render_backfill,
@@ -38,13 +44,29 @@ _START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 class _DagOfPipeline(DAG):  # type: ignore[misc]  # Airflow's types are not followed
+    @contextmanager
     def _begin(
         self, task: PipelineTask, suffix: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]
-    ) -> None:
-        """Set the DAG up: common settings first, then those of this kind, then its author's."""
-        DAG.__init__(self, f"{task.pipeline_id}{suffix}", **{**common_settings(task), **defaults, **settings})
-        # The file that makes the DAG, two frames up: Airflow would take this one.
-        self.fileloc = sys._getframe(2).f_code.co_filename  # noqa: SLF001
+    ) -> Iterator[None]:
+        """Set the DAG up (common settings first, then those of this kind, then its author's); its tasks are made in the block."""
+        arguments = {**common_settings(task), **defaults, **settings}
+        form = arguments.pop("params", None)
+        DAG.__init__(self, f"{task.dag_id}{suffix}", **arguments)
+        self.fileloc = _author()
+        with self:
+            yield
+        # A task sees its DAG's form in any case. One that is made after the form has a copy, and serializing those takes
+        # four times as long as all the rest.
+        if form is not None:
+            self.params = form
+
+
+def _author() -> str:
+    """The file that makes the DAG; Airflow would take this one."""
+    frame = sys._getframe(1)  # noqa: SLF001
+    while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
+        frame = frame.f_back
+    return frame.f_code.co_filename
 
 
 class PipelineDag(_DagOfPipeline):
@@ -54,7 +76,8 @@ class PipelineDag(_DagOfPipeline):
     says so.
 
     Args:
-        pipeline: the name of the pipeline's folder below ``jobs/pipelines`` (or HEADWATER_PIPELINES).
+        pipeline: the name of the pipeline's folder below ``jobs/pipelines`` (or HEADWATER_PIPELINES); here and below,
+            also what ``read_pipeline`` has read.
         settings: arguments of DAG, over those that come from the ``airflow`` section of ``pipeline.yml``.
 
     Raises:
@@ -62,17 +85,17 @@ class PipelineDag(_DagOfPipeline):
 
     """
 
-    def __init__(self, pipeline: str, **settings: Any) -> None:
-        task = read_pipeline(pipeline, pipeline_project(pipeline))
+    def __init__(self, pipeline: str | PipelineTask, **settings: Any) -> None:
+        task = _task(pipeline)
         offered = [dataset.dataset for dataset in task.datasets]
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
-            "schedule": task.schedule,
+            "schedule": _schedule(task),
             "params": selection_params(offered),
+            **run_callbacks(task),
         }
-        self._begin(task, "", defaults, settings)
-        with self:
+        with self._begin(task, "", defaults, settings):
             render(task)
 
 
@@ -90,16 +113,17 @@ class PipelineCheckDag(_DagOfPipeline):
 
     """
 
-    def __init__(self, pipeline: str, *, notifiers: Sequence[BaseNotifier] = (), **settings: Any) -> None:
-        task = read_pipeline(pipeline, pipeline_project(pipeline))
+    def __init__(
+        self, pipeline: str | PipelineTask, *, notifiers: Sequence[BaseNotifier] = (), **settings: Any
+    ) -> None:
+        task = _task(pipeline)
         defaults = {
             "description": f"Fails when {task.name} is over a limit of the alerts in its pipeline.yml.",
             "doc_md": check_doc(task),
             "schedule": task.airflow.check_schedule,
         }
-        self._begin(task, "_checks", defaults, settings)
-        with self:
-            render_checks(task, notifiers)
+        with self._begin(task, "_checks", defaults, settings):
+            render_checks(task, [*notifiers, *notifiers_on(task.airflow.notifiers, "alert")])
 
 
 class PipelineMaintenanceDag(_DagOfPipeline):
@@ -114,17 +138,17 @@ class PipelineMaintenanceDag(_DagOfPipeline):
 
     """
 
-    def __init__(self, pipeline: str, **settings: Any) -> None:
-        task = read_pipeline(pipeline, pipeline_project(pipeline))
+    def __init__(self, pipeline: str | PipelineTask, **settings: Any) -> None:
+        task = _task(pipeline)
         tables = [dataset.dataset for dataset in task.datasets if dataset.is_table]
         defaults = {
             "description": f"Compaction, z-order, vacuum, log checkpoints and old epochs of {task.name}.",
             "doc_md": maintenance_doc(task),
             "schedule": task.airflow.maintenance_schedule,
             "params": maintenance_params(tables),
+            **run_callbacks(task),
         }
-        self._begin(task, "_maintenance", defaults, settings)
-        with self:
+        with self._begin(task, "_maintenance", defaults, settings):
             render_maintenance(task)
 
 
@@ -140,17 +164,17 @@ class PipelineRepairDag(_DagOfPipeline):
 
     """
 
-    def __init__(self, pipeline: str, **settings: Any) -> None:
-        task = read_pipeline(pipeline, pipeline_project(pipeline))
+    def __init__(self, pipeline: str | PipelineTask, **settings: Any) -> None:
+        task = _task(pipeline)
         flows = task.manifest.flows if task.manifest else ()
         defaults = {
             "description": f"Repairs checkpoints of {task.name}: the plan and its cost first.",
             "doc_md": repair_doc(task),
             "schedule": None,
             "params": repair_params([flow.name for flow in flows if flow.streaming or flow.once]),
+            **run_callbacks(task),
         }
-        self._begin(task, "_repair", defaults, settings)
-        with self:
+        with self._begin(task, "_repair", defaults, settings):
             render_repair(task)
 
 
@@ -174,7 +198,7 @@ class PipelineBackfillDag(_DagOfPipeline):
 
     def __init__(
         self,
-        pipeline: str,
+        pipeline: str | PipelineTask,
         *,
         interval: str | None = None,
         tables: Sequence[str] = (),
@@ -184,16 +208,16 @@ class PipelineBackfillDag(_DagOfPipeline):
     ) -> None:
         if scheduled and interval is None:
             raise UsageError("scheduled=True needs an interval.", remedy='Give one: interval="@daily".')
-        task = read_pipeline(pipeline, pipeline_project(pipeline))
+        task = _task(pipeline)
         offered = [dataset.dataset for dataset in task.datasets if dataset.is_table]
         defaults = {
             "description": f"Fills ranges of the tables of the pipeline {task.name} from their definitions.",
             "doc_md": backfill_doc(task, interval),
             "schedule": CronDataIntervalTimetable(interval, timezone="UTC") if interval else None,
             "params": backfill_params(offered, tables, column),
+            **run_callbacks(task),
         }
-        self._begin(task, "_backfill", defaults, settings)
-        with self:
+        with self._begin(task, "_backfill", defaults, settings):
             render_backfill(task, scheduled=scheduled)
 
 
@@ -204,5 +228,29 @@ def common_settings(task: PipelineTask) -> dict[str, Any]:
         "catchup": False,
         "max_active_runs": 1,
         "tags": ["headwater", *task.airflow.tags],
-        "default_args": {"owner": task.airflow.owner} if task.airflow.owner else {},
+        "default_args": {
+            name: value
+            for name, value in (("owner", task.airflow.owner), ("queue", task.airflow.queue))
+            if value is not None
+        },
     }
+
+
+def run_callbacks(task: PipelineTask) -> dict[str, Any]:
+    """The notifiers of the spec as callbacks of a DAG: called when a run has failed, or has ended well."""
+    callbacks: dict[str, Any] = {}
+    for outcome in ("failure", "success"):
+        notifiers = notifiers_on(task.airflow.notifiers, outcome)
+        if notifiers:
+            callbacks[f"on_{outcome}_callback"] = RunCallback(task.dag_id, outcome, tuple(notifiers))
+    return callbacks
+
+
+def _schedule(task: PipelineTask) -> str | list[PipelineDataAsset] | None:
+    return [data_asset(task.pipeline, task.airflow.on_data)] if task.schedule == ON_DATA else task.schedule
+
+
+def _task(pipeline: str | PipelineTask) -> PipelineTask:
+    if isinstance(pipeline, PipelineTask):
+        return pipeline
+    return read_pipeline(pipeline, pipeline_project(pipeline))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.definitions.airflow_spec import AirflowSpec
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
-from headwater.definitions.pipeline_spec import AirflowSpec, PipelineSpec
+from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
@@ -34,6 +35,7 @@ class PipelineTask:
 
     pipeline: str
     pipeline_id: str
+    dag_id: str
     name: str
     airflow: AirflowSpec
     schedule: str | None = None
@@ -51,6 +53,7 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
     return PipelineTask(
         pipeline,
         project.pipeline_id,
+        project.spec.dag_id,
         project.spec.name,
         project.spec.airflow.model_copy(update={"retries": project.spec.update_retries}),
         _schedule(project.spec),

@@ -12,12 +12,18 @@ from headwater.definitions.names import invalid_name, is_folder_name
 from headwater.errors import InvalidName
 from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
+from headwater.graph.spec_file import SPEC_FILES
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The checkout: HEADWATER_HOME, else the folder that holds ``plugins/``."""
     chosen = environment.get("HEADWATER_HOME")
     return Path(chosen).expanduser().resolve() if chosen else Path(__file__).resolve().parents[2]
+
+
+def pipeline_root(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of all pipelines: HEADWATER_PIPELINES, from the checkout, else its ``jobs/pipelines``."""
+    return home_folder(environment) / environment.get("HEADWATER_PIPELINES", "jobs/pipelines")
 
 
 def pipeline_project(
@@ -40,7 +46,7 @@ def pipeline_project(
             remedy="Give the name of its folder: letters, digits, underscores and dashes.",
         )
     home = home_folder(environment)
-    pipelines = home / environment.get("HEADWATER_PIPELINES", "jobs/pipelines")
+    pipelines = pipeline_root(environment)
     storage = _from_home(home, environment.get("HEADWATER_STORAGE"))
     warehouse = _from_home(home, environment.get("HEADWATER_WAREHOUSE"))
     project = open_project(
@@ -55,6 +61,22 @@ def pipeline_project(
     if storage is None and project.spec.storage is None:
         project = replace(project, storage=home / ".headwater/storage")
     return project
+
+
+def pipeline_folders(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The names of the folders below HEADWATER_PIPELINES that have a spec, sorted; empty where there is no such root."""
+    try:
+        entries = list(os.scandir(pipeline_root(environment)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(entry.name for entry in entries if is_folder_name(entry.name) and _has_spec(entry))
+
+
+def _has_spec(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir() and any(os.path.exists(f"{entry.path}/{name}") for name in SPEC_FILES)  # noqa: PTH110 - many pipelines
+    except OSError:
+        return True  # opening it says why it can't be read
 
 
 def storage_folder(environment: Mapping[str, str] = os.environ) -> Path:

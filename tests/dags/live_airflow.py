@@ -82,7 +82,7 @@ STREAM = """
 name: stream
 schema: shop
 trigger: {processing_time: 1 second, run_for: 2 seconds}
-airflow: {retries: 0}
+airflow: {retries: 0, dags: []}
 """
 
 
@@ -103,7 +103,9 @@ class LiveAirflow:
             shutil.copy(airflow_home.HOME / "airflow.db", home / "airflow.db")
         (folder / "dags").mkdir()
         (folder / "dags" / "live.py").write_text(DAGS)
-        write_observed_pipeline(folder, airflow="{check_schedule: null, alerts: {freshness_minutes: 0}}")
+        write_observed_pipeline(
+            folder, airflow="{dags: [], check_schedule: null, alerts: {freshness_minutes: 0}}"
+        )
         stream = folder / "pipelines" / "stream"
         stream.mkdir()
         (stream / "pipeline.yml").write_text(STREAM)
@@ -129,6 +131,7 @@ class LiveAirflow:
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "4",
             "HEADWATER_CHANGE_POLL_SECONDS": "0.3",
+            "HEADWATER_DATA_POLL_SECONDS": "0.3",
             "HEADWATER_HOME": str(airflow_home.CHECKOUT),
             "HEADWATER_PIPELINES": str(folder / "pipelines"),
             "HEADWATER_STORAGE": str(folder / "storage"),

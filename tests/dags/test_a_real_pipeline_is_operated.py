@@ -27,6 +27,7 @@ name: shop
 schema: shop
 configuration: {{landing: {landing}}}
 spark: {{spark.sql.shuffle.partitions: "1"}}
+airflow: {{dags: []}}
 """
 SOURCE = """
 from headwater import pipelines as dp

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from tests.dags.airflow_home import CHECKOUT
 
 from headwater.contract.backfill_arguments import parse_backfill_arguments
 from headwater.errors import UsageError
@@ -135,4 +134,3 @@ def test_the_dag_has_a_form_and_an_interval_if_it_is_given_one(medallion):
     assert dag.get_task("backfill").max_active_tis_per_dag == 2
     with pytest.raises(UsageError):
         PipelineBackfillDag("medallion", scheduled=True)
-    assert (CHECKOUT / "dags" / "orders_backfill.py").exists()

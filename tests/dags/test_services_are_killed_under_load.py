@@ -25,7 +25,7 @@ schema: shop
 trigger: {{processing_time: 1 second, run_for: 25 seconds}}
 configuration: {{landing: {landing}}}
 spark: {{spark.sql.shuffle.partitions: "1"}}
-airflow: {{retries: 3}}
+airflow: {{retries: 3, dags: []}}
 """
 SOURCE = """
 from headwater import pipelines as dp

@@ -18,10 +18,10 @@ ALLOWED = {
     ("include/headwater/event_log/retention.py", "keep_event_log"): "upkeep of the log after an update: what fails is printed, and due again the next day",
     ("include/headwater/event_log/writer.py", "EventLogWriter._append"): "records are kept and tried again; what is left at the end raises EventLogNotWritten",
     ("include/headwater/event_log/writer.py", "EventLogWriter._compact"): "upkeep: the log is whole without it; what fails is printed",
-    ("include/headwater/graph/pipeline_ids.py", "_may_have"): "a file that is gone or can't be read is no pipeline of this user's",
+    ("include/headwater/graph/pipeline_ids.py", "may_have_id"): "a file that is gone or can't be read is no pipeline of this user's",
     ("include/headwater/graph/pipeline_ids.py", "_beside"): "a parent folder that can't be listed has no pipelines that this user could run",
     ("include/headwater/graph/pipeline_ids.py", "known_homes"): "a hint for people; without it they are not warned",
-    ("include/headwater/graph/spec_text.py", "_Loader.construct_object"): "PyYAML's constructors raise what Python's types raise: each is an error of the value, with its line",
+    ("include/headwater/graph/spec_text.py", "_Constructor.construct_object"): "PyYAML's constructors raise what Python's types raise: each is an error of the value, with its line",
     ("include/headwater/kinesis/shards.py", "KinesisStream.pages"): "raised again at once, as the kind of error that it is",
     ("include/headwater/maintenance/maintain.py", "_one"): "one table's trouble is reported as that step's failure; the others are maintained",
     ("include/headwater/maintenance/maintenance_plan.py", "look"): "one table that can't be looked at is left out with its error; the others are planned",
@@ -63,8 +63,12 @@ ALLOWED = {
     ("plugins/headwater_airflow/page/diagnoses.py", "diagnoses"): "one flow's trouble is shown beside the others' findings",
     ("plugins/headwater_airflow/page/pipeline_view.py", "_read"): "one part's trouble is shown beside the rest of the page",
     ("plugins/headwater_airflow/page/projects.py", "_checked"): "a pipeline's trouble is shown at its name; the others are listed",
-    ("plugins/headwater_airflow/page/projects.py", "_has_spec"): "opening the pipeline says why it can't be read",
     ("plugins/headwater_airflow/page/projects.py", "_open"): "a pipeline's trouble is shown at its name; the others are listed",
+    ("plugins/headwater_airflow/pipelines.py", "_made"): "whatever Airflow raises about a DAG is raised again, as an error of its pipeline's spec",
+    ("plugins/headwater_airflow/pipelines.py", "_projects"): "a pipeline's trouble is an import error of its own; the others have their DAGs",
+    ("plugins/headwater_airflow/pipelines.py", "pipeline_dags"): "a pipeline's trouble is an import error of its own; the others have their DAGs",
+    ("plugins/headwater_airflow/triggers/watching.py", "WatchStream.open_stream"): "a watch outlives whatever a look raises: it is logged, and looked at again later",
+    ("plugins/headwater_airflow/roots.py", "_has_spec"): "opening the pipeline says why it can't be read",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pydantic import TypeAdapter, ValidationError
 
 from headwater.contract.arguments import Parser, add_project_arguments, names
-from headwater.definitions.pipeline_spec import Duration
+from headwater.definitions.spec_model import Duration
 from headwater.maintenance.chore import ChoreKind, MaintenanceOptions
 
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import TypeAdapter, ValidationError
 
-from headwater.definitions.pipeline_spec import Duration
+from headwater.definitions.spec_model import Duration
 
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 

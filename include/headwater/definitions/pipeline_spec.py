@@ -9,9 +9,7 @@ from urllib.parse import urlparse
 
 from pydantic import (
     AliasChoices,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -20,23 +18,19 @@ from pydantic import (
     model_validator,
 )
 
+from headwater.definitions.airflow_spec import AirflowSpec
 from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
-from headwater.definitions.intervals import read_duration
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
+from headwater.definitions.spec_model import Duration
+from headwater.definitions.spec_model import Strict as _Strict
 from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
 
 _ID = rf"^{FOLDER_PATTERN.pattern}$"  # to pydantic, $ is the end of the text
 _PART = rf"^{NAME_PATTERN.pattern}$"
 _STORE = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9.-]+(/[^\s\x00-\x1f]*)?")
-
-
-def _duration(value: object) -> object:
-    """Read Spark's interval spelling ("30 seconds"); anything else is left to pydantic."""
-    duration = read_duration(value) if isinstance(value, str) else None
-    return value if duration is None else duration
 
 
 def _conf_text(value: object) -> object:
@@ -46,12 +40,7 @@ def _conf_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
 ConfText = Annotated[str, BeforeValidator(_conf_text)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Glob(_Strict):
@@ -123,37 +112,6 @@ TriggerSpec = Annotated[
     Discriminator(_trigger_form),
     BeforeValidator(_refuse_endless),
 ]
-
-
-class AlertSpec(_Strict):
-    """Limits that the check DAG holds the pipeline to; an absent one is not checked."""
-
-    lag_seconds: float | None = Field(default=None, ge=0)
-    lag_records: int | None = Field(default=None, ge=0)
-    freshness_minutes: float | None = Field(default=None, ge=0)
-    failed_rules_percent: float | None = Field(default=None, ge=0, le=100)
-    checkpoint_health: bool = True
-    batch_seconds: float | None = Field(default=None, ge=0)
-    retention_percent: float | None = Field(default=None, ge=0, le=100)
-
-
-class AirflowSpec(_Strict):
-    """How Airflow runs the pipeline."""
-
-    schedule: str | None = None
-    tasks: Literal["watched", "per_table"] = "watched"
-    retries: int = Field(default=2, ge=0, le=20)
-    retry_delay: Duration = timedelta(seconds=30)
-    timeout: Duration | None = None
-    pool: str | None = None
-    priority_weight: int = Field(default=1, ge=-(2**31), lt=2**31)
-    check_schedule: str | None = "*/5 * * * *"
-    maintenance_schedule: str | None = "30 3 * * *"
-    connection: str = "spark_default"
-    spark_ui: bool | None = None
-    tags: tuple[str, ...] = ()
-    owner: str | None = None
-    alerts: AlertSpec = AlertSpec()
 
 
 class LintSpec(_Strict):
@@ -298,6 +256,11 @@ class PipelineSpec(_Strict):
     def pipeline_id(self) -> str:
         """The id: names folders, so it is one plain word."""
         return self.id or self.name
+
+    @property
+    def dag_id(self) -> str:
+        """The id of the pipeline's DAG in Airflow; those of its other DAGs have a word behind it."""
+        return self.airflow.dag_id or self.pipeline_id
 
     @property
     def schema(self) -> str:  # type: ignore[override]  # pydantic's own method of this name is deprecated

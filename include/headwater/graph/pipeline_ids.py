@@ -77,7 +77,7 @@ def _beside(
             continue
         for spec_name in SPEC_FILES:
             file = f"{parent}/{name}/{spec_name}"
-            if _may_have(file, pipeline_id) and Path(file).parent.resolve() != folder.resolve():
+            if may_have_id(file, pipeline_id) and Path(file).parent.resolve() != folder.resolve():
                 try:
                     yield Path(file).parent, read_spec(Path(file), environment)
                 except HeadwaterError:
@@ -88,7 +88,7 @@ def _beside(
 _read: dict[str, tuple[tuple[int, int, int], bytes]] = {}
 
 
-def _may_have(file: str, pipeline_id: str) -> bool:
+def may_have_id(file: str, pipeline_id: str) -> bool:
     """Whether the id stands in a file, or is put in from the environment; reading YAML of all pipelines takes long."""
     try:
         now = os.stat(file)  # noqa: PTH116 - for each of many pipelines, a Path would take longer than the question

@@ -6,6 +6,8 @@ numbers that Python refuses to print.
 
 from __future__ import annotations
 
+import copy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,12 @@ _DEEPEST = 50
 _LONGEST_INTEGER = 100  # signs; Python refuses to print integers of more than 4,300
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, whose constructors report errors with their line."""
+class _Constructor(yaml.SafeLoader):
+    """PyYAML's safe constructors, which report errors with their line. The nodes come from elsewhere."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("")
+        self.path = path
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -29,7 +35,7 @@ class _Loader(yaml.SafeLoader):
         except (yaml.YAMLError, InvalidSpec, RecursionError):
             raise
         except Exception as error:
-            raise _wrong_value(node, f"is no {_kind(node)} ({_first_line(error)})") from None
+            raise _wrong_value(node, f"is no {_kind(node)} ({_first_line(error)})", self.path) from None
 
 
 def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
@@ -39,14 +45,18 @@ def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
         InvalidSpec: the file can't be read, is not YAML, holds no mapping, gives a key twice, or has a value that no
             setting can have.
     """
-    text = _text(path)
+    data, node = _parsed(path, _text(path))
+    return copy.deepcopy(data), node
+
+
+# Whoever opens a pipeline needs the values several times in a row. The parser in C would be faster, but has no limit of depth.
+@lru_cache(maxsize=256)
+def _parsed(path: Path, text: str) -> tuple[dict[str, Any], yaml.Node]:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is not None:
             _Walk(path).check(node)
-        loader = _Loader(text)
-        loader.name = str(path)
-        data = loader.get_single_data()
+        data = _Constructor(path).construct_document(node) if node is not None else None
     except RecursionError:
         raise _too_deep(path) from None
     except yaml.YAMLError as error:
@@ -166,12 +176,11 @@ def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).partition("\n")[0][:200]
 
 
-def _wrong_value(node: yaml.Node, why: str, path: Path | None = None) -> InvalidSpec:
-    name = node.start_mark.name if path is None else path
+def _wrong_value(node: yaml.Node, why: str, path: Path) -> InvalidSpec:
     shown = ascii(node.value)[:60] if isinstance(node, yaml.ScalarNode) else "a value"
     return InvalidSpec(
         f"{shown} {why}.",
-        where=f"{name}:{node.start_mark.line + 1}",
+        where=f"{path}:{node.start_mark.line + 1}",
         remedy="Correct it; a text that only looks like a date or a number goes in quotes.",
     )
 

@@ -150,6 +150,18 @@ def _lock(stream: TextIO, ends: float, path: Path) -> None:
             return
 
 
+def is_held(state_folder: Path) -> bool:
+    """Whether somebody on this machine holds the pipeline's lease now. Nothing is written, and nobody who holds it notices."""
+    try:
+        with (state_folder / "update.lease").open(encoding="utf-8") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def _is_at(path: Path, identity: os.stat_result) -> bool:
     try:
         now = path.stat()

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from pydantic import TypeAdapter, ValidationError
 
 from headwater.contract.maintenance_report import JOB, plan_lines
-from headwater.definitions.pipeline_spec import Duration
+from headwater.definitions.spec_model import Duration
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError, UsageError
 from headwater.graph.pipeline_project import PipelineProject

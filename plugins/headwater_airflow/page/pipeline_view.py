@@ -36,7 +36,7 @@ class PipelineView:
     ``troubles``: what could not be read, as sentences; ``notes``: why some of it may be out of date.
     """
 
-    pipeline_id: str
+    dag_id: str
     folder: str
     state: str
     update: UpdateSummary | None = None
@@ -79,7 +79,7 @@ def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
     project = pipeline.project
     if project is None:
         return PipelineView(
-            pipeline.pipeline_id,
+            pipeline.dag_id,
             pipeline.folder,
             "broken",
             troubles=(redact_text(pipeline.trouble or "It can't be read."),),
@@ -91,7 +91,7 @@ def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
     state = _state(history)
     if manifest is None:
         return PipelineView(
-            project.pipeline_id,
+            pipeline.dag_id,
             pipeline.folder,
             "broken" if troubles else state,
             history.last_update,
@@ -100,7 +100,7 @@ def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
             notes=notes,
         )
     return PipelineView(
-        project.pipeline_id,
+        pipeline.dag_id,
         pipeline.folder,
         state,
         history.last_update,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.contract.driver_report import ReportedError
-from headwater.definitions.names import is_folder_name
 from headwater.errors import HeadwaterError
 from headwater.event_log.redaction import quoted
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spec_file import SPEC_FILES
-from headwater_airflow.roots import home_folder, pipeline_project
+from headwater_airflow.roots import pipeline_folders, pipeline_project
 
 # What may stand in an address of the page: ids of DAGs and pipelines, names of flows.
 URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
@@ -29,38 +25,30 @@ class PipelineEntry:
     trouble: str | None = None
 
     @property
-    def pipeline_id(self) -> str:
-        """The id, which is the DAG's; the folder's name where the spec can't be read."""
-        return self.project.pipeline_id if self.project else self.folder
+    def dag_id(self) -> str:
+        """The id of its DAG; the folder's name where the spec can't be read."""
+        return self.project.spec.dag_id if self.project else self.folder
 
 
 def all_projects() -> list[PipelineEntry]:
     """Every folder below HEADWATER_PIPELINES that has a spec, by name."""
-    root = home_folder() / os.environ.get("HEADWATER_PIPELINES", "jobs/pipelines")
-    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    pipelines = [_open(path) for path in folders if is_folder_name(path.name) and _has_spec(path)]
+    pipelines = [_open(name) for name in pipeline_folders()]
     return [_checked(entry, pipelines) for entry in pipelines]
 
 
 def project_of(dag_id: str) -> PipelineEntry | None:
     """The pipeline of a DAG, or of one beside it; None where it has none."""
-    by_id = {entry.pipeline_id: entry for entry in all_projects()}
+    # Where two want one id, the first has it, as in the DAGs of all pipelines.
+    by_id = {entry.dag_id: entry for entry in reversed(all_projects())}
     names = [dag_id, *(dag_id.removesuffix(suffix) for suffix in _BESIDE)]
     return next((by_id[name] for name in names if name in by_id), None)
 
 
-def _has_spec(folder: Path) -> bool:
+def _open(folder: str) -> PipelineEntry:
     try:
-        return any((folder / name).is_file() for name in SPEC_FILES)
-    except OSError:
-        return True  # opening it says why it can't be read
-
-
-def _open(folder: Path) -> PipelineEntry:
-    try:
-        return PipelineEntry(folder.name, pipeline_project(folder.name, alone=True))
+        return PipelineEntry(folder, pipeline_project(folder, alone=True))
     except Exception as error:
-        return PipelineEntry(folder.name, trouble=trouble_in_words(error))
+        return PipelineEntry(folder, trouble=trouble_in_words(error))
 
 
 def _checked(entry: PipelineEntry, entries: list[PipelineEntry]) -> PipelineEntry:

@@ -65,7 +65,7 @@ def make_app() -> FastAPI:
 
 def pipelines(request: Request, user: Any = LOGGED_IN) -> HTMLResponse:
     """All pipelines whose DAG the user may read."""
-    visible = [entry for entry in all_projects() if may_read(user, entry.pipeline_id)]
+    visible = [entry for entry in all_projects() if may_read(user, entry.dag_id)]
     return _page("pipelines.html", request, views=[pipeline_view(entry) for entry in visible])
 
 
@@ -102,14 +102,14 @@ def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLRe
         health=health,
         findings=findings,
         doctor_troubles=troubles,
-        repair=f"{base_path()}/dags/{view.pipeline_id}_repair",
+        repair=f"{base_path()}/dags/{view.dag_id}_repair",
     )
 
 
 def _visible(dag_id: str, user: Any) -> PipelineEntry | None:
     """The pipeline of a DAG. The address may name a DAG beside it that Airflow has never seen: the pipeline's own decides, too."""
     entry = project_of(dag_id)
-    if entry is not None and not may_read(user, entry.pipeline_id):
+    if entry is not None and not may_read(user, entry.dag_id):
         raise HTTPException(403, "Forbidden")
     return entry
 

@@ -13,8 +13,8 @@ from airflow.triggers.base import BaseTrigger, TaskSkippedEvent, TaskSuccessEven
 from headwater_airflow.entities import UPDATE_TASK_ID
 from headwater_airflow.following.dataset_progress import DatasetProgress
 from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict
-
-_LOOKS_PER_TASK_CHECK = 5
+from headwater_airflow.following.update_watch import log_version
+from headwater_airflow.triggers.update_poll import shared_poll
 
 
 class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
@@ -62,18 +62,21 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
         progress = await asyncio.to_thread(
             DatasetProgress.open, self.pipeline, self.dataset, dag_id, run_id, self._since()
         )
-        looks = 0
-        while True:
-            outcome = UpdateOutcome.UNFINISHED
-            if looks % _LOOKS_PER_TASK_CHECK == 0:
-                outcome = await asyncio.to_thread(update_outcome, dag_id, run_id)
-            verdict = await asyncio.to_thread(progress.look, outcome)
-            for line in await asyncio.to_thread(lambda: list(progress.news())):
-                self.log.info(line)
-            if verdict is not None:
-                break
-            looks += 1
-            await asyncio.sleep(self.poll_seconds)
+        state_folder = progress.project.state_folder
+        verdict: Verdict | None = None
+        async with shared_poll(
+            (state_folder, dag_id, run_id),
+            lambda: update_outcome(dag_id, run_id),
+            lambda: log_version(state_folder),
+            self.poll_seconds,
+        ) as poll:
+            async for outcome in poll.outcomes():
+                verdict = await asyncio.to_thread(progress.look, outcome)
+                for line in await asyncio.to_thread(lambda: list(progress.news())):
+                    self.log.info(line)
+                if verdict is not None:
+                    break
+        assert verdict is not None, "outcomes never end"
         self.log.info(verdict.message)
         yield _event(verdict)
 
