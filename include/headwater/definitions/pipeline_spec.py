@@ -135,6 +135,7 @@ class AlertSpec(_Strict):
     checkpoint_health: bool = True
     batch_seconds: float | None = Field(default=None, ge=0)
     retention_percent: float | None = Field(default=None, ge=0, le=100)
+    advice: bool = False
 
 
 class AirflowSpec(_Strict):
