@@ -115,6 +115,43 @@ def test_the_inspector_shows_epochs_and_positions(page, observed):
     assert 'href="/dags/medallion_repair" target="_top"' in page("/pipelines/medallion/checkpoints")
 
 
+def test_advice_stands_on_a_page_of_its_own(page, observed, roots):
+    """Findings with numbers, remedies, what to write and what it costs; without any it says so; names are escaped."""
+    address = "/pipelines/medallion/advice"
+    assert 'href="/headwater/pipelines/medallion/advice"' in page()
+    shown = words(page(address))
+    assert "bronze: NO_QUARANTINE" in shown
+    assert "3 rows were dropped in the newest batches" in shown
+    assert (
+        "@dp.expect_or_quarantine('positive', 'amount > 0') (instead of @dp.expect_or_drop('positive', ...))"
+        in shown
+    )
+    assert "a quarantine table, and part of a pass over the batch" in shown
+    folder = roots / "pipelines" / "medallion"
+    manifest = read_manifest(folder / FILE_NAME)
+    sharp = [
+        rule.model_copy(update={"name": "<b>"})
+        for entry in manifest.datasets[:1]
+        for rule in entry.expectations
+    ]
+    kept = [
+        rule.model_copy(update={"action": "quarantine"})
+        for entry in manifest.datasets[:1]
+        for rule in entry.expectations
+    ]
+    for rules, wanted in ((sharp, "&lt;b&gt;"), (kept, "Nothing to advise.")):
+        datasets = tuple(
+            entry.model_copy(update={"expectations": tuple(rules)}) for entry in manifest.datasets
+        )
+        (folder / FILE_NAME).write_text(manifest.model_copy(update={"datasets": datasets}).to_json())
+        text = page(address)
+        assert wanted in text
+        assert "<b>" not in text
+    (observed / "system" / "events" / "_delta_log" / f"{0:020d}.json").write_text("{")
+    assert "There is no advice:" in words(page(address))
+    page("/pipelines/nothing/advice", 404)
+
+
 def test_a_failed_table_shows_its_own_error(page, observed):
     """In red, in the graph too; an update that runs on shows as running."""
     log = UpdateLog(observed, "request-2", "update-2")

@@ -18,6 +18,9 @@ from headwater.advice.reading import pipeline_facts
 from headwater.advice.rules import advise
 from headwater.delta_log.table_history import table_exists
 from headwater.graph.stored_manifest import stored_manifest
+from headwater.verification.facts import Verdict
+from headwater.verification.lines import verify
+from headwater.verification.reading import production_facts
 
 SOURCE = """
 def landed(folder):
@@ -93,6 +96,13 @@ def findings(case: Any) -> list[Advice]:
     return advise(pipeline_facts(project, stored_manifest(project)))
 
 
+def failed(case: Any) -> set[str]:
+    """Which lines of `verify` fail now."""
+    project = case.project()
+    lines = verify(production_facts(project, stored_manifest(project)))
+    return {line.title for line in lines if line.verdict is Verdict.FAIL}
+
+
 def follow(case: Any, found: Advice) -> tuple[str, ...]:
     """Do what the first remedy says, to the letter; gives the tables that it says to fill again."""
     (remedy, *_) = found.remedies
@@ -132,7 +142,7 @@ def written(text: str, function: str, setting: Setting) -> str:
 
 def test_followed_advice_is_not_given_again(pipeline):
     """Small files, state that nothing frees, a limit below a backlog, uneven batches, batches over the interval, no rules: each is
-    found, what the finding says is written, and after the next update there is nothing left to advise.
+    found, what the finding says is written, and after the next update there is nothing left to advise, and `verify` passes there.
     """
     case = pipeline(SOURCE, spec=SPEC)
     landing = Landing(case)
@@ -140,7 +150,7 @@ def test_followed_advice_is_not_given_again(pipeline):
     landing.land("many", *[5] * 3)
     landing.land("sized", *[200] * 5, 3000)
     update_until_read(case, landing.rows)
-    landing.land("many", *[5] * 60)
+    landing.land("many", *[5] * 40)
     found = findings(case)
     sick = {(finding.dataset, finding.code) for finding in found}
     assert {
@@ -151,6 +161,14 @@ def test_followed_advice_is_not_given_again(pipeline):
         *((table, "NO_RULES") for table in FOLDERS),
     } <= sick
     assert {code for _, code in sick if code == "BATCH_OVER_INTERVAL"}
+    unwell = {
+        "Appropriate watermarking for late data",
+        "Memory usage sustainable",
+        "Error handling implemented",
+        "Apply quality checks",
+        "Keep invalid records (dead letters)",
+    }
+    assert unwell <= failed(case)
     again = {table for finding in found for table in follow(case, finding)}
     assert again == {"once_each"}
     landing.land("plain", *[100] * 6)
@@ -162,3 +180,4 @@ def test_followed_advice_is_not_given_again(pipeline):
     assert counts["once_each"] >= 3, counts
     assert counts["limited"] <= 3, counts
     assert [finding.line for finding in advise(facts)] == []
+    assert not unwell & failed(case)

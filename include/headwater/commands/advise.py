@@ -14,14 +14,17 @@ from headwater.graph.stored_manifest import stored_manifest
 
 def show_advice(project: PipelineProject, *, as_json: bool) -> int:
     """Print each finding with its evidence and remedies, the cheapest first; the exit code is 0 whatever was found."""
-    findings = advise(pipeline_facts(project, stored_manifest(project)))
+    facts = pipeline_facts(project, stored_manifest(project))
+    findings = advise(facts)
     if as_json:
         print_json(
             {"pipeline_id": project.pipeline_id, "findings": [finding.as_dict() for finding in findings]}
         )
         return 0
     if not findings:
-        print(f"{project.pipeline_id}: nothing to advise.")
+        judged = any(flow.batches for flow in facts.flows)
+        why = "" if judged else " There is no batch by the definition of today to judge by: run it."
+        print(f"{project.pipeline_id}: nothing to advise.{why}")
         return 0
     _explain(findings)
     return 0

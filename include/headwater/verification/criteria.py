@@ -14,7 +14,7 @@ _INTERRUPTED = ("FAILED", "CANCELED")
 def checkpointing(facts: ProductionFacts) -> Answer:
     """Every stream has a checkpoint from which it can go on."""
     sick = [f"{flow}: {problem}" for flow, health, problem in facts.checkpoints if health is Health.SICK]
-    new = [flow for flow, health, _ in facts.checkpoints if health is Health.NEW]
+    new = _not_run(facts)
     if sick:
         return FAIL, "; ".join(sick)
     if new or not facts.checkpoints:
@@ -24,8 +24,13 @@ def checkpointing(facts: ProductionFacts) -> Answer:
 
 def watermarking(facts: ProductionFacts) -> Answer:
     """Every query with state has a watermark, or state that stays as it is."""
+    new = _not_run(facts)
     if not facts.stateful:
-        return PASS, "no flow keeps state"
+        return (
+            (UNKNOWN, f"not known before a first batch of {', '.join(new)}")
+            if new
+            else (PASS, "no flow keeps state")
+        )
     without, open_ = [], []
     for flow in facts.stateful:
         rows = [batch.state_rows for batch in flow.working if batch.states]
@@ -86,9 +91,12 @@ def memory_sustainable(facts: ProductionFacts) -> Answer:
         return FAIL, "; ".join(
             f"{finding.subject}: {finding.message} ({finding.evidence[0]})" for finding in found
         )
-    young = [flow.flow for flow in facts.stateful if len(flow.working) < 3]
+    young = [*_not_run(facts), *(flow.flow for flow in facts.stateful if len(flow.working) < 3)]
     if young:
-        return UNKNOWN, f"fewer than three batches by the definition of today: {', '.join(young)}"
+        return (
+            UNKNOWN,
+            f"fewer than three batches by the definition of today: {', '.join(dict.fromkeys(young))}",
+        )
     total = sum(flow.working[-1].state_bytes for flow in facts.stateful)
     return PASS, f"state of {_count(len(facts.stateful), 'flow')}, {size(total)}, does not grow without bound"
 
@@ -130,6 +138,11 @@ def documentation(facts: ProductionFacts) -> Answer:
     if not facts.comments:
         return UNKNOWN, "there is no table"
     return PASS, f"{_count(len(facts.comments), 'table')} with a comment"
+
+
+def _not_run(facts: ProductionFacts) -> list[str]:
+    """Flows that have no batch yet: whether they keep state is not known."""
+    return [flow for flow, health, _ in facts.checkpoints if health is Health.NEW]
 
 
 def _count(number: int, noun: str) -> str:

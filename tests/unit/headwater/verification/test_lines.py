@@ -64,14 +64,23 @@ CASES = {
         (FAIL, facts(checkpoints=(("events", Health.SICK, "damaged"),))),
         (UNKNOWN, facts(checkpoints=(("events", Health.NEW, ""),))),
     ],
-    (CRITERIA, 2): [(FAIL, facts(GROWING)), (UNKNOWN, facts(YOUNG))],
+    (CRITERIA, 2): [
+        (FAIL, facts(GROWING)),
+        (UNKNOWN, facts(YOUNG)),
+        (UNKNOWN, facts(checkpoints=(("events", Health.NEW, ""),))),
+    ],
     (CRITERIA, 3): [(FAIL, facts(updates=("COMPLETED", "FAILED"))), (UNKNOWN, facts(updates=("COMPLETED",)))],
     (CRITERIA, 4): [
         (FAIL, facts(lags=(LagFact("events", 5, 2000.0),))),
         (UNKNOWN, facts(lags=(LagFact("events", unknown="no broker"),))),
         (UNKNOWN, facts(operation=replace(WATCHED, lag_seconds=None))),
     ],
-    (CRITERIA, 5): [(FAIL, facts(GROWING)), (FAIL, facts(HEAP)), (UNKNOWN, facts(YOUNG))],
+    (CRITERIA, 5): [
+        (FAIL, facts(GROWING)),
+        (FAIL, facts(HEAP)),
+        (UNKNOWN, facts(YOUNG)),
+        (UNKNOWN, facts(checkpoints=(("events", Health.NEW, ""),))),
+    ],
     (CRITERIA, 6): [
         (FAIL, facts(BARE)),
         (FAIL, facts(operation=replace(WATCHED, retries=0))),
