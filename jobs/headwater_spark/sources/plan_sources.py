@@ -38,6 +38,8 @@ DELTA_OPTIONS = frozenset(
         "failondataloss",
         "startingversion",
         "startingtimestamp",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
     }
 )
 # Options of other sources may have these names as well.
