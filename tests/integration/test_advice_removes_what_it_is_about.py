@@ -41,11 +41,21 @@ def limited():
     return landed("many").option("maxFilesPerTrigger", 1).load()
 
 @dp.table
+def read_on():
+    return spark.readStream.option("maxFilesPerTrigger", 2).table("limited")
+
+@dp.table
 def uneven():
     return landed("sized").option("maxFilesPerTrigger", 1).load()
 """
 SPEC = "trigger: {processing_time: 10 milliseconds, run_for: 10 minutes}\n"
-FOLDERS = {"scattered": "plain", "once_each": "plain", "limited": "many", "uneven": "sized"}
+FOLDERS = {
+    "scattered": "plain",
+    "once_each": "plain",
+    "limited": "many",
+    "read_on": "many",
+    "uneven": "sized",
+}
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -79,7 +89,7 @@ def update_until_read(case: Any, rows: Mapping[str, int], **selection: Any) -> N
     def stop() -> None:
         deadline = time.monotonic() + 240
         while time.monotonic() < deadline and not complete():
-            time.sleep(0.2)
+            time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=stop)
@@ -175,6 +185,8 @@ def test_followed_advice_is_not_given_again(pipeline):
     landing.land("sized", *[200] * 24, 3000, *[200] * 24, 3000)
     update_until_read(case, landing.rows, tables=tuple(FOLDERS), full_refresh=tuple(again))
     facts = pipeline_facts(case.project(), stored_manifest(case.project()))
+    limits = {flow.flow: dict(flow.sources[0].limits) for flow in facts.flows}
+    assert limits["read_on"] == {"maxFilesPerTrigger": "2"}
     counts = {flow.flow: len(flow.working) for flow in facts.flows}
     assert counts["uneven"] >= 5, counts
     assert counts["once_each"] >= 3, counts
