@@ -18,6 +18,7 @@ from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog, write_pipeline
 
 from headwater.checkpoints.layout import flow_checkpoint
+from headwater.definitions.expectation import ViolationAction
 from headwater.errors import FlowFailed
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
@@ -135,7 +136,7 @@ def test_advice_stands_on_a_page_of_its_own(page, observed, roots):
         for rule in entry.expectations
     ]
     kept = [
-        rule.model_copy(update={"action": "quarantine"})
+        rule.model_copy(update={"action": ViolationAction.QUARANTINE})
         for entry in manifest.datasets[:1]
         for rule in entry.expectations
     ]
