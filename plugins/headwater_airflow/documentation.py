@@ -46,6 +46,8 @@ def check_doc(task: PipelineTask) -> str:
     lines = [f"- {limit:g} {name}" for name, limit in limits.items() if limit is not None]
     if alerts.checkpoint_health:
         lines.append("- no sick checkpoint")
+    if alerts.advice:
+        lines.append("- no warning of `headwater advise`")
     text = "\n".join(lines) or "None is set yet: the task only shows the lag."
     return (
         f"# Checks of {task.name}\n\nA task is red while a limit of its kind is broken; its log has the numbers. "

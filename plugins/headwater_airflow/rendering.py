@@ -13,6 +13,7 @@ from headwater_airflow.operators.backfill import BackfillOperator
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
 from headwater_airflow.operators.lag_check import LagCheckOperator
 from headwater_airflow.operators.limit_checks import (
+    AdviceCheckOperator,
     CheckpointCheckOperator,
     FreshnessCheckOperator,
     PaceCheckOperator,
@@ -71,6 +72,8 @@ def render_checks(task: PipelineTask, notifiers: Sequence[BaseNotifier] = ()) ->
         checks.append(
             RetentionCheckOperator(task_id="retention", max_percent=alerts.retention_percent, **common)
         )
+    if alerts.advice:
+        checks.append(AdviceCheckOperator(task_id="advice", **common))
     return checks
 
 

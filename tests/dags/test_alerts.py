@@ -15,6 +15,9 @@ from tests.dags.observed_pipeline import tell_batch, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog
 from tests.dags.web_hook import SECRET, WebHook
 
+from headwater.definitions.source import SourceKind
+from headwater.event_log.details import create_update
+from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
 from headwater_airflow.dag import PipelineCheckDag
 from headwater_airflow.notifications.webhook import WebhookNotifier
 
@@ -70,6 +73,38 @@ def test_each_kind_of_limit_has_a_task(check):
     assert check(every) == dict.fromkeys(
         ("lag", "freshness", "rules", "checkpoints", "pace", "retention"), "green"
     )
+
+
+def test_a_message_says_what_to_do(check, observed, roots):
+    """A line of advice for each finding about the flow that is over, in the log and in what notifiers see; with `advice: true`
+    every warning turns a task of its own red.
+    """
+    spec = roots / "pipelines" / "medallion" / "pipeline.yml"
+    log = UpdateLog(observed, "request-2", "update-2")
+    log.writer.emit("create_update", "Requested.", details=create_update(source_hash="h"))
+    for batch in range(3, 9):
+        tell_batch(log, "silver", batch, rows=50_000 if batch == 5 else 50)
+    log.close()
+    manifest = read_manifest(spec.with_name(FILE_NAME))
+    topic = SourceEntry(
+        kind=SourceKind.KAFKA, streaming=True, name="sales", format="kafka", options={"subscribe": "sales"}
+    )
+    flows = tuple(
+        f.model_copy(update={"sources": (topic,)}) if f.name == "silver" else f for f in manifest.flows
+    )
+    spec.with_name(FILE_NAME).write_text(manifest.model_copy(update={"flows": flows}).to_json())
+    notes = Notes()
+    ends = check("{batch_seconds: 1, advice: true, checkpoint_health: false}", notes)
+    line = (
+        "silver: batches differ much in size (batch 5 had 50,002 rows and took 1.20 s; the median of 6 batches is 52 rows). "
+        'Bound batches of sales by what they weigh: the read of the source: .option("maxOffsetsPerTrigger", 110)'
+    )
+    assert line in ends["pace"]
+    assert line in ends["advice"]
+    assert "silver: rows that break its rules are dropped, and kept nowhere" in ends["advice"]
+    assert "NO_RULES" not in ends["advice"]
+    (text,) = [text for state, text in notes.told if "pace" in text]
+    assert f"What to do:\n- {line}" in text
 
 
 def test_broken_limits_turn_their_task_red_with_the_numbers(check, observed, roots):

@@ -18,6 +18,7 @@ from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog, write_pipeline
 
 from headwater.checkpoints.layout import flow_checkpoint
+from headwater.definitions.expectation import ViolationAction
 from headwater.errors import FlowFailed
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
@@ -113,6 +114,43 @@ def test_the_inspector_shows_epochs_and_positions(page, observed):
     assert "silver: OFFSETS_" in shown or "silver: CHECKPOINT_" in shown
     assert "headwater repair medallion silver --action" in shown
     assert 'href="/dags/medallion_repair" target="_top"' in page("/pipelines/medallion/checkpoints")
+
+
+def test_advice_stands_on_a_page_of_its_own(page, observed, roots):
+    """Findings with numbers, remedies, what to write and what it costs; without any it says so; names are escaped."""
+    address = "/pipelines/medallion/advice"
+    assert 'href="/headwater/pipelines/medallion/advice"' in page()
+    shown = words(page(address))
+    assert "bronze: NO_QUARANTINE" in shown
+    assert "3 rows were dropped in the newest batches" in shown
+    assert (
+        "@dp.expect_or_quarantine('positive', 'amount > 0') (instead of @dp.expect_or_drop('positive', ...))"
+        in shown
+    )
+    assert "a quarantine table, and part of a pass over the batch" in shown
+    folder = roots / "pipelines" / "medallion"
+    manifest = read_manifest(folder / FILE_NAME)
+    sharp = [
+        rule.model_copy(update={"name": "<b>"})
+        for entry in manifest.datasets[:1]
+        for rule in entry.expectations
+    ]
+    kept = [
+        rule.model_copy(update={"action": ViolationAction.QUARANTINE})
+        for entry in manifest.datasets[:1]
+        for rule in entry.expectations
+    ]
+    for rules, wanted in ((sharp, "&lt;b&gt;"), (kept, "Nothing to advise.")):
+        datasets = tuple(
+            entry.model_copy(update={"expectations": tuple(rules)}) for entry in manifest.datasets
+        )
+        (folder / FILE_NAME).write_text(manifest.model_copy(update={"datasets": datasets}).to_json())
+        text = page(address)
+        assert wanted in text
+        assert "<b>" not in text
+    (observed / "system" / "events" / "_delta_log" / f"{0:020d}.json").write_text("{")
+    assert "There is no advice:" in words(page(address))
+    page("/pipelines/nothing/advice", 404)
 
 
 def test_a_failed_table_shows_its_own_error(page, observed):

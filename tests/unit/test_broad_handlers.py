@@ -11,6 +11,9 @@ BROAD = {"Exception", "BaseException", ""}
 # A handler that ends with a plain `raise` only tidies up, and needs no entry. Of OSError those need one that go on as if
 # nothing were wrong, after more than one call of which any may have failed.
 ALLOWED = {
+    ("include/headwater/advice/reading.py", "_size"): "a file that is gone has no size to judge batches by",
+    ("include/headwater/advice/reading.py", "_state"): "checkpoints that can't be read are the doctor's; advice goes on without them",
+    ("include/headwater/advice/table_facts.py", "_opened"): "a table that is not there, or can't be opened, has nothing to advise on",
     ("include/headwater/contract/failure_report.py", "run_and_report"): "the end of every program: what nobody foresaw is named as that, with its type and exit code 1",
     ("include/headwater/doctor/diagnosis.py", "_remedy"): "one remedy that can't be planned, mostly for the damage itself, is shown as such beside the others",
     ("include/headwater/event_log/hooks.py", "EventHooks._call"): "a user's hook may raise anything, exit() too: it is recorded, and ends no update",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater import __version__
+from headwater.commands.advice_arguments import add_advise_arguments, add_verify_arguments
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.move_arguments import add_move_verb, add_rename_verb
 from headwater.commands.verb_arguments import (
@@ -96,6 +97,27 @@ def _lag(parsed: argparse.Namespace) -> int:
     from headwater.commands.lag import show_lag
 
     return show_lag(_project(parsed), as_json=parsed.as_json)
+
+
+def _advise(parsed: argparse.Namespace) -> int:
+    from headwater.choosing.requirements import QUESTIONS
+    from headwater.commands.advise import show_advice
+    from headwater.commands.choosing import show_choice
+
+    if parsed.choose:
+        return show_choice(parsed, as_json=parsed.as_json)
+    _refuse_beside("PIPELINE_DIR", "They are for --choose.", {q.option: getattr(parsed, q.option.replace("-", "_")) for q in QUESTIONS})  # fmt: skip
+    if parsed.pipeline is None:
+        raise UsageError(
+            "No pipeline is given.", remedy="headwater advise PIPELINE_DIR, or headwater advise --choose."
+        )
+    return show_advice(_project(parsed), as_json=parsed.as_json)
+
+
+def _verify(parsed: argparse.Namespace) -> int:
+    from headwater.commands.verify import show_verification
+
+    return show_verification(_project(parsed), strict=parsed.strict, as_json=parsed.as_json)
 
 
 def _events(parsed: argparse.Namespace) -> int:
@@ -199,6 +221,8 @@ _VERBS = (
     _Verb("graph", "Show the graph of the manifest.", add_graph_arguments, _graph),
     _Verb("status", "The last update, flow by flow, and how fresh the tables are.", add_status_arguments, _status),
     _Verb("lag", "How far each flow is behind its sources.", add_project_arguments, _lag),
+    _Verb("advise", "What to do about lag, state, files and rules, with numbers; --choose: which kind of table fits.", add_advise_arguments, _advise),
+    _Verb("verify", "Whether the pipeline is as one in production should be: lines that pass or fail.", add_verify_arguments, _verify),
     _Verb("checkpoints", "The checkpoints: what they hold, whether they are intact, copies of them.", add_checkpoints_verb),
     _Verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out.", add_repair_verb),
     _Verb("rename", "Give a table another name, with its checkpoints. Shows the plan; --yes carries it out.", add_rename_verb),

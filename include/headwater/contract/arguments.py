@@ -120,9 +120,14 @@ def run_arguments(parsed: argparse.Namespace) -> RunArguments:
     return arguments
 
 
-def add_project_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pipeline's folder, the roots, and ``--json``: what every verb takes."""
-    parser.add_argument("pipeline", metavar="PIPELINE_DIR", help="the folder that holds pipeline.yml")
+def add_project_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """The pipeline's folder, the roots, and ``--json``: what every verb takes. ``optional``: the folder may be left out."""
+    parser.add_argument(
+        "pipeline",
+        metavar="PIPELINE_DIR",
+        nargs="?" if optional else None,
+        help="the folder that holds pipeline.yml",
+    )
     parser.add_argument(
         "--storage", metavar="DIR", help="checkpoints, event log and manifest (else HEADWATER_STORAGE)"
     )

@@ -32,6 +32,7 @@ class AlertSpec(Strict):
     checkpoint_health: bool = True
     batch_seconds: float | None = Field(default=None, ge=0)
     retention_percent: float | None = Field(default=None, ge=0, le=100)
+    advice: bool = False
 
 
 class NotifierSpec(Strict):

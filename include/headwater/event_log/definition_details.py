@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headwater.definitions.dataset import DatasetKind
@@ -36,8 +36,11 @@ def flow_definition(
     explain_text: str | None = None,
     spark_conf: Mapping[str, str] | None = None,
     comment: str | None = None,
+    time_columns: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Details of a ``flow_definition`` event. ``explain_text``: the query's plan, as Spark prints it."""
+    """Details of a ``flow_definition`` event. ``explain_text``: the query's plan, as Spark prints it; ``time_columns``: those by which
+    a watermark could free its state.
+    """
     target = manifest.dataset(flow.target)
     is_sink = target.kind is DatasetKind.SINK
     return {
@@ -59,6 +62,7 @@ def flow_definition(
             "explain_text": explain_text,
             "spark_conf": dict(spark_conf or {}),
             "comment": comment,
+            "time_columns": list(time_columns),
         }
     }
 

@@ -20,6 +20,7 @@ from headwater.event_log.details import FlowStatus, UpdateState, create_update, 
 from headwater.graph.update_plan import Selection, UpdatePlan
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.plans.state_plan import state_times
 
 
 def announce(
@@ -139,6 +140,7 @@ def _describe_flows(context: UpdateContext, epochs: Mapping[str, int]) -> None:
                 explain_text=_explained(context.pipeline.evaluation.frames.get(entry.name), stubs),
                 spark_conf=context.pipeline.evaluation.settings_of(flow),
                 comment=flow.comment,
+                time_columns=state_times(context.pipeline.evaluation.frames.get(entry.name)),
             ),
         )
 

@@ -30,6 +30,23 @@ def state_plan(frame: DataFrame) -> tuple[str, ...]:
     return tuple(text for node in plan_nodes(plan) if node.isStreaming() and (text := _operator(node)))
 
 
+def state_times(frame: DataFrame | None) -> tuple[str, ...]:
+    """The columns with times that the first operator with state is given: those by which a watermark could free it."""
+    if frame is None or not frame.isStreaming:
+        return ()
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    node = next((node for node in plan_nodes(plan) if node.isStreaming() and _operator(node)), None)
+    if node is None:
+        return ()
+    columns = [column for child in items(node.children()) for column in items(child.output())]
+    times = [
+        str(column.name())
+        for column in columns
+        if str(column.dataType().simpleString()).startswith("timestamp")
+    ]
+    return tuple(dict.fromkeys(times))
+
+
 def _operator(node: Any) -> str | None:
     kind = simple_name(node)
     if kind in _KEYS:

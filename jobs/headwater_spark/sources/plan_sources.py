@@ -29,11 +29,12 @@ FORMAT_OPTION = f"{MARK}format"
 OVERWRITES_OPTION = f"{MARK}allowoverwrites"
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
-# What lag and the preflight checks need; no other options are recorded, so no secrets are.
+# What lag, advice and the preflight checks need; no other options are recorded, so no secrets are.
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
     "ignoredeletes", "ignorechanges", "failondataloss", "ignoremissingfiles", "maxfilespertrigger",
+    "maxbytespertrigger", "maxoffsetspertrigger", "minpartitions",
 }  # fmt: skip
 # Of those, what a stream from a Delta table may have.
 DELTA_OPTIONS = frozenset(
@@ -45,11 +46,13 @@ DELTA_OPTIONS = frozenset(
         "failondataloss",
         "startingversion",
         "startingtimestamp",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
     }
 )
 # Options of other sources may have these names as well.
 _KEPT_OF_KINESIS = {
-    "streamname": "streamName", "region": "region", "endpoint": "endpoint", f"{MARK}credentials": f"{MARK}credentials",
+    "streamname": "streamName", "region": "region", "endpoint": "endpoint", "maxrecordspertrigger": "maxRecordsPerTrigger", f"{MARK}credentials": f"{MARK}credentials",
 }  # fmt: skip
 _SPELLING = {
     "subscribepattern": "subscribePattern", "startingoffsets": "startingOffsets", "pathglobfilter": "pathGlobFilter",
@@ -58,6 +61,7 @@ _SPELLING = {
     "skipchangecommits": "skipChangeCommits", "maxfileage": "maxFileAge",
     "ignoredeletes": "ignoreDeletes", "ignorechanges": "ignoreChanges", "failondataloss": "failOnDataLoss",
     "ignoremissingfiles": "ignoreMissingFiles", "maxfilespertrigger": "maxFilesPerTrigger",
+    "maxbytespertrigger": "maxBytesPerTrigger", "maxoffsetspertrigger": "maxOffsetsPerTrigger", "minpartitions": "minPartitions",
     OVERWRITES_OPTION: "allowOverwrites", f"{MARK}modifiedafter": "modifiedAfter", f"{MARK}modifiedbefore": "modifiedBefore",
 }  # fmt: skip
 

@@ -19,9 +19,10 @@ class Alert:
 
     Attributes:
         pipeline: the id of the pipeline.
-        check: which limits: lag, freshness, rules or checkpoints.
+        check: which limits: lag, freshness, rules, checkpoints ...
         state: ``open`` when limits have been broken, ``resolved`` when they are met again.
         lines: a sentence for each incident.
+        advice: what to do about them, a line for each finding.
 
     """
 
@@ -29,6 +30,7 @@ class Alert:
     check: str
     state: Literal["open", "resolved"]
     lines: tuple[str, ...]
+    advice: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -40,17 +42,22 @@ class Alert:
     @property
     def text(self) -> str:
         """The alert in full, as plain text."""
-        return "\n".join([self.title, "", *(f"- {line}" for line in self.lines)])
+        advice = ["", "What to do:", *(f"- {line}" for line in self.advice)] if self.advice else []
+        return "\n".join([self.title, "", *(f"- {line}" for line in self.lines), *advice])
 
 
 def alert_of(
-    pipeline: str, check: str, state: Literal["open", "resolved"], incidents: Sequence[Incident]
+    pipeline: str,
+    check: str,
+    state: Literal["open", "resolved"],
+    incidents: Sequence[Incident],
+    advice: Sequence[str] = (),
 ) -> Alert:
-    """The alert about incidents that begin or end together."""
+    """The alert about incidents that begin or end together. ``advice``: what to do about those that begin."""
     lines = [incident.message for incident in incidents]
     if state == "resolved":
         lines = [f"over: {incident.message} (since {_shown(incident.since)})" for incident in incidents]
-    return Alert(pipeline, check, state, tuple(lines))
+    return Alert(pipeline, check, state, tuple(lines), tuple(advice))
 
 
 def send(notifiers: Sequence[BaseNotifier], alert: Alert, context: Any) -> None:

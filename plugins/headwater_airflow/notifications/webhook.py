@@ -11,7 +11,7 @@ _SECONDS = 10.0
 
 
 class WebhookNotifier(BaseNotifier):  # type: ignore[misc]  # Airflow's types are not followed
-    """Posts an alert as JSON: ``text`` (as Slack and Mattermost read it), ``title``, ``state``, ``pipeline``, ``check``, ``lines``.
+    """Posts an alert as JSON: ``text`` (as Slack and Mattermost read it), ``title``, ``state``, ``pipeline``, ``check``, ``lines``, ``advice``.
 
     The address is that of an Airflow connection: host, port, and ``https`` unless its schema is ``http``. Its path, which
     mostly is the secret, is the connection's password; it is in no log and no error.
@@ -35,7 +35,8 @@ class WebhookNotifier(BaseNotifier):  # type: ignore[misc]  # Airflow's types ar
         scheme = "http" if connection.schema == "http" else "https"
         address = f"{scheme}://{connection.host}{port}/{(connection.password or '').lstrip('/')}"
         body = {
-            name: getattr(alert, name) for name in ("title", "text", "state", "pipeline", "check", "lines")
+            name: getattr(alert, name)
+            for name in ("title", "text", "state", "pipeline", "check", "lines", "advice")
         }
         try:
             answer = httpx.post(address, json=body, timeout=_SECONDS)

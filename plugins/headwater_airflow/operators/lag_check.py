@@ -25,6 +25,7 @@ class LagCheckOperator(PipelineCheckOperator):
     """
 
     check: ClassVar[str] = "lag"
+    advised: ClassVar[bool] = True
 
     def __init__(
         self,

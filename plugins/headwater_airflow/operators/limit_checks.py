@@ -1,15 +1,17 @@
-"""The checks of freshness, rules, checkpoints, pace and retention."""
+"""The checks of freshness, rules, checkpoints, pace, retention and advice."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from headwater.alerts.incidents import Breach
+from headwater.definitions.finding import Severity
 from headwater.metrics.checkpoint_health import Health, pipeline_health
 from headwater.metrics.freshness import Freshness, pipeline_freshness
 from headwater.metrics.pace import flow_paces
 from headwater.metrics.retention import RetentionUse, retention_use
 from headwater.metrics.rule_rates import rule_rates
+from headwater_airflow.conditions.advice import read_advice
 from headwater_airflow.conditions.condition import observed_pipeline
 from headwater_airflow.operators.pipeline_check import Measurement, PipelineCheckOperator
 from headwater_airflow.roots import pipeline_project
@@ -101,6 +103,7 @@ class PaceCheckOperator(PipelineCheckOperator):
     """
 
     check: ClassVar[str] = "pace"
+    advised: ClassVar[bool] = True
 
     def __init__(self, *, max_seconds: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -155,6 +158,23 @@ class RetentionCheckOperator(PipelineCheckOperator):
             f"{use.flow} has not read {use.source} for {use.waiting / 3600:.1f} hours, which keeps commits and files for "
             f"{use.kept / 3600:.1f} hours ({use.percent:.0f} %), limit {self.max_percent:g} %"
         )
+
+
+class AdviceCheckOperator(PipelineCheckOperator):
+    """Fails while ``headwater advise`` has a warning about the pipeline; the message has a line for each."""
+
+    check: ClassVar[str] = "advice"
+
+    def measure(self) -> Measurement:
+        """Apply the rules of advice to what the pipeline is now."""
+        findings = read_advice(self.pipeline)
+        breaches = tuple(
+            Breach(f"{finding.dataset}/{finding.flow}/{finding.code}", finding.line)
+            for finding in findings
+            if finding.severity is Severity.WARNING
+        )
+        values = {"findings": [finding.as_dict() for finding in findings]}
+        return Measurement(breaches, _text(breaches, "There is no warning."), values)
 
 
 def _never_ran(pipeline: str) -> Measurement:

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from headwater.alerts.incidents import Breach, IncidentBook, IncidentChanges
 from headwater.errors import HeadwaterError
+from headwater_airflow.conditions.advice import read_advice
 from headwater_airflow.notifications.alert import alert_of, send
 from headwater_airflow.roots import pipeline_project
 
@@ -40,6 +41,8 @@ class PipelineCheckOperator(BaseOperator, ABC):  # type: ignore[misc]  # Airflow
     template_fields: Sequence[str] = ()
     ui_color: ClassVar[str] = "#fdf3c8"
     check: ClassVar[str]
+    # Whether findings of advice about the flows that are over go along with the message.
+    advised: ClassVar[bool] = False
 
     def __init__(self, *, pipeline: str, notifiers: Sequence[BaseNotifier] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -54,21 +57,37 @@ class PipelineCheckOperator(BaseOperator, ABC):  # type: ignore[misc]  # Airflow
         """Measure, notify of changes, and fail if a limit is broken."""
         try:
             measurement = self.measure()
-            self._tell(measurement, context)
+            advice = self._advice(measurement.breaches)
+            self._tell(measurement, advice, context)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         if measurement.breaches:
-            raise AirflowFailException(measurement.text)
+            raise AirflowFailException("\n".join([measurement.text, *advice]))
         self.log.info(measurement.text)
         return dict(measurement.values)
 
-    def _tell(self, measurement: Measurement, context: Any) -> None:
+    def _advice(self, breaches: Sequence[Breach]) -> list[str]:
+        """A line for each finding about a table that is over; the message goes out without where they can't be read."""
+        if not self.advised or not breaches:
+            return []
+        tables = {breach.key.partition("/")[0] for breach in breaches}
+        try:
+            return [
+                finding.line
+                for finding in read_advice(self.pipeline)
+                if finding.flow and finding.dataset in tables
+            ]
+        except (HeadwaterError, OSError) as error:
+            self.log.warning("There is no advice: %s", error)
+            return []
+
+    def _tell(self, measurement: Measurement, advice: Sequence[str], context: Any) -> None:
         project = pipeline_project(self.pipeline)
         book = IncidentBook(project.state_folder / "alerts" / f"{self.check}.json")
         changes = book.compare(measurement.breaches)
         _log_changes(self.log, changes)
         if changes.opened:
-            alert = alert_of(project.pipeline_id, self.check, "open", changes.opened)
+            alert = alert_of(project.pipeline_id, self.check, "open", changes.opened, advice)
             send(self.notifiers, alert, context)
             book.record_announced(opened=changes.opened)
         if changes.resolved:

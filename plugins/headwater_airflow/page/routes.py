@@ -19,6 +19,7 @@ from headwater.checkpoints.listing import list_checkpoints
 from headwater_airflow.page import wording
 from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGINS, may_read
 from headwater_airflow.page.addresses import PREFIX, base_path
+from headwater_airflow.page.advice import pipeline_advice
 from headwater_airflow.page.diagnoses import diagnoses
 from headwater_airflow.page.pipeline_view import pipeline_view
 from headwater_airflow.page.projects import URL_NAME, PipelineEntry, all_projects, project_of
@@ -57,6 +58,7 @@ def make_app() -> FastAPI:
         ("/pipelines/{dag_id}", pipeline),
         ("/pipelines/{dag_id}/flows/{flow}", flow_batches),
         ("/pipelines/{dag_id}/checkpoints", checkpoints),
+        ("/pipelines/{dag_id}/advice", advice),
     ):
         app.add_api_route(path, handler, response_class=HTMLResponse, dependencies=[MAY_READ_DAG])
     app.add_exception_handler(RequestValidationError, _not_a_name)
@@ -104,6 +106,15 @@ def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLRe
         doctor_troubles=troubles,
         repair=f"{base_path()}/dags/{view.dag_id}_repair",
     )
+
+
+def advice(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLResponse:
+    """What to do about the pipeline, with the numbers that say so."""
+    pipeline_entry = _project(dag_id, user)
+    assert pipeline_entry.project is not None
+    view = pipeline_view(pipeline_entry)
+    findings, troubles = pipeline_advice(pipeline_entry.project, view.manifest)
+    return _page("advice.html", request, view=view, findings=findings, advice_troubles=troubles)
 
 
 def _visible(dag_id: str, user: Any) -> PipelineEntry | None:

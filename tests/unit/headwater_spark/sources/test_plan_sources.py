@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater_spark.sources.plan_sources import TableNames, _entry
+from headwater_spark.sources.plan_sources import DELTA_OPTIONS, TableNames, _entry
 
 CANARY = "Hunter2Canary"
 NAMES = TableNames(Path("/stubs"), Path("/warehouse"), {"shop/orders": "orders"})
@@ -45,3 +45,24 @@ def test_local_folders_are_kept_as_they_are(path: str):
     """A folder of a partition may be named like a secret; lag and checks have to list it."""
     found = _entry("json", {"path": path}, NAMES, streaming=True)
     assert found.path == path.removeprefix("file:")
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("kafka", {"maxOffsetsPerTrigger": "7", "minPartitions": "4"}),
+        ("kinesis", {"maxRecordsPerTrigger": "7"}),
+        ("json", {"path": "/data/in", "maxFilesPerTrigger": "7"}),
+        ("delta", {"path": "/warehouse/shop/orders", "maxBytesPerTrigger": "7g"}),
+    ],
+)
+def test_what_bounds_a_batch_is_kept(name: str, given: dict[str, str]):
+    """Advice on limits has to know them, in the spelling in which they are written; options reach us in lower case."""
+    wanted = {key: value for key, value in given.items() if key != "path"}
+    found = _entry(name, {key.lower(): value for key, value in given.items()}, NAMES, streaming=True)
+    assert found.options == wanted
+
+
+def test_limits_reach_stand_ins_of_tables():
+    """A stream from a table of the pipeline is resolved over a stand-in, whose options are those that a Delta stream may have."""
+    assert {"maxfilespertrigger", "maxbytespertrigger"} <= DELTA_OPTIONS
