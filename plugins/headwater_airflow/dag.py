@@ -22,6 +22,7 @@ from headwater_airflow.documentation import (
 )
 from headwater_airflow.entities import PipelineTask, read_pipeline
 from headwater_airflow.forms.backfill_form import backfill_params
+from headwater_airflow.forms.parameter_form import parameter_fields, parameters_field
 from headwater_airflow.forms.repair_form import repair_params
 from headwater_airflow.forms.selection import maintenance_params, selection_params
 from headwater_airflow.rendering import (
@@ -69,7 +70,7 @@ class PipelineDag(_DagOfPipeline):
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
             "schedule": task.schedule,
-            "params": selection_params(offered),
+            "params": {**parameter_fields(task.parameters), **selection_params(offered)},
         }
         self._begin(task, "", defaults, settings)
         with self:
@@ -190,7 +191,7 @@ class PipelineBackfillDag(_DagOfPipeline):
             "description": f"Fills ranges of the tables of the pipeline {task.name} from their definitions.",
             "doc_md": backfill_doc(task, interval),
             "schedule": CronDataIntervalTimetable(interval, timezone="UTC") if interval else None,
-            "params": backfill_params(offered, tables, column),
+            "params": {**backfill_params(offered, tables, column), **parameters_field(task.parameters)},
         }
         self._begin(task, "_backfill", defaults, settings)
         with self:

@@ -37,6 +37,7 @@ def main() -> int:
         "wait",
     ):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--full-refresh-all", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--yes", action="store_true")
@@ -45,6 +46,7 @@ def main() -> int:
     call = {
         **vars(given),
         "conf": arguments[:script],
+        "variables": {k: v for k, v in os.environ.items() if k.startswith("HEADWATER_PARAMETER_")},
         "cwd": str(Path.cwd()),
         "sid": os.getsid(0) == os.getpid(),
     }

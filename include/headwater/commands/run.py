@@ -37,6 +37,7 @@ def run(arguments: RunArguments) -> int:
         warehouse=arguments.warehouse,
         parameters=arguments.parameters,
     )
+    project.check_parameters()
     verdict = news_for(project, arguments)
     if verdict is not None and not verdict.moved and verdict.manifest is not None:
         report = record_quiet_update(project, verdict.manifest, arguments, started)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -165,11 +165,14 @@ def _child(node: yaml.Node | None, key: object) -> tuple[int, yaml.Node] | None:
 
 def _known_keys(parents: list[Any]) -> list[str]:
     model: type[BaseModel] | None = PipelineSpec
+    named_by_user = False
     for parent in parents:
-        if isinstance(parent, int) or model is None:
+        if isinstance(parent, int) or model is None or named_by_user:
+            named_by_user = False
             continue
         field = next((f for n, f in model.model_fields.items() if parent in (n, f.alias)), None)
         model = _model_in(field.annotation) if field is not None else None
+        named_by_user = field is not None and get_origin(field.annotation) is dict
     if model is None:
         return []
     names = [field.alias or name for name, field in model.model_fields.items()]

@@ -72,6 +72,8 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         return
     if manifest.source_hash != project.source_hash():
         yield "the pipeline's definition has changed"
+    if manifest.parameters_hash != project.parameters_hash():
+        yield "the parameters are not those of the last update"
     stored = {entry.name for entry in manifest.outputs}
     for pending in pending_replacements(project.state_folder):
         if pending.dataset in stored:  # a table that is gone needs no cleanup
@@ -105,7 +107,7 @@ def _state_reasons(
     if state is None or not state.completed:
         yield f"the last run of {flow.name} did not complete"
         return
-    if state.definition_hash != manifest.source_hash:
+    if state.definition_hash != manifest.definition_hash:
         yield f"{flow.name} has not run since the definition changed"
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"

@@ -30,7 +30,9 @@ def record_quiet_update(
     with EventLogWriter(
         project.state_folder, project.pipeline_id, project.spec.name, update_id, arguments.request_id
     ) as log:
-        created = details.create_update(requested_at=arguments.requested_at)
+        created = details.create_update(
+            requested_at=arguments.requested_at, parameters=project.shown_parameters
+        )
         log.emit("create_update", f"Update {update_id[:8]} was requested.", details=created)
         none = {"num_input_rows": 0, "num_output_rows": 0}
         body = details.flow_progress(FlowStatus.COMPLETED, metrics=none, dropped=0, quarantined=0)

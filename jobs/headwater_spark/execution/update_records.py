@@ -49,6 +49,7 @@ def announce(
             run_as=user,
             runtime_version=runtime,
             source_hash=context.pipeline.manifest.source_hash,
+            parameters=context.pipeline.project.shown_parameters,
             started_at=datetime.now(UTC).isoformat(),
         ),
     )
