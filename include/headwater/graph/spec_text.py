@@ -6,12 +6,14 @@ numbers that Python refuses to print.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from headwater.errors import InvalidSpec
+from headwater.graph.json_text import looks_like_json, plain_json, read_json
 
 # A spec is a page of text; these keep a file made by mistake (or malice) from holding up the page of all pipelines.
 _MOST_BYTES = 1 << 20
@@ -40,6 +42,10 @@ def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
             setting can have.
     """
     text = _text(path)
+    as_json = path.suffix.lower() == ".json" or looks_like_json(text)
+    if as_json:
+        text = plain_json(text)
+        _check_json(text, path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is not None:
@@ -62,6 +68,23 @@ def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
             f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`."
         )
     return data, node
+
+
+def _check_json(text: str, path: Path) -> None:
+    try:
+        read_json(text)
+    except json.JSONDecodeError as error:
+        raise InvalidSpec(
+            f"{path.name} is not JSON: {error.msg}.",
+            where=f"{path}:{error.lineno}",
+            remedy="Correct it; comments (//) may stand, all else is strict JSON.",
+        ) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    except ValueError as error:  # NaN, a number of too many digits
+        raise InvalidSpec(
+            f"{path.name} is not JSON: {error}.", where=path, remedy="Correct the number."
+        ) from None
 
 
 def unusable(text: str) -> str | None:
