@@ -24,7 +24,7 @@ from headwater_airflow.entities import PipelineTask, read_pipeline
 from headwater_airflow.forms.backfill_form import backfill_params
 from headwater_airflow.forms.parameter_form import parameter_fields, parameters_field
 from headwater_airflow.forms.repair_form import repair_params
-from headwater_airflow.forms.selection import maintenance_params, selection_params
+from headwater_airflow.forms.selection import flow_params, maintenance_params, selection_params
 from headwater_airflow.rendering import (
     render,
     render_backfill,
@@ -66,11 +66,15 @@ class PipelineDag(_DagOfPipeline):
     def __init__(self, pipeline: str, **settings: Any) -> None:
         task = read_pipeline(pipeline, pipeline_project(pipeline))
         offered = [dataset.dataset for dataset in task.datasets]
+        stored = {dataset.dataset for dataset in task.datasets}
+        flows = [flow.name for flow in task.manifest.flows if flow.target in stored] if task.manifest else []
+        # With a submit for each table, no task runs an update of which another could take up what failed.
+        of_the_whole = {} if task.airflow.tasks == "per_table" else flow_params(flows)
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
             "schedule": task.schedule,
-            "params": {**parameter_fields(task.parameters), **selection_params(offered)},
+            "params": {**parameter_fields(task.parameters), **selection_params(offered), **of_the_whole},
         }
         self._begin(task, "", defaults, settings)
         with self:

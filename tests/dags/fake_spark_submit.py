@@ -33,12 +33,15 @@ def main() -> int:
         "requested-at",
         "tables",
         "full-refresh",
+        "flows",
+        "reset-checkpoint",
         "only",
         "wait",
     ):
         parser.add_argument(f"--{name}")
     parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--full-refresh-all", action="store_true")
+    parser.add_argument("--refresh-failed", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--yes", action="store_true")
     given = parser.parse_args(arguments[script + 1 :])

@@ -68,6 +68,21 @@ def test_the_driver_is_given_the_start_of_the_run(run, driver, medallion):
     assert updates(medallion)[-1].requested_at == begun
 
 
+def test_flows_and_resets_reach_the_driver(run, driver):
+    """What the form offers beside tables is passed on; what failed is chosen by the driver, which reads the log."""
+    driver.will(FINE)
+    run(flows=["silver"], reset_checkpoint=["bronze"])
+    assert (driver.calls[0]["flows"], driver.calls[0]["reset_checkpoint"]) == ("silver", "bronze")
+    driver.will({"exit": 1, "flows": {"silver": "terminal"}})
+    failed(run)
+    driver.will(FINE)
+    run(refresh_failed=True)
+    assert driver.calls[-1]["refresh_failed"] is True
+    calls = len(driver.calls)
+    run(refresh_failed=True)
+    assert len(driver.calls) == calls + 1, "without a manifest in storage the driver decides"
+
+
 PARAMETERS = """parameters:
   day: {type: date, default: 2026-01-01, description: Which day}
   limit: {type: integer, default: 10}

@@ -51,14 +51,14 @@ def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
         state = details.get("update_progress", {}).get("state", summary.state)
         ended = when if state in _TERMINAL else summary.ended
         requested = _moment(details.get("create_update", {}).get("requested_at")) or summary.requested_at
-        parameters = details.get("create_update", {}).get("parameters") or summary.parameters
+        parameters = details.get("create_update", {}).get("parameters", summary.parameters)
         summaries[key] = replace(
             summary,
             state=state,
             ended=ended,
             message=record["message"],
             requested_at=requested,
-            parameters=parameters,
+            parameters=parameters if isinstance(parameters, Mapping) else {},
         )
     return list(summaries.values())
 

@@ -17,7 +17,7 @@ from headwater_airflow.forms.parameter_form import (
     read_parameters,
     refuse_unknown_fields,
 )
-from headwater_airflow.forms.selection import selection_params
+from headwater_airflow.forms.selection import flow_params, selection_params
 
 DECLARED = PipelineSpec.model_validate(
     {
@@ -72,7 +72,7 @@ def test_an_untouched_form_is_valid_once_the_required_field_is_filled():
 
 def test_no_parameter_can_take_the_name_of_a_field_of_the_form():
     """The names that are refused in the pipeline's file are those of the form."""
-    assert set(selection_params([])) <= FORM_FIELDS
+    assert {*selection_params([]), *flow_params([])} == FORM_FIELDS
 
 
 def test_a_field_that_nobody_reads_is_refused_with_the_nearest():
