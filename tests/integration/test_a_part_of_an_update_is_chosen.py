@@ -23,10 +23,6 @@ def silver():
 @dp.materialized_view
 def gold():
     return dp.read("silver").groupBy().agg(F.sum("id").alias("sum"))
-
-@dp.table
-def alone():
-    return spark.readStream.schema("id INT").json(LANDING + "/app")
 """
 
 
@@ -51,19 +47,17 @@ def test_failed_tables_and_single_flows(pipeline):
     assert states == {
         "web": "EXCLUDED",
         "app": "EXCLUDED",
-        "alone": "EXCLUDED",
         "silver": "COMPLETED",
         "gold": "COMPLETED",
     }
 
     code, planned = case.run("--dry-run", "--flows=web")
     assert (code, [(f["flow"], f["files"]) for f in planned["flows"]]) == (0, [("web", 1)])
-    code, report = case.run("--flows=web,silver")
-    assert (code, {flow["flow"] for flow in report["flows"]}) == (0, {"web", "silver"})
-    assert case.rows("silver", "id", order="1") == [(1,), (2,), (200,)]
-    assert len(case.rows("alone", order="1")) == 1
+    code, report = case.run("--flows=web")
+    assert (code, {flow["flow"] for flow in report["flows"]}) == (0, {"web"})
+    assert case.rows("bronze", "id", order="1") == [(1,), (2,), (200,)]
     created = case.events(event_type="create_update")[-1]["details"]["create_update"]
-    assert created["refresh_flow_selection"] == ["web", "silver"]
+    assert created["refresh_flow_selection"] == ["web"]
 
     settings = {"name": "case", "target": "shop", "configuration": {"landing": str(case.landing)}, "photon": True,
                 "clusters": [{"autoscale": {"min_workers": 1, "max_workers": 2}}]}  # fmt: skip
