@@ -26,8 +26,9 @@ from headwater_airflow.documentation import (
 )
 from headwater_airflow.entities import PipelineTask, read_pipeline
 from headwater_airflow.forms.backfill_form import backfill_params
+from headwater_airflow.forms.parameter_form import parameter_fields, parameters_field
 from headwater_airflow.forms.repair_form import repair_params
-from headwater_airflow.forms.selection import maintenance_params, selection_params
+from headwater_airflow.forms.selection import flow_params, maintenance_params, selection_params
 from headwater_airflow.notifications.from_spec import notifiers_on
 from headwater_airflow.notifications.run_callback import RunCallback
 from headwater_airflow.rendering import (
@@ -88,11 +89,15 @@ class PipelineDag(_DagOfPipeline):
     def __init__(self, pipeline: str | PipelineTask, **settings: Any) -> None:
         task = _task(pipeline)
         offered = [dataset.dataset for dataset in task.datasets]
+        stored = {dataset.dataset for dataset in task.datasets}
+        flows = [flow.name for flow in task.manifest.flows if flow.target in stored] if task.manifest else []
+        # With a submit for each table, no task runs an update of which another could take up what failed.
+        of_the_whole = {} if task.airflow.tasks == "per_table" else flow_params(flows)
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
             "schedule": _schedule(task),
-            "params": selection_params(offered),
+            "params": {**parameter_fields(task.parameters), **selection_params(offered), **of_the_whole},
             **run_callbacks(task),
         }
         with self._begin(task, "", defaults, settings):
@@ -214,7 +219,7 @@ class PipelineBackfillDag(_DagOfPipeline):
             "description": f"Fills ranges of the tables of the pipeline {task.name} from their definitions.",
             "doc_md": backfill_doc(task, interval),
             "schedule": CronDataIntervalTimetable(interval, timezone="UTC") if interval else None,
-            "params": backfill_params(offered, tables, column),
+            "params": {**backfill_params(offered, tables, column), **parameters_field(task.parameters)},
             **run_callbacks(task),
         }
         with self._begin(task, "_backfill", defaults, settings):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from headwater.definitions.parameter import ParameterSpec
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.mermaid import mermaid
 from headwater_airflow.entities import PipelineTask
@@ -14,6 +17,8 @@ def pipeline_doc(task: PipelineTask) -> str:
         f"Made from `pipeline.yml` and `manifest.json` of the pipeline `{task.pipeline}`. Each run updates its "
         "tables with what is new in their sources; *Trigger* offers a refresh from scratch, and a choice of tables.",
     ]
+    if task.parameters:
+        parts.append(_parameters(task.parameters))
     if task.without_graph:
         parts.append(f"**Only one task is shown for the whole pipeline.** {task.without_graph}")
     if task.manifest is not None:
@@ -23,6 +28,14 @@ def pipeline_doc(task: PipelineTask) -> str:
             f"```mermaid\n{mermaid(task.manifest)}\n```",
         ]
     return "\n\n".join(parts)
+
+
+def _parameters(parameters: Mapping[str, ParameterSpec]) -> str:
+    lines = [
+        f"- `{name}` ({'secret' if spec.secret else spec.type}{', required' if spec.required else ''}): {spec.description}"
+        for name, spec in parameters.items()
+    ]
+    return "Parameters of a run:\n\n" + "\n".join(line.removesuffix(": ") for line in lines)
 
 
 def pipeline_description(task: PipelineTask) -> str:

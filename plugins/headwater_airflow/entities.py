@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater.definitions.airflow_spec import AirflowSpec
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
+from headwater.definitions.parameter import ParameterSpec
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError
@@ -42,6 +44,7 @@ class PipelineTask:
     datasets: tuple[DatasetTask, ...] = ()
     manifest: Manifest | None = None
     without_graph: str | None = None
+    parameters: Mapping[str, ParameterSpec] = field(default_factory=dict)
 
 
 def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
@@ -60,6 +63,7 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         _dataset_tasks(manifest) if manifest else (),
         manifest,
         trouble,
+        project.spec.parameters,
     )
 
 

@@ -27,15 +27,20 @@ def pipeline_root(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def pipeline_project(
-    pipeline: str, environment: Mapping[str, str] = os.environ, *, alone: bool = False
+    pipeline: str,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    alone: bool = False,
+    parameters: Mapping[str, object] | None = None,
 ) -> PipelineProject:
     """The pipeline in the folder of this name below HEADWATER_PIPELINES (``jobs/pipelines`` of the checkout).
 
     Relative roots count from the checkout, because Airflow's processes have working directories of their own.
-    ``alone``: do not look whether another folder has a pipeline of the same id.
+    ``alone``: do not look whether another folder has a pipeline of the same id. ``parameters``: values for one run.
 
     Raises:
         InvalidName: if ``pipeline`` is not one plain folder name.
+        InvalidParameter: if a value does not fit its parameter.
         PipelineNotFound, InvalidSpec, PipelineIdTaken: as ``open_project`` does.
 
     """
@@ -53,6 +58,7 @@ def pipeline_project(
         pipelines / pipeline,
         storage=storage,
         warehouse=warehouse or home / ".headwater/warehouse",
+        parameters=parameters,
         environment=environment,
         alone=True,
     )

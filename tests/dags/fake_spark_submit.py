@@ -33,11 +33,15 @@ def main() -> int:
         "requested-at",
         "tables",
         "full-refresh",
+        "flows",
+        "reset-checkpoint",
         "only",
         "wait",
     ):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--full-refresh-all", action="store_true")
+    parser.add_argument("--refresh-failed", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--yes", action="store_true")
     given = parser.parse_args(arguments[script + 1 :])
@@ -45,6 +49,7 @@ def main() -> int:
     call = {
         **vars(given),
         "conf": arguments[:script],
+        "variables": {k: v for k, v in os.environ.items() if k.startswith("HEADWATER_PARAMETER_")},
         "cwd": str(Path.cwd()),
         "sid": os.getsid(0) == os.getpid(),
     }

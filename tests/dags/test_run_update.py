@@ -68,6 +68,73 @@ def test_the_driver_is_given_the_start_of_the_run(run, driver, medallion):
     assert updates(medallion)[-1].requested_at == begun
 
 
+def test_flows_and_resets_reach_the_driver(run, driver):
+    """What the form offers beside tables is passed on; what failed is chosen by the driver, which reads the log."""
+    driver.will(FINE)
+    run(flows=["silver"], reset_checkpoint=["bronze"])
+    assert (driver.calls[0]["flows"], driver.calls[0]["reset_checkpoint"]) == ("silver", "bronze")
+    driver.will({"exit": 1, "flows": {"silver": "terminal"}})
+    failed(run)
+    driver.will(FINE)
+    run(refresh_failed=True)
+    assert driver.calls[-1]["refresh_failed"] is True
+    calls = len(driver.calls)
+    run(refresh_failed=True)
+    assert len(driver.calls) == calls + 1, "without a manifest in storage the driver decides"
+
+
+PARAMETERS = """parameters:
+  day: {type: date, default: 2026-01-01, description: Which day}
+  limit: {type: integer, default: 10}
+  token: {secret: true, default: "variable:shop_key"}
+"""
+
+
+@pytest.fixture
+def with_parameters(roots, driver):
+    """Run the task of a pipeline with parameters, as triggered with a conf."""
+    folder = write_pipeline(roots / "pipelines" / "medallion")
+    (folder / "pipeline.yml").write_text((folder / "pipeline.yml").read_text() + PARAMETERS)
+
+    def attempt(**conf):
+        dag = PipelineDag("medallion")
+        params = {**dag.params.dump(), **conf}
+        instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=1, max_tries=0)
+        run = SimpleNamespace(start_date=None, conf=conf)
+        return dag.get_task("update").execute({"ti": instance, "params": params, "dag_run": run})
+
+    return attempt
+
+
+def test_parameters_reach_the_driver_and_secrets_only_its_environment(with_parameters, driver, monkeypatch):
+    """What differs from the defaults is an argument; the secret of a variable of Airflow is in no argument and no setting."""
+    monkeypatch.setenv("AIRFLOW_VAR_SHOP_KEY", "hunter2-of-the-shop")
+    driver.will(FINE)
+    with_parameters(day="2026-02-02", limit=10)
+    (call,) = driver.calls
+    assert call["param"] == ["day=2026-02-02", "token=env:HEADWATER_PARAMETER_token"]
+    assert call["variables"] == {"HEADWATER_PARAMETER_token": "hunter2-of-the-shop"}
+    assert "hunter2" not in str({**call, "variables": None})
+
+
+@pytest.mark.parametrize(
+    ("conf", "says"),
+    [
+        ({"dya": "2026-01-01"}, "Did you mean 'day'"),
+        ({"day": "soon"}, "must be a date"),
+        ({"token": "hunter2-of-the-shop"}, "can't be given in plain text"),
+        ({"token": "variable:nowhere"}, "has no variable of that name"),
+    ],
+)
+def test_parameters_that_do_not_fit_start_no_driver(with_parameters, driver, monkeypatch, conf, says):
+    """Whatever got past the form fails the task for good, and a secret is not repeated."""
+    monkeypatch.setenv("AIRFLOW_VAR_SHOP_KEY", "hunter2-of-the-shop")
+    with pytest.raises(AirflowFailException, match=says) as caught:
+        with_parameters(**conf)
+    assert "hunter2" not in str(caught.value)
+    assert not driver.calls
+
+
 def test_every_attempt_of_a_run_has_the_same_request(run, driver):
     """A retry passes the request of the first attempt, so that only what is not done is done."""
     driver.will({"exit": 1, "flows": {"bronze": "transient"}}, FINE)

@@ -186,7 +186,9 @@ def test_runtime_updates_and_plans(ask):
         "SELECT details:update_progress.state FROM event_log('case') WHERE event_type = 'update_progress'"
         " ORDER BY timestamp"
     )
-    assert [state for (state,) in states] == ["INITIALIZING", "RUNNING", "COMPLETED"]
+    assert [state for (state,) in states] == [
+        *("CREATED", "INITIALIZING", "SETTING_UP_TABLES", "RUNNING", "STOPPING", "COMPLETED")
+    ]
     technique = ask(
         "SELECT filter(from_json(details:planning_information:technique_information,"
         " 'array<struct<maintenance_type: string, is_chosen: boolean>>'), t -> t.is_chosen)[0].maintenance_type"
@@ -206,7 +208,7 @@ def test_columns_and_errors(ask):
     assert counts == {
         "user_action": 1,
         "create_update": 1,
-        "update_progress": 3,
+        "update_progress": 6,
         "runtime_details": 1,
         "dataset_definition": 2,
         "sink_definition": 1,

@@ -17,9 +17,10 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
     """Check the arguments and become the job; ``argv``: what stands behind the verb on the command line.
 
     Raises:
-        UsageError, InvalidRange, UnknownDataset: the arguments make no sense.
+        UsageError, InvalidRange, UnknownDataset, InvalidParameter: the arguments make no sense.
     """
     arguments = backfill_arguments(parsed)
+    project.check_parameters()
     manifest = read_manifest(project.state_folder / FILE_NAME)
     if manifest is not None and manifest.source_hash == project.source_hash():
         known_tables(manifest, arguments.tables)

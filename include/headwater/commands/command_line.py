@@ -12,6 +12,7 @@ from headwater.commands.advice_arguments import add_advise_arguments, add_verify
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
 from headwater.commands.move_arguments import add_move_verb, add_rename_verb
 from headwater.commands.verb_arguments import (
+    add_convert_arguments,
     add_events_arguments,
     add_files_arguments,
     add_graph_arguments,
@@ -66,6 +67,12 @@ def _init(parsed: argparse.Namespace) -> int:
     from headwater.commands.init import init
 
     return init(parsed.folder, parsed.name, as_json=parsed.as_json)
+
+
+def _convert(parsed: argparse.Namespace) -> int:
+    from headwater.commands.convert import convert
+
+    return convert(parsed.file, parsed.output, parsed.pipeline, as_json=parsed.as_json)
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -215,6 +222,7 @@ class _Verb:
 
 _VERBS = (
     _Verb("init", "Write a small pipeline that runs at once.", add_init_arguments, _init),
+    _Verb("convert", "Write the pipeline.yml for settings of Lakeflow (JSON, YAML or an asset bundle).", add_convert_arguments, _convert),
     _Verb("run", "Take in what is new: one update of the pipeline.", add_run_arguments, _run),
     _Verb("backfill", "Fill a range of a table from its definition, beside the live stream.", add_backfill_arguments, _backfill),
     _Verb("validate", "Resolve the graph, look for what will go wrong, and write manifest.json beside pipeline.yml.", add_validate_arguments, _run),

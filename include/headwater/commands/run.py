@@ -19,6 +19,7 @@ from headwater.files.json_lines import lines_of
 from headwater.graph.pipeline_project import open_project
 from headwater.runtime.java import java_environment
 from headwater.updates.news import news_for
+from headwater.updates.planned_update import fitting_manifest, planned_update
 from headwater.updates.quiet_update import record_quiet_update
 
 _log = logging.getLogger("headwater.run")
@@ -37,9 +38,13 @@ def run(arguments: RunArguments) -> int:
         warehouse=arguments.warehouse,
         parameters=arguments.parameters,
     )
+    project.check_parameters()
+    if arguments.dry_run and (manifest := fitting_manifest(project)) is not None:
+        planned_update(project, manifest, arguments.selection).show(as_json=arguments.as_json)
+        return 0
     verdict = news_for(project, arguments)
     if verdict is not None and not verdict.moved and verdict.manifest is not None:
-        report = record_quiet_update(project, verdict.manifest, arguments, started)
+        report = record_quiet_update(project, verdict.manifest, arguments, started, verdict.reasons)
         report.show(as_json=arguments.as_json)
         return report.exit_code
     if verdict is not None:

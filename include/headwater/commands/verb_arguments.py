@@ -17,6 +17,18 @@ def add_init_arguments(parser: Parser) -> None:
     )
 
 
+def add_convert_arguments(parser: Parser) -> None:
+    """The settings, and the folder for the spec."""
+    parser.add_argument("file", metavar="FILE", help="settings of a pipeline: JSON, YAML, or an asset bundle")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="the folder to write pipeline.yml into (else the file's)"
+    )
+    parser.add_argument("--pipeline", metavar="KEY", help="which pipeline of a bundle that has several")
+    parser.add_argument(
+        "--json", dest="as_json", action="store_true", help="one JSON object as the last line"
+    )
+
+
 def add_validate_arguments(parser: Parser) -> None:
     """How strict the linter is."""
     add_project_arguments(parser)

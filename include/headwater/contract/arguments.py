@@ -10,8 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from headwater.errors import UsageError
+from headwater.graph.update_plan import Selection
 from headwater.suggestions import nearest
 
+# What chooses a part of the pipeline; the first are lists of names.
+_SELECTING = ("tables", "full_refresh", "reset_checkpoint", "flows", "full_refresh_all")
 _WRONG_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
 
 
@@ -53,6 +56,8 @@ class RunArguments:
     full_refresh: tuple[str, ...] = ()
     full_refresh_all: bool = False
     reset_checkpoint: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    refresh_failed: bool = False
     dry_run: bool = False
     request_id: str | None = None
     attempt: int = 1
@@ -65,8 +70,20 @@ class RunArguments:
     @property
     def selective(self) -> bool:
         """Whether anything but a plain incremental update is requested."""
-        chosen = (self.tables, self.full_refresh, self.reset_checkpoint)
-        return any(chosen) or self.full_refresh_all or self.dry_run or self.validate
+        chosen = (self.tables, self.full_refresh, self.reset_checkpoint, self.flows)
+        return any((*chosen, self.full_refresh_all, self.refresh_failed, self.dry_run, self.validate))
+
+    @property
+    def selection(self) -> Selection:
+        """The requested part of the pipeline."""
+        return Selection(
+            self.tables,
+            self.full_refresh,
+            self.full_refresh_all,
+            self.reset_checkpoint,
+            self.flows,
+            self.refresh_failed,
+        )
 
     def to_argv(self) -> list[str]:
         """The arguments as a command line that parses to the same."""
@@ -77,6 +94,7 @@ class RunArguments:
             ("--tables", ",".join(self.tables)),
             ("--full-refresh", ",".join(self.full_refresh)),
             ("--reset-checkpoint", ",".join(self.reset_checkpoint)),
+            ("--flows", ",".join(self.flows)),
             ("--request-id", self.request_id),
             ("--requested-at", self.requested_at and self.requested_at.isoformat()),
         ):
@@ -87,6 +105,7 @@ class RunArguments:
             argv += [f"--attempt={self.attempt}", f"--max-attempts={self.max_attempts}"]
         switches = {
             "--full-refresh-all": self.full_refresh_all,
+            "--refresh-failed": self.refresh_failed,
             "--dry-run": self.dry_run,
             "--no-skip": self.no_skip,
             "--validate": self.validate,
@@ -112,8 +131,15 @@ def run_arguments(parsed: argparse.Namespace) -> RunArguments:
         raise UsageError(
             "--full-refresh and --full-refresh-all exclude each other.", remedy="Give one of them."
         )
+    named = [name for name in _SELECTING if values.get(name)]
+    if values.get("refresh_failed") and named:
+        option = named[0].replace("_", "-")
+        raise UsageError(
+            f"--refresh-failed and --{option} exclude each other: the first chooses the tables.",
+            remedy="Give one of them.",
+        )
     known = {name: values[name] for name in RunArguments.__dataclass_fields__ if name in values}
-    lists = {name: tuple(known.get(name, ())) for name in ("tables", "full_refresh", "reset_checkpoint")}
+    lists = {name: tuple(known.get(name, ())) for name in _SELECTING[:4]}
     arguments = RunArguments(**{**known, **lists, "parameters": dict(values["parameters"])})
     if arguments.attempt < 1:
         raise UsageError(f"--attempt must be 1 or more, not {arguments.attempt}.")
@@ -162,7 +188,15 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin a new epoch of this flow; its table keeps its rows",
         **lists,
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and write nothing")
+    parser.add_argument("--flows", metavar="A,B", help="run only these flows of their tables", **lists)
+    parser.add_argument(
+        "--refresh-failed",
+        action="store_true",
+        help="refresh what did not complete in the last update, and what reads it",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the plan and what is left to read, and write nothing"
+    )
     parser.add_argument("--no-skip", action="store_true", help="start Spark though no source has moved")
     parser.add_argument(
         "--request-id", metavar="ID", help="joins the attempts of one request in the event log"

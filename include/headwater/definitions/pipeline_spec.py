@@ -23,6 +23,7 @@ from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
+from headwater.definitions.parameter import ParameterName, ParameterSpec, undeclared_secret
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.spec_model import Duration
 from headwater.definitions.spec_model import Strict as _Strict
@@ -177,6 +178,7 @@ class PipelineSpec(_Strict):
     storage: str | None = None
     libraries: tuple[Library, ...] = (Library(glob=Glob(include="transformations/**")),)
     configuration: dict[str, ConfText] = Field(default_factory=dict)
+    parameters: dict[ParameterName, ParameterSpec] = Field(default_factory=dict)
     spark: dict[str, ConfText] = Field(default_factory=dict)
     trigger_spec: TriggerSpec = Field(default="available_now", alias="trigger")
     airflow: AirflowSpec = AirflowSpec()
@@ -241,6 +243,32 @@ class PipelineSpec(_Strict):
         if self.id is None and not is_folder_name(self.name):
             raise ValueError(
                 f"the name {self.name!r} can't serve as the id; give an `id` of letters, digits, _ and -"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _usable_parameters(self) -> PipelineSpec:
+        both = next((name for name in self.parameters if name in self.configuration), None)
+        if both is not None:
+            raise ValueError(
+                f"`parameters` and `configuration` both have {both!r}; take it out of one of them"
+            )
+        named = undeclared_secret(self.parameters)
+        if named is not None:
+            raise ValueError(
+                f"the parameter {named!r} is named like a secret; say `secret: true`, or `secret: false` where it is none"
+            )
+        unfilled = next(
+            (n for n, spec in self.parameters.items() if spec.required and spec.default is None), None
+        )
+        endless = (
+            self.trigger_spec not in ("available_now", "once")
+            and "schedule" not in self.airflow.model_fields_set
+        )
+        if unfilled is not None and (self.airflow.schedule is not None or endless):
+            raise ValueError(
+                f"the parameter {unfilled!r} is required without a default, and a scheduled run has nobody to fill it in; "
+                "give a default, or `airflow: {schedule: null}`"
             )
         return self
 

@@ -40,7 +40,7 @@ def close_dead_updates(
         The ids of the updates that were closed.
 
     """
-    # An update that found no news holds no lease and is never seen INITIALIZING: it is left alone.
+    # An update that found no news holds no lease and is never seen CREATED: it is left alone.
     started = {str(UpdateState.QUEUED), *(str(state) for state in UpdateState if state.terminal)}
     dead = [u for u in updates(state_folder, _LOOK_BACK) if u.ended is None and u.state not in started]
     for update in dead:

@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 _SEQUENCE = "\"sequence\"['data_plane_id']['seq_no']"
-# An update writes one create_update and at most five update_progress records.
-_RECORDS_PER_UPDATE = 8
+# An update writes one create_update and at most seven update_progress records.
+_RECORDS_PER_UPDATE = 10
 
 
 def events(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ class UpdateSummary:
     """An update according to the event log. ``ended`` is None until the end is recorded (for a killed one, never).
 
     ``requested_at``: when its request was made, by the clock of whoever made it; None where that is not known.
+    ``parameters``: the values that the run had, as they may be shown.
     """
 
     update_id: str
@@ -22,6 +23,7 @@ class UpdateSummary:
     ended: datetime | None
     message: str
     requested_at: datetime | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float | None:
@@ -49,8 +51,14 @@ def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
         state = details.get("update_progress", {}).get("state", summary.state)
         ended = when if state in _TERMINAL else summary.ended
         requested = _moment(details.get("create_update", {}).get("requested_at")) or summary.requested_at
+        parameters = details.get("create_update", {}).get("parameters", summary.parameters)
         summaries[key] = replace(
-            summary, state=state, ended=ended, message=record["message"], requested_at=requested
+            summary,
+            state=state,
+            ended=ended,
+            message=record["message"],
+            requested_at=requested,
+            parameters=parameters if isinstance(parameters, Mapping) else {},
         )
     return list(summaries.values())
 

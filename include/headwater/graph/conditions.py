@@ -9,3 +9,9 @@ class PipelineIdTaken(InvalidPipeline):
     """Two folders beside each other have pipelines of one id."""
 
     condition = "PIPELINE_ID_TAKEN"
+
+
+class InvalidParameter(InvalidPipeline):
+    """A value given for a run is of another type than its parameter, is missing, or is for no parameter of the pipeline."""
+
+    condition = "INVALID_PARAMETER"

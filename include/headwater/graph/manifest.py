@@ -104,7 +104,7 @@ class FlowEntry(_Entry):
 
 
 class Manifest(_Entry):
-    """The resolved graph."""
+    """The resolved graph. ``parameters_hash``: of the values given for the run that wrote it, empty where none were."""
 
     format_version: int = FORMAT_VERSION
     headwater_version: str
@@ -113,8 +113,14 @@ class Manifest(_Entry):
     catalog: str | None = None
     schema_name: str
     source_hash: str
+    parameters_hash: str = ""
     datasets: tuple[DatasetEntry, ...]
     flows: tuple[FlowEntry, ...]
+
+    @property
+    def definition_hash(self) -> str:
+        """What a flow's query was made of: the sources, and the values given for the run."""
+        return f"{self.source_hash}+{self.parameters_hash}" if self.parameters_hash else self.source_hash
 
     def dataset(self, name: str) -> DatasetEntry:
         """The dataset of this name; raises KeyError where there is none."""
@@ -165,6 +171,8 @@ class Manifest(_Entry):
     def to_json(self) -> str:
         """The text of the file: stable, one line a field, so that a change reads well in a review. No secret stands in it."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=False)
+        if not self.parameters_hash:
+            del data["parameters_hash"]
         for entry in data["datasets"]:
             _hide_in_texts(entry)
         return json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
@@ -184,7 +192,7 @@ def _hide_in_texts(dataset: dict[str, Any]) -> None:
 def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
     """The manifest as it is committed: values of the configuration in sources are spelled ``${key}`` again.
 
-    They differ from machine to machine (folders, brokers), and the file must not.
+    They differ from machine to machine (folders, brokers) and from run to run, and the file must not.
     """
     values = sorted(
         ((v, k) for k, v in configuration.items() if len(v) > 3), key=lambda pair: (-len(pair[0]), pair[1])
@@ -210,7 +218,11 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
 
     flows = (flow.model_copy(update={"sources": tuple(map(source, flow.sources))}) for flow in manifest.flows)
     return manifest.model_copy(
-        update={"flows": tuple(flows), "datasets": tuple(map(dataset, manifest.datasets))}
+        update={
+            "parameters_hash": "",
+            "flows": tuple(flows),
+            "datasets": tuple(map(dataset, manifest.datasets)),
+        }
     )
 
 

@@ -7,15 +7,17 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from headwater.checkpoints.table_move import refuse_unfinished
+from headwater.definitions.parameter_value import Value
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.pipeline_ids import known_homes, note_home, refuse_shared_id
+from headwater.graph.run_parameters import RunParameters, given_values
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import S3Object
@@ -32,6 +34,7 @@ class PipelineProject:
     """Everything that is known of a pipeline before its sources are run.
 
     ``storage`` holds what Headwater keeps (checkpoints, event log, manifest); ``warehouse`` holds the tables.
+    ``parameters``: what was given for this run over the defaults. ``environment``: where secrets of parameters lie.
     """
 
     folder: Path
@@ -40,6 +43,7 @@ class PipelineProject:
     storage: Path
     warehouse: Path
     parameters: Mapping[str, str]
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
 
     @property
     def pipeline_id(self) -> str:
@@ -53,8 +57,32 @@ class PipelineProject:
 
     @property
     def configuration(self) -> dict[str, str]:
-        """``configuration`` of the spec, with the parameters of this run on top."""
-        return {**self.spec.configuration, **self.parameters}
+        """``configuration`` of the spec and the declared parameters, with what was given for this run on top."""
+        declared = self._run_parameters
+        others = {name: text for name, text in self.parameters.items() if name not in declared.declared}
+        return {**self.spec.configuration, **others, **declared.texts()}
+
+    @property
+    def parameter_values(self) -> dict[str, Value | None]:
+        """Each declared parameter with its value as its type; None where it has neither a value nor a default.
+
+        Raises:
+            InvalidParameter: a required one has no value, one is of another type, or a secret can't be looked up.
+        """
+        return self._run_parameters.values()
+
+    def check_parameters(self) -> None:
+        """Raise InvalidParameter where the sources can't be run with the parameters, as ``parameter_values`` does."""
+        self._run_parameters.values()
+
+    @property
+    def shown_parameters(self) -> dict[str, str]:
+        """Declared parameters, and what else was given for this run, as they may be shown: without secrets."""
+        return {**self.parameters, **self._run_parameters.shown()}
+
+    @property
+    def _run_parameters(self) -> RunParameters:
+        return RunParameters(self.spec.parameters, self.parameters, self.environment, self.spec_file)
 
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:
@@ -131,15 +159,22 @@ class PipelineProject:
                 "that is no source belongs outside the folders under `libraries`.",
             )
 
-    def source_hash(self) -> str:
-        """A digest of the spec as it is written, the parameters and every file that sources could import.
+    def parameters_hash(self) -> str:
+        """A digest of what was given for this run; empty where nothing was. Secrets count as little as the environment does."""
+        secrets = {name for name, spec in self.spec.parameters.items() if spec.secret}
+        given = sorted((name, text) for name, text in self.parameters.items() if name not in secrets)
+        return "sha256:" + hashlib.sha256(repr(given).encode()).hexdigest() if given else ""
 
-        Values from the environment are left out: a manifest is committed on one machine and read on others.
+    def source_hash(self) -> str:
+        """A digest of the spec as it is written and every file that sources could import.
+
+        Values from the environment are left out, and those given for a run: a manifest is committed on one machine and
+        read on others.
         """
         digest = hashlib.sha256()
         written = {key: value for key, value in read_written(self.spec_file).items() if key not in _NOT_DATA}
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
-        digest.update(repr(sorted(self.parameters.items())).encode())
+        digest.update(b"[]")  # once the parameters of the run: manifests that are committed keep their hash
         modules = {path for path in self.folder.rglob("*.py") if not self._aside(path)}
         for path in sorted(modules | set(self.source_files())):
             digest.update(
@@ -158,7 +193,7 @@ def open_project(
     *,
     storage: str | Path | None = None,
     warehouse: str | Path | None = None,
-    parameters: Mapping[str, str] | None = None,
+    parameters: Mapping[str, object] | None = None,
     environment: Mapping[str, str] = os.environ,
     alone: bool = False,
 ) -> PipelineProject:
@@ -166,12 +201,16 @@ def open_project(
 
     ``storage`` and ``warehouse``: the caller's arguments; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
     the spec's ``storage`` (from its folder); else ``.headwater`` in the working directory.
+    ``parameters``: values for this run, as texts or as JSON has them; raises InvalidParameter where one does not fit.
     ``alone``: do not check whether a folder beside this one has the same id.
     """
     root = _resolved(folder)
     spec_file = find_spec_file(root)
     spec = read_spec(spec_file, environment)
-    note_secrets(spec, read_written(spec_file), environment, parameters or {})
+    given = given_values(spec, parameters or {}, spec_file)
+    others = {name: text for name, text in given.items() if name not in spec.parameters}
+    note_secrets(spec, read_written(spec_file), environment, others)
+    RunParameters(spec.parameters, given, environment).note_secrets()
     from_spec = root / local_path(spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
@@ -181,7 +220,8 @@ def open_project(
         spec,
         _resolved(chosen_storage),
         _resolved(chosen_warehouse),
-        dict(parameters or {}),
+        given,
+        environment,
     )
     if not alone:
         # Two checkouts beside each other, each with its storage inside, share nothing.

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from headwater.definitions.lakeflow_settings import LakeflowSettings, is_lakeflow
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, PipelineNotFound
+from headwater.graph.asset_bundle import NotOnePipeline, bundle_pipeline, is_bundle
+from headwater.graph.lakeflow_spec import SettingNote, translated
 from headwater.graph.spec_text import parse_spec, unusable
 from headwater.runtime.secret_values import names_a_secret
 from headwater.suggestions import nearest
 
-SPEC_FILES = ("pipeline.yml", "pipeline.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
+SPEC_FILES = (
+    "pipeline.yml", "pipeline.yaml", "pipeline.json", "spark-pipeline.yml", "spark-pipeline.yaml",
+)  # fmt: skip
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
 
 
@@ -41,19 +47,99 @@ def find_spec_file(folder: Path) -> Path:
 
 def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> PipelineSpec:
     """Read and check a spec file; raises InvalidSpec with every fault, each with its line."""
+    source = read_source(path)
+    return checked_spec(source, _substitute(source.data, environment, path, source.node))
+
+
+@dataclass(frozen=True)
+class SpecSource:
+    """A spec before values are filled in: as ``pipeline.yml`` has it, whatever form the file has.
+
+    ``node``: where its keys stand. ``notes``: what became of settings of Lakeflow.
+    """
+
+    path: Path
+    data: dict[str, Any]
+    node: yaml.Node | None
+    notes: tuple[SettingNote, ...] = ()
+
+
+def read_source(path: Path, pipeline: str | None = None) -> SpecSource:
+    """Read a file in any of its forms; ``pipeline``: which one of a bundle. Raises InvalidSpec."""
     data, node = parse_spec(path)
-    data = _substitute(data, environment, path, node)
+    if not is_bundle(data):
+        if pipeline is not None:
+            raise InvalidSpec(
+                f"{path.name} is no bundle, so it has no pipeline {pipeline!r}.",
+                where=path,
+                remedy="Leave it out.",
+            )
+        lakeflow = is_lakeflow(data) or path.suffix.lower() == ".json"
+        return _from_lakeflow(path, data, node) if lakeflow else SpecSource(path, data, node)
+    try:
+        found = bundle_pipeline(data, pipeline)
+    except NotOnePipeline as error:
+        raise InvalidSpec(
+            f"{error}.", where=f"{path}:{_line(node, error.keys)}", remedy=error.remedy
+        ) from None
+    inner: yaml.Node | None = node
+    for key in found.keys:
+        child = _child(inner, key)
+        inner = child[1] if child else None
+    return _from_lakeflow(path, found.settings, inner, found.resource, found.notes)
+
+
+def _line(node: yaml.Node | None, keys: Sequence[str]) -> int:
+    """The line of the last of the keys that can be seen in the file."""
+    line = 1
+    for key in keys:
+        child = _child(node, int(key) if isinstance(node, yaml.SequenceNode) else key)
+        if child is None:
+            break
+        line, node = child
+    return line
+
+
+def _from_lakeflow(
+    path: Path,
+    data: dict[str, Any],
+    node: yaml.Node | None,
+    resource: str | None = None,
+    notes: tuple[SettingNote, ...] = (),
+) -> SpecSource:
+    try:
+        settings = LakeflowSettings.model_validate(data)
+    except ValidationError as error:
+        raise _refused(error, node, path, LakeflowSettings) from None
+    try:
+        made = translated(settings, resource)
+    except ValueError as error:
+        raise InvalidSpec(f"{error}.", where=path, remedy=f"Correct {path.name} and run again.") from None
+    return SpecSource(path, made.data, node, (*notes, *made.notes))
+
+
+def checked_spec(source: SpecSource, data: dict[str, Any]) -> PipelineSpec:
+    """The spec of ``data``, which is that of the source with values filled in; raises InvalidSpec with every fault and its line."""
     try:
         return PipelineSpec.model_validate(data)
     except ValidationError as error:
-        faults = [_fault(detail, node, path) for detail in error.errors(include_url=False)]
-        what = "\n    ".join(dict.fromkeys(fault for fault, _ in faults))
-        raise InvalidSpec(what, where=faults[0][1], remedy=f"Correct {path.name} and run again.") from None
+        raise _refused(error, source.node, source.path, PipelineSpec) from None
+
+
+def _refused(
+    error: ValidationError, node: yaml.Node | None, path: Path, model: type[BaseModel]
+) -> InvalidSpec:
+    faults = [_fault(detail, node, path, model) for detail in error.errors(include_url=False)]
+    what = "\n    ".join(dict.fromkeys(fault for fault, _ in faults))
+    return InvalidSpec(what, where=faults[0][1], remedy=f"Correct {path.name} and run again.")
 
 
 def read_written(path: Path) -> dict[str, Any]:
-    """What a spec file says, with ``${env:...}`` still in it; of a file that :func:`read_spec` has accepted."""
-    return parse_spec(path)[0]
+    """What a spec file says, with ``${env:...}`` still in it; of a file that :func:`read_spec` has accepted.
+
+    Of settings of Lakeflow, what they are here: what has no effect is no part of the pipeline.
+    """
+    return read_source(path).data
 
 
 def _substitute(
@@ -90,7 +176,7 @@ def _substitute(
     return _ENVIRONMENT.sub(replace, value)
 
 
-def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
+def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseModel]) -> tuple[str, str]:
     # pydantic puts the names of union members in the location; only real keys lead anywhere in the file.
     keys: list[Any] = []
     node, line = root, 1
@@ -107,7 +193,7 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path) -> tuple[str, str]:
     where = f"{path}:{line}"
     dotted = ".".join(str(key) for key in keys)
     if detail["type"] == "extra_forbidden":
-        near = nearest(str(keys[-1]), _known_keys(keys[:-1]))
+        near = nearest(str(keys[-1]), _known_keys(keys[:-1], model))
         hint = f" Did you mean `{near}`?" if near else ""
         return f"Unknown key `{dotted}`.{hint}", where
     if detail["type"] == "missing":
@@ -163,13 +249,16 @@ def _child(node: yaml.Node | None, key: object) -> tuple[int, yaml.Node] | None:
     return None
 
 
-def _known_keys(parents: list[Any]) -> list[str]:
-    model: type[BaseModel] | None = PipelineSpec
+def _known_keys(parents: list[Any], root: type[BaseModel]) -> list[str]:
+    model: type[BaseModel] | None = root
+    named_by_user = False
     for parent in parents:
-        if isinstance(parent, int) or model is None:
+        if isinstance(parent, int) or model is None or named_by_user:
+            named_by_user = False
             continue
         field = next((f for n, f in model.model_fields.items() if parent in (n, f.alias)), None)
         model = _model_in(field.annotation) if field is not None else None
+        named_by_user = field is not None and get_origin(field.annotation) is dict
     if model is None:
         return []
     names = [field.alias or name for name, field in model.model_fields.items()]

@@ -7,6 +7,7 @@ numbers that Python refuses to print.
 from __future__ import annotations
 
 import copy
+import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import yaml
 
 from headwater.errors import InvalidSpec
+from headwater.graph.json_text import looks_like_json, plain_json, read_json
 
 # A spec is a page of text; these keep a file made by mistake (or malice) from holding up the page of all pipelines.
 _MOST_BYTES = 1 << 20
@@ -52,6 +54,9 @@ def parse_spec(path: Path) -> tuple[dict[str, Any], yaml.Node]:
 # Whoever opens a pipeline needs the values several times in a row. The parser in C would be faster, but has no limit of depth.
 @lru_cache(maxsize=256)
 def _parsed(path: Path, text: str) -> tuple[dict[str, Any], yaml.Node]:
+    if path.suffix.lower() == ".json" or looks_like_json(text):
+        text = plain_json(text)
+        _check_json(text, path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is not None:
@@ -72,6 +77,23 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, Any], yaml.Node]:
             f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`."
         )
     return data, node
+
+
+def _check_json(text: str, path: Path) -> None:
+    try:
+        read_json(text)
+    except json.JSONDecodeError as error:
+        raise InvalidSpec(
+            f"{path.name} is not JSON: {error.msg}.",
+            where=f"{path}:{error.lineno}",
+            remedy="Correct it; comments (//) may stand, all else is strict JSON.",
+        ) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    except ValueError as error:  # NaN, a number of too many digits
+        raise InvalidSpec(
+            f"{path.name} is not JSON: {error}.", where=path, remedy="Correct the number."
+        ) from None
 
 
 def unusable(text: str) -> str | None:

@@ -17,17 +17,24 @@ from headwater.suggestions import did_you_mean, nearest
 
 @dataclass(frozen=True)
 class Selection:
-    """The caller's request: dataset names, and flow names for ``reset_flows``."""
+    """The caller's request: dataset names, and flow names for ``reset_flows`` and ``flows``.
+
+    ``flows``: run these, and no others of their tables unless the tables are named, too. ``refresh_failed``: what did not
+    complete in the last update, and what reads it; whoever knows the event log puts these into ``tables``.
+    """
 
     tables: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
     full_refresh_all: bool = False
     reset_flows: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    refresh_failed: bool = False
 
     @property
     def everything(self) -> bool:
         """Whether it is a plain update of all datasets."""
-        return not (self.tables or self.full_refresh or self.full_refresh_all or self.reset_flows)
+        named = (self.tables, self.full_refresh, self.reset_flows, self.flows)
+        return not (any(named) or self.full_refresh_all or self.refresh_failed)
 
 
 @dataclass(frozen=True)
@@ -71,11 +78,15 @@ class RefreshStage:
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """Resets first, then refreshes in an order that respects the graph."""
+    """Resets first, then refreshes in an order that respects the graph.
+
+    ``excluded``: datasets that are left out; ``excluded_flows``: flows that are left out of a dataset that is not.
+    """
 
     resets: tuple[ResetStage, ...]
     refreshes: tuple[RefreshStage, ...]
     excluded: tuple[str, ...] = ()
+    excluded_flows: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(str(stage) for stage in (*self.resets, *self.refreshes)) or "nothing to do"
@@ -97,11 +108,12 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     tables = {entry.name: entry for entry in manifest.outputs}
     for name in (*selection.tables, *selection.full_refresh):
         _known(name, tables, "dataset")
-    for name in selection.reset_flows:
-        _known(name, [flow.name for flow in manifest.flows], "flow")
+    for name in (*selection.reset_flows, *selection.flows):
+        _known(name, [flow.name for flow in manifest.flows if flow.target in tables], "flow")
     emptied = _emptied(manifest, selection)
     reset_flows = _reset_flows(manifest, selection, emptied)
     chosen = _chosen(manifest, selection, reset_flows)
+    left_out = _left_out(manifest, selection, reset_flows)
     resets = [
         ResetStage(
             name,
@@ -120,7 +132,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         RefreshStage(
             name,
             tables[name].kind,
-            tuple(f.name for f in manifest.flows_into(name)),
+            tuple(f.name for f in manifest.flows_into(name) if f.name not in left_out),
             tuple(u for u in manifest.upstream(name) if u in chosen),
             whole=tables[name].kind is DatasetKind.MATERIALIZED_VIEW
             and (selection.full_refresh_all or name in selection.full_refresh),
@@ -132,6 +144,11 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         tuple(stage for stage in resets if stage.dataset not in done),
         tuple(refreshes),
         tuple(name for name in tables if name not in chosen or name in done),
+        tuple(
+            f.name
+            for f in manifest.flows
+            if f.name in left_out and f.target in chosen and f.target not in done
+        ),
     )
 
 
@@ -158,7 +175,19 @@ def _chosen(manifest: Manifest, selection: Selection, reset_flows: Sequence[Flow
     if selection.full_refresh_all or selection.everything:
         return {entry.name for entry in manifest.outputs}
     # As on Lakeflow: tables named for a full refresh alone are what the update is about.
-    return {*selection.tables, *selection.full_refresh, *(flow.target for flow in reset_flows)}
+    by_flow = {flow.target for flow in manifest.flows if flow.name in selection.flows}
+    return {*selection.tables, *selection.full_refresh, *by_flow, *(flow.target for flow in reset_flows)}
+
+
+def _left_out(manifest: Manifest, selection: Selection, reset_flows: Sequence[FlowEntry]) -> set[str]:
+    """The flows that do not run although their table is part of the update: others of it were named, and it was not."""
+    if not selection.flows or selection.full_refresh_all:
+        return set()
+    whole = {*selection.tables, *selection.full_refresh, *(flow.target for flow in reset_flows)}
+    targets = {flow.target for flow in manifest.flows if flow.name in selection.flows} - whole
+    return {
+        flow.name for flow in manifest.flows if flow.target in targets and flow.name not in selection.flows
+    }
 
 
 def ordered(manifest: Manifest) -> list[str]:

@@ -18,13 +18,15 @@ from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.update_plan import Selection
 from headwater.kafka.offsets import Connect
 from headwater.metrics.lag import flow_lag
+from headwater.updates.failed_tables import with_failed
 
 
 @dataclass(frozen=True)
 class NewsVerdict:
-    """``moved`` is False only where it is certain that nothing would change; ``reasons`` say why it is not.
+    """``moved`` is False only where it is certain that nothing would change; ``reasons`` say why it is not, or why it is.
 
     ``unexpected``: the check failed with an unforeseen error, which belongs into a log.
     """
@@ -59,11 +61,23 @@ def has_news(project: PipelineProject, *, connect: Connect | None = None) -> New
 
 def news_for(project: PipelineProject, arguments: RunArguments) -> NewsVerdict | None:
     """Whether the update would find anything; None where it has to run in any case."""
+    if arguments.refresh_failed and not arguments.dry_run:
+        return _failures(project)
     # A long-running update is started to wait for what is to come.
     waits = not isinstance(project.spec.trigger, AvailableNow)
     if arguments.selective or arguments.no_skip or waits:
         return None
     return has_news(project)
+
+
+def _failures(project: PipelineProject) -> NewsVerdict | None:
+    """Whether the last update left anything undone."""
+    manifest = read_manifest(project.state_folder / FILE_NAME)
+    if manifest is None or with_failed(project, manifest, Selection(refresh_failed=True)).tables:
+        return None
+    return NewsVerdict(
+        moved=False, reasons=("nothing was left undone by the last update",), manifest=manifest
+    )
 
 
 def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Connect | None) -> Iterator[str]:
@@ -72,6 +86,8 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         return
     if manifest.source_hash != project.source_hash():
         yield "the pipeline's definition has changed"
+    if manifest.parameters_hash != project.parameters_hash():
+        yield "the parameters are not those of the last update"
     stored = {entry.name for entry in manifest.outputs}
     for pending in pending_replacements(project.state_folder):
         if pending.dataset in stored:  # a table that is gone needs no cleanup
@@ -105,7 +121,7 @@ def _state_reasons(
     if state is None or not state.completed:
         yield f"the last run of {flow.name} did not complete"
         return
-    if state.definition_hash != manifest.source_hash:
+    if state.definition_hash != manifest.definition_hash:
         yield f"{flow.name} has not run since the definition changed"
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"

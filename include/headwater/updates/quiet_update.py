@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 
 from headwater.contract.arguments import RunArguments
 from headwater.contract.report import FlowReport, RunReport
@@ -18,27 +19,36 @@ MESSAGE = "no source has moved since the last update"
 
 
 def record_quiet_update(
-    project: PipelineProject, manifest: Manifest, arguments: RunArguments, started: float
+    project: PipelineProject,
+    manifest: Manifest,
+    arguments: RunArguments,
+    started: float,
+    because: Sequence[str] = (),
 ) -> RunReport:
     """Write the events of an update in which every flow was up to date, and return its report.
 
-    ``started``: on the monotonic clock, in seconds.
+    ``started``: on the monotonic clock, in seconds. ``because``: why there was nothing to do.
     """
+    why = "; ".join(because) or MESSAGE
     update_id = str(uuid.uuid4())
     stored = {entry.name for entry in manifest.outputs}
     flows = [flow for flow in manifest.flows if flow.target in stored]
     with EventLogWriter(
         project.state_folder, project.pipeline_id, project.spec.name, update_id, arguments.request_id
     ) as log:
-        created = details.create_update(requested_at=arguments.requested_at)
+        created = details.create_update(
+            requested_at=arguments.requested_at,
+            parameters=project.shown_parameters,
+            refresh_failed=arguments.refresh_failed,
+        )
         log.emit("create_update", f"Update {update_id[:8]} was requested.", details=created)
         none = {"num_input_rows": 0, "num_output_rows": 0}
         body = details.flow_progress(FlowStatus.COMPLETED, metrics=none, dropped=0, quarantined=0)
         for flow in flows:
-            message = f"Flow {flow.name} has no news: {MESSAGE}."
+            message = f"Flow {flow.name} has no news: {why}."
             log.emit("flow_progress", message, flow=flow.name, dataset=flow.target, details=body)
-        message = f"Update {update_id[:8]} is COMPLETED: {MESSAGE}."
+        message = f"Update {update_id[:8]} is COMPLETED: {why}."
         log.emit("update_progress", message, details=details.update_progress(UpdateState.COMPLETED))
     keep_event_log(project.state_folder, project.spec.event_log.retention_days)
     reports = tuple(FlowReport(flow.name, flow.target, "COMPLETED") for flow in flows)
-    return RunReport(update_id, "COMPLETED", reports, time.monotonic() - started, MESSAGE)
+    return RunReport(update_id, "COMPLETED", reports, time.monotonic() - started, why)

@@ -138,7 +138,7 @@ def _transaction(
     """The identity of a range: the same for a retry, different for another range, mode or definition."""
     project = context.pipeline.project
     again = (arguments.request_id or str(uuid.uuid4())) if arguments.again else ""
-    definition = context.pipeline.manifest.source_hash
+    definition = context.pipeline.manifest.definition_hash
     parts = [names, plan.chosen.key, str(plan.mode), ",".join(plan.keys), definition, again]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
     metadata = flow_metadata(

@@ -12,7 +12,7 @@ from headwater.errors import InvalidPipeline
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.update_plan import Selection, plan_update
+from headwater.updates.planned_update import planned_update
 from headwater_spark.execution.report import run_report
 from headwater_spark.execution.update import UpdateRequest, lint_only, resolve_only, run_update
 
@@ -21,19 +21,11 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
     """Do what the arguments ask for and print the result; returns the exit code. Raises HeadwaterError."""
     if arguments.validate:
         return _validate(project, arguments)
-    selection = Selection(
-        arguments.tables, arguments.full_refresh, arguments.full_refresh_all, arguments.reset_checkpoint
-    )
     if arguments.dry_run:
-        plan = plan_update(resolve_only(project), selection)
-        stages = [str(stage) for stage in (*plan.resets, *plan.refreshes)]
-        if arguments.as_json:
-            print_json({"update_id": None, "state": "PLANNED", "flows": [], "plan": stages})
-        else:
-            print(plan)
+        planned_update(project, resolve_only(project), arguments.selection).show(as_json=arguments.as_json)
         return 0
     request = UpdateRequest(
-        selection,
+        arguments.selection,
         arguments.request_id,
         arguments.attempt,
         arguments.max_attempts,

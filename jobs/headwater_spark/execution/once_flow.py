@@ -13,7 +13,7 @@ from headwater_spark.execution.start_checks import bounded_state
 
 def run_once(run: FlowRun) -> None:
     """Write the flow's rows unless it has done so; after a crash the transaction id prevents a second write."""
-    state, definition = bounded_state(run), run.context.pipeline.manifest.source_hash
+    state, definition = bounded_state(run), run.context.pipeline.manifest.definition_hash
     if state.completed:
         run.outcome.status = FlowStatus.COMPLETED
         run.checkpoint.update_state(definition_hash=definition)

@@ -38,7 +38,7 @@ def run_snapshots(run: FlowRun) -> None:
     state = bounded_state(run)
     # Taken before the read: what arrives meanwhile is compared by the next update, never missed.
     now = fingerprints(context, run.entry)
-    definition = context.pipeline.manifest.source_hash
+    definition = context.pipeline.manifest.definition_hash
     same = now is not None and not run.entry.time_dependent and dict(state.input_versions) == now
     applied = True
     if not (state.completed and (run.flow.once or (same and state.definition_hash == definition))):

@@ -94,7 +94,7 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
         sink_id=run.destination_id(),
         sink_version=head_version(table) if table is not None else None,
         completed=completed,
-        definition_hash=run.context.pipeline.manifest.source_hash,
+        definition_hash=run.context.pipeline.manifest.definition_hash,
         query_id=query_id(folder),
         plan=plan_of(run),
         state_stores=store_names(folder),

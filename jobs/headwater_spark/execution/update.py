@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from headwater.checkpoints.table_move import refuse_old_names
@@ -34,6 +34,7 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
+from headwater.updates.failed_tables import with_failed
 from headwater_spark.execution.flow_lifecycle import record_end
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
@@ -102,6 +103,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
+        request = replace(request, selection=with_failed(project, pipeline.manifest, request.selection))
         # An impossible selection is refused before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         lease = stack.enter_context(_lease(project, request, update_id))
@@ -180,6 +182,11 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
             details=update_progress(UpdateState.RESETTING),
         )
     run_resets(context, plan)
+    context.events.emit(
+        "update_progress",
+        "Each table is made ready before its flows.",
+        details=update_progress(UpdateState.SETTING_UP_TABLES),
+    )
     context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))
     trigger = context.pipeline.project.spec.trigger
     context.more_rounds = isinstance(trigger, ProcessingTime)
@@ -208,6 +215,9 @@ def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: fl
             "The update was told to stop.",
             details=user_action("CANCEL", user_name(), update_id=context.update_id),
         )
+    context.events.emit(
+        "update_progress", "Every flow has ended.", details=update_progress(UpdateState.STOPPING)
+    )
     context.events.emit(
         "update_progress",
         f"The update is {state.lower()}.",

@@ -44,14 +44,20 @@ def announce(
             full_refresh=selection.full_refresh_all,
             refresh_selection=selection.tables,
             full_refresh_selection=selection.full_refresh,
+            refresh_flow_selection=list(selection.flows),
+            refresh_failed=selection.refresh_failed,
             requested_at=requested_at,
             reset_checkpoint_selection=list(selection.reset_flows),
             attempt=attempt,
             run_as=user,
             runtime_version=runtime,
             source_hash=context.pipeline.manifest.source_hash,
+            parameters=context.pipeline.project.shown_parameters,
             started_at=datetime.now(UTC).isoformat(),
         ),
+    )
+    context.events.emit(
+        "update_progress", "The update holds the lease.", details=update_progress(UpdateState.CREATED)
     )
     context.events.emit(
         "update_progress", "The graph is resolved.", details=update_progress(UpdateState.INITIALIZING)
@@ -68,10 +74,10 @@ def announce(
         for flow in stage.flows:
             outcome = FlowOutcome(flow, stage.dataset)
             context.flow_event(outcome, FlowStatus.QUEUED, f"{flow} is planned.", epoch=epochs[flow])
-    for dataset in plan.excluded:
-        for entry in context.pipeline.manifest.flows_into(dataset):
+    for entry in context.pipeline.manifest.flows:
+        if entry.target in plan.excluded or entry.name in plan.excluded_flows:
             message = f"{entry.name} is not part of this update."
-            context.flow_event(FlowOutcome(entry.name, dataset), FlowStatus.EXCLUDED, message)
+            context.flow_event(FlowOutcome(entry.name, entry.target), FlowStatus.EXCLUDED, message)
 
 
 def user_name() -> str:

@@ -28,7 +28,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
     """
     # Taken before the read: what arrives meanwhile is read again by the next update, never missed.
     now = fingerprints(run.context, run.entry)
-    definition = run.context.pipeline.manifest.source_hash
+    definition = run.context.pipeline.manifest.definition_hash
     state, sink = run.checkpoint.read_state(), readable_table_id(run.table)
     if not force and sink is not None and _is_fresh(run, state, sink, now):
         _plan(run, "MAINTENANCE_TYPE_NO_OP", "no source has moved since the last refresh")
@@ -60,7 +60,7 @@ def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, s
     """Whether the view was recomputed by this definition, and no source has moved since."""
     return (
         state is not None and state.completed and state.sink_id == sink
-        and state.definition_hash == run.context.pipeline.manifest.source_hash and not run.entry.time_dependent
+        and state.definition_hash == run.context.pipeline.manifest.definition_hash and not run.entry.time_dependent
         and now is not None and dict(state.input_versions) == now
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Settings without effect, or with less effect than expected: HW601, HW602."""
+"""Settings without effect, or with another one than expected: HW601, HW602, HW603."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from headwater.definitions.finding import Finding, finding
 from headwater.definitions.flow_settings import TRIGGER_INTERVAL
 from headwater.definitions.platform_settings import idle_settings
 from headwater.definitions.trigger import AvailableNow, Trigger
+from headwater.graph.spec_file import read_source
 from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
@@ -17,6 +18,12 @@ def idle_settings_of_the_pipeline(pipeline: ResolvedPipeline) -> Iterator[Findin
     spec = pipeline.project.spec
     for key, reason in _idle({**spec.spark, **spec.configuration}, spec.trigger).items():
         yield finding("HW601", f"{key} in pipeline.yml has no effect: {reason}.", "Take it out.")
+
+
+def settings_of_lakeflow(pipeline: ResolvedPipeline) -> Iterator[Finding]:
+    """HW603, a sentence for each setting of a file in Lakeflow's form."""
+    for note in read_source(pipeline.project.spec_file).notes:
+        yield finding("HW603", str(note), "`headwater convert` writes the pipeline.yml with these notes.")
 
 
 def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:

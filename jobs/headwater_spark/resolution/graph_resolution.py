@@ -36,6 +36,8 @@ from headwater_spark.resolution.evaluation import Evaluation
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
 
+_HIDDEN_OPTIONS = "spark.sql.redaction.options.regex"
+
 
 @dataclass(frozen=True)
 class ResolvedPipeline:
@@ -63,8 +65,10 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
     Raises:
         InvalidPipeline: any of its kinds, with the user's line; nothing was written.
     """
+    project.check_parameters()
     install_action_guard()
     session = PipelineSession.over(spark)
+    hide_secret_parameters(project, session)
     for key, value in project.configuration.items():
         session.conf.set(key, value)
     registry = Registry(catalog=project.spec.catalog, schema=project.spec.schema)
@@ -81,6 +85,13 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
                 session.substitutes.narrow(registry, evaluation)
             manifest = _resolve(project, registry, evaluation, stubs, views)
             yield ResolvedPipeline(project, registry, session, evaluation, manifest)
+
+
+def hide_secret_parameters(project: PipelineProject, session: PipelineSession) -> None:
+    """Have Spark hide the values of secret parameters where it shows a session's settings (its UI, its event log)."""
+    secrets = [name for name, spec in project.spec.parameters.items() if spec.secret]
+    if secrets:
+        session.conf.set(_HIDDEN_OPTIONS, f"(?i)url|^(?:{'|'.join(secrets)})$")
 
 
 @contextmanager
@@ -118,6 +129,7 @@ def _resolve(
         catalog=project.spec.catalog,
         schema_name=project.spec.schema,
         source_hash=project.source_hash(),
+        parameters_hash=project.parameters_hash(),
         datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
         flows=tuple(
             _flow_entry(flow, registry, evaluation, names, project.folder)

@@ -29,6 +29,9 @@ def report_without_news(
         tables=selection.tables,
         full_refresh=selection.full_refresh,
         full_refresh_all=selection.full_refresh_all,
+        flows=selection.flows,
+        reset_checkpoint=selection.reset_checkpoint,
+        refresh_failed=selection.refresh_failed,
         request_id=request,
         requested_at=requested_at,
     )
@@ -37,4 +40,4 @@ def report_without_news(
         _log.warning("Starting Spark for %s: %s.", project.pipeline_id, "; ".join(verdict.reasons))
     if verdict is None or verdict.moved or verdict.manifest is None:
         return None
-    return record_quiet_update(project, verdict.manifest, arguments, started).as_dict()
+    return record_quiet_update(project, verdict.manifest, arguments, started, verdict.reasons).as_dict()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from headwater.definitions.trigger import ProcessingTime
+from headwater.graph.conditions import InvalidParameter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.runtime.java import java_environment
 from headwater.runtime.submit import command_line_conf, submit_conf
@@ -43,14 +46,26 @@ def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
     return command_line_conf(submit_conf({**ui, **project.spec.spark}, local=master.startswith("local")))
 
 
-def driver_environment(project: PipelineProject) -> dict[str, str]:
+def driver_environment(
+    project: PipelineProject, secrets: Mapping[str, str] = MappingProxyType({}), master: str = ""
+) -> dict[str, str]:
     """Variables for the driver, over those of the worker.
+
+    ``secrets``: variables that hold secret parameters. ``master``: as the connection names it; the Spark provider puts
+    variables for YARN and Kubernetes on the command line.
 
     Raises:
         JavaNotFound: if there is no Java that Spark runs on.
+        InvalidParameter: a secret would stand on a command line.
 
     """
+    if secrets and master.startswith(("yarn", "k8s")):
+        raise InvalidParameter(
+            f"Secret parameters from Airflow would stand on the command line of spark-submit for {master.partition(':')[0]}.",
+            remedy="Set the variable where the driver runs, and refer to it: env:NAME.",
+        )
     return {
+        **secrets,
         **java_environment(),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -87,5 +102,11 @@ def driver_arguments(
         "--max-attempts",
         str(max_attempts),
         *made,
+        *parameter_arguments(project),
         "--json",
     ]
+
+
+def parameter_arguments(project: PipelineProject) -> list[str]:
+    """What was given for the run, each joined to its option so that none can pass for one; of a secret, where it lies."""
+    return [f"--param={name}={text}" for name, text in project.parameters.items()]

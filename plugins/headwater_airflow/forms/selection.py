@@ -8,12 +8,13 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from headwater.definitions.names import NAME_PATTERN, check_name
+from headwater.definitions.names import NAME_PATTERN, check_dotted_name, check_name
 from headwater.errors import InvalidName
 
 _NAME = NAME_PATTERN.pattern
 # ``[catalog.][schema.]table``.
 QUALIFIED = rf"^{_NAME}(\.{_NAME}){{0,2}}$"
+_DOTTED = rf"^{_NAME}(\.{_NAME})*$"
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,17 @@ class Selection:
     tables: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
     full_refresh_all: bool = False
+    flows: tuple[str, ...] = ()
+    reset_checkpoint: tuple[str, ...] = ()
+    refresh_failed: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.tables or self.full_refresh or self.full_refresh_all)
+        return bool(self.tables or self.full_refresh or self.full_refresh_all or self.of_the_whole)
+
+    @property
+    def of_the_whole(self) -> bool:
+        """Whether it names what only an update of the whole pipeline can take: flows, or what failed."""
+        return bool(self.flows or self.reset_checkpoint or self.refresh_failed)
 
     def arguments(self) -> list[str]:
         """The selection as arguments of ``headwater run``."""
@@ -36,7 +45,11 @@ class Selection:
             argv.append("--full-refresh-all")
         elif self.full_refresh:
             argv += ["--full-refresh", ",".join(self.full_refresh)]
-        return argv
+        if self.flows:
+            argv += ["--flows", ",".join(self.flows)]
+        if self.reset_checkpoint:
+            argv += ["--reset-checkpoint", ",".join(self.reset_checkpoint)]
+        return [*argv, "--refresh-failed"] if self.refresh_failed else argv
 
 
 def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
@@ -57,6 +70,30 @@ def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
             type="boolean",
             title="Refresh all from scratch",
             description="Every table is emptied and refilled from all that the sources still hold.",
+        ),
+    }
+
+
+def flow_params(flows: Sequence[str]) -> dict[str, Param]:
+    """Further fields, where one task runs the whole update; ``flows`` are offered for choosing."""
+    names = {"type": "array", "items": {"type": "string", "pattern": _DOTTED}}
+    if flows:
+        names["examples"] = list(flows)
+    return {
+        "flows": Param(
+            [], title="Only these flows", description="Others of their tables do not run.", **names
+        ),
+        "reset_checkpoint": Param(
+            [],
+            title="Reset checkpoints",
+            description="These flows read their sources from the beginning, and their tables keep their rows: rows may double.",
+            **names,
+        ),
+        "refresh_failed": Param(
+            False,
+            type="boolean",
+            title="Refresh what failed",
+            description="What did not complete in the last update, and what reads it. Leave the other fields as they are.",
         ),
     }
 
@@ -95,10 +132,36 @@ def read_selection(params: Mapping[str, Any], only: Sequence[str] = ()) -> Selec
     refresh = _names(params, "full_refresh")
     if only:
         tables, refresh = tuple(only), tuple(name for name in refresh if name in only)
-    everything = params.get("full_refresh_all", False)
-    if not isinstance(everything, bool):
-        raise InvalidName(f"{everything!r} is neither true nor false.", where="full_refresh_all")
-    return Selection(tables, refresh, everything)
+    everything, failed = _switch(params, "full_refresh_all"), _switch(params, "refresh_failed")
+    flows, resets = _flows(params, "flows"), _flows(params, "reset_checkpoint")
+    chosen = Selection(tables, refresh, everything, flows, resets, failed)
+    if only and chosen.of_the_whole:
+        raise InvalidName(
+            "A submit for each table can't take flows, resets of checkpoints or what failed.",
+            where="tasks: per_table",
+            remedy="Run it by hand: `headwater run`, or with `tasks: watched`.",
+        )
+    if failed and (tables or refresh or everything or flows or resets):
+        raise InvalidName(
+            "What failed chooses the tables, and others are named, too.",
+            where="refresh_failed",
+            remedy="Leave one of them out.",
+        )
+    return chosen
+
+
+def _switch(params: Mapping[str, Any], key: str) -> bool:
+    value = params.get(key, False)
+    if not isinstance(value, bool):
+        raise InvalidName(f"{value!r} is neither true nor false.", where=key)
+    return value
+
+
+def _flows(params: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = params.get(key) or []
+    if not isinstance(value, list | tuple):
+        raise InvalidName(f"{value!r} is not a list of names.", where=key, remedy="Give a JSON list.")
+    return tuple(check_dotted_name(name, "flow", key) for name in value)
 
 
 def _names(params: Mapping[str, Any], key: str) -> tuple[str, ...]:

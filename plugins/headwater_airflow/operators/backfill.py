@@ -12,8 +12,10 @@ from headwater.contract.backfill_report import lines_of
 from headwater.errors import HeadwaterError
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.driver import submission
+from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
 from headwater_airflow.following.request import request_id
 from headwater_airflow.forms.backfill_form import BackfillRequest, read_backfill
+from headwater_airflow.forms.parameter_form import read_object
 from headwater_airflow.operators.run_update import RunUpdateOperator
 from headwater_airflow.roots import pipeline_project
 
@@ -49,9 +51,11 @@ class BackfillOperator(RunUpdateOperator):
         request = request_id(instance.dag_id, instance.run_id)
         attempts = (instance.max_tries or 0) + 1
         try:
-            project = pipeline_project(self.pipeline)
+            parameters = self._parameters(context)
+            project = pipeline_project(self.pipeline, parameters.environment, parameters=parameters.values)
+            project.check_parameters()
             backfill = read_backfill(context["params"], None if kind == "manual" else _interval(context))
-            self._prepare_backfill(project, backfill, request)
+            self._prepare_backfill(project, backfill, request, parameters.variables)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         self.log.info("Backfill of %s: %s", ", ".join(backfill.tables), backfill.chosen or "all history")
@@ -63,7 +67,13 @@ class BackfillOperator(RunUpdateOperator):
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """Nothing: the lineage of a table is that of its updates."""
 
-    def _prepare_backfill(self, project: PipelineProject, backfill: BackfillRequest, request: str) -> None:
+    def _parameters(self, context: Any) -> DriverParameters:
+        declared = pipeline_project(self.pipeline).spec.parameters
+        return driver_parameters(declared, read_object(context["params"], "parameters"))
+
+    def _prepare_backfill(
+        self, project: PipelineProject, backfill: BackfillRequest, request: str, secrets: Mapping[str, str]
+    ) -> None:
         master = self._master()
         self.application = submission.application(submission.BACKFILL)
         roots = [f"--storage={project.storage}", f"--warehouse={project.warehouse}"]
@@ -71,11 +81,12 @@ class BackfillOperator(RunUpdateOperator):
             str(project.folder),
             *roots,
             f"--request-id={request}",
+            *submission.parameter_arguments(project),
             "--json",
             *backfill.arguments(),
         ]
         self.conf = submission.driver_conf(project, master)
-        self.env_vars = submission.driver_environment(project)
+        self.env_vars = submission.driver_environment(project, secrets, master)
         self._spark_binary = self.spark_submit or submission.spark_submit()
 
 

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
+from headwater.definitions.parameter import FORM_FIELDS
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
@@ -23,11 +24,13 @@ from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.no_news import report_without_news
 from headwater_airflow.driver.process import Driver
+from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
 from headwater_airflow.driver.verdict import Failure, judge
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
 from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
 from headwater_airflow.following.update_watch import request_results
+from headwater_airflow.forms.parameter_form import read_parameters, refuse_unknown_fields
 from headwater_airflow.forms.selection import Selection, read_selection
 from headwater_airflow.openlineage import task_lineage
 from headwater_airflow.roots import home_folder, pipeline_project
@@ -68,7 +71,9 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         attempts = (instance.max_tries or 0) + 1
         begun = getattr(context.get("dag_run"), "start_date", None)
         try:
-            project = pipeline_project(self.pipeline)
+            parameters = self._parameters(context)
+            project = pipeline_project(self.pipeline, parameters.environment, parameters=parameters.values)
+            project.check_parameters()
             selection = self._selection(context["params"])
             report = report_without_news(project, read_selection(context["params"]), request, begun)
             if report is not None:
@@ -79,7 +84,9 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 return {**report, "spec_hash": project.source_hash()}
             first = self._first_attempt(project, request, instance.try_number)
             attempt = instance.try_number - first + 1
-            self._prepare(project, selection, request, attempt, attempts - first + 1, begun)
+            self._prepare(
+                project, selection, request, attempt, attempts - first + 1, begun, parameters.variables
+            )
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
@@ -112,6 +119,13 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             raise AirflowSkipException("Not among the tables that this run was asked for.")
         return selection
 
+    def _parameters(self, context: Any) -> DriverParameters:
+        """The values in the run's form, or in the conf of whoever triggered it, checked once more."""
+        declared = pipeline_project(self.pipeline).spec.parameters
+        fields = {*self.get_dag().params, *FORM_FIELDS, *declared} if self.get_dag() else {*context["params"]}
+        refuse_unknown_fields(getattr(context.get("dag_run"), "conf", None) or {}, fields)
+        return driver_parameters(declared, read_parameters(context["params"], declared))
+
     def _announce(self, context: Any, project: PipelineProject, request: str) -> None:
         manifest = read_manifest(project.folder / FILE_NAME) if self.outlets else None
         if manifest is None:
@@ -131,6 +145,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         attempt: int,
         attempts: int,
         begun: datetime | None,
+        secrets: Mapping[str, str],
     ) -> None:
         master = self._master()
         self.application = submission.application()
@@ -139,7 +154,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             *selection.arguments(),
         ]
         self.conf = submission.driver_conf(project, master)
-        self.env_vars = submission.driver_environment(project)
+        self.env_vars = submission.driver_environment(project, secrets, master)
         self._spark_binary = self.spark_submit or submission.spark_submit()
 
     def _master(self) -> str:

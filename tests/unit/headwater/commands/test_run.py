@@ -12,7 +12,8 @@ import pytest
 
 from headwater.commands.command_line import main
 from headwater.contract.arguments import parse_run_arguments
-from headwater.event_log import reader
+from headwater.event_log import details, reader
+from headwater.event_log.writer import EventLogWriter
 
 
 class Became(BaseException):
@@ -79,13 +80,58 @@ def test_nothing_new_is_quick(done):
 
 @pytest.mark.parametrize(
     "more",
-    [["--no-skip"], ["--tables=gold"], ["--full-refresh-all"], ["--reset-checkpoint=silver"], ["--dry-run"]],
+    [
+        ["--no-skip"],
+        ["--tables=gold"],
+        ["--full-refresh-all"],
+        ["--reset-checkpoint=silver"],
+        ["--flows=gold"],
+    ],
     ids=lambda more: more[0],
 )
 def test_asked_for_more(done, became, more):
     """A selective or forced update runs although nothing has moved."""
     with pytest.raises(Became):
         main(["run", *arguments(done, *more)])
+
+
+def test_a_dry_run_starts_no_spark(done, became, capsys):
+    """The plan and what is left to read come from the manifest and the logs of sources; nothing is written."""
+    before = sorted(done.project.storage.rglob("*"))
+    done.land("b.json")
+    assert main(["run", *arguments(done, "--dry-run", "--json")]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["state"], report["update_id"], len(report["plan"])) == ("PLANNED", None, 3)
+    flows = {flow["flow"]: flow for flow in report["flows"]}
+    assert (flows["bronze"]["files"], flows["silver"]["moved"]) == (1, False)
+    assert flows["bronze"]["bytes"] > 0
+    assert main(["run", *arguments(done, "--dry-run", "--full-refresh-all")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("reads all that its sources hold") == 3
+    assert main(["run", *arguments(done, "--dry-run", "--flows", "gould")]) == 2
+    assert "Did you mean 'gold'" in capsys.readouterr().err
+    assert sorted(done.project.storage.rglob("*")) == before
+
+
+def test_a_dry_run_of_changed_sources_resolves_the_graph(done, became):
+    """Without a manifest of these sources and these parameters the plan is not known."""
+    with pytest.raises(Became):
+        main(["run", *arguments(done, "--dry-run", "--param", "x=1")])
+    (done.project.folder / "transformations" / "tables.py").write_text("# changed\n")
+    with pytest.raises(Became):
+        main(["run", *arguments(done, "--dry-run")])
+
+
+def test_what_failed_is_refreshed_only_if_something_did(done, became, capsys):
+    """Without a failure in the last update there is nothing to do, and no Spark; with one there is."""
+    assert main(["run", *arguments(done, "--refresh-failed")]) == 0
+    assert "nothing was left undone by the last update" in capsys.readouterr().out
+    with EventLogWriter(done.project.state_folder, "orders", "orders", "u9") as log:
+        log.emit("create_update", "begun", details=details.create_update())
+        failed = details.flow_progress(details.FlowStatus.FAILED)
+        log.emit("flow_progress", "no", flow="silver", dataset="silver", details=failed)
+    with pytest.raises(Became):
+        main(["run", *arguments(done, "--refresh-failed")])
 
 
 def test_long_updates_are_never_skipped(done, became):

@@ -21,6 +21,7 @@ FULL = RunArguments(
     tables=("a", "b"),
     full_refresh=("c",),
     reset_checkpoint=("flow",),
+    flows=("f", "g"),
     dry_run=True,
     request_id="manual__2026-01-01T00:00:00+00:00",
     attempt=2,
@@ -32,7 +33,15 @@ FULL = RunArguments(
 )
 
 
-@pytest.mark.parametrize("arguments", [FULL, RunArguments("p"), RunArguments("p", full_refresh_all=True)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        FULL,
+        RunArguments("p"),
+        RunArguments("p", full_refresh_all=True),
+        RunArguments("p", refresh_failed=True),
+    ],
+)
 def test_there_and_back(arguments):
     """What is written as a command line is read as the same arguments."""
     assert parse_run_arguments(arguments.to_argv()) == arguments
@@ -58,6 +67,9 @@ def test_a_request_without_a_zone_was_made_in_utc():
         ["p", "--param", "=value"],
         ["p", "--tables", ","],
         ["p", "--full-refresh", "a", "--full-refresh-all"],
+        ["p", "--refresh-failed", "--tables", "a"],
+        ["p", "--refresh-failed", "--full-refresh-all"],
+        ["p", "--flows", ","],
         ["p", "--attempt", "x"],
         ["p", "--attempt", "0"],
         ["p", "--table", "abbreviated"],
@@ -99,5 +111,12 @@ def test_no_rows_are_one_line(capsys: pytest.CaptureFixture[str]):
 def test_selective():
     """Only a plain update may be skipped for lack of news."""
     assert not RunArguments("p", as_json=True, no_skip=True, request_id="r").selective
-    for changed in ({"tables": ("a",)}, {"full_refresh_all": True}, {"dry_run": True}, {"validate": True}):
+    for changed in (
+        {"tables": ("a",)},
+        {"full_refresh_all": True},
+        {"dry_run": True},
+        {"validate": True},
+        {"flows": ("f",)},
+        {"refresh_failed": True},
+    ):
         assert RunArguments("p", **changed).selective

@@ -36,3 +36,12 @@ def test_a_log_of_another_version_is_read(value: object):
     (found,) = fold_updates([_record(details)])
     assert found.requested_at is None
     assert found.as_dict()["requested_at"] is None
+
+
+def test_an_update_has_its_parameters():
+    """They come from the record of the request, and stay while the update goes on; older logs have none."""
+    records = [create_update(parameters={"day": "2026-01-31"}), update_progress(UpdateState.COMPLETED)]
+    (found,) = fold_updates(map(_record, records))
+    assert (found.parameters, found.as_dict()["parameters"]) == ({"day": "2026-01-31"}, {"day": "2026-01-31"})
+    (old,) = fold_updates([_record(create_update(parameters=["x"]))])
+    assert old.parameters == {}

@@ -202,3 +202,30 @@ def test_a_plan_can_be_read():
     text = str(plan(Selection(full_refresh=("silver",))))
     assert text.splitlines()[0].startswith("reset    silver: empty the table")
     assert str(plan(Selection(tables=("gold",)), done=("gold",))) == "nothing to do"
+
+
+def test_some_flows_of_a_table():
+    """Only the named flows run; others of their tables are left out, unless the table itself is named."""
+    found = plan(Selection(flows=("web", "gold")))
+    assert [(stage.dataset, stage.flows) for stage in found.refreshes] == [
+        ("bronze", ("web",)),
+        ("gold", ("gold",)),
+    ]
+    assert found.excluded_flows == ("app",)
+    assert set(found.excluded) == {"silver", "alone"}
+    whole = plan(Selection(flows=("web",), tables=("bronze",)))
+    assert (whole.refreshes[0].flows, whole.excluded_flows) == (("web", "app"), ())
+    emptied = plan(Selection(flows=("web",), full_refresh=("bronze", "silver")))
+    assert emptied.refreshes[0].flows == ("web", "app"), (
+        "a table that is emptied is filled by all of its flows"
+    )
+    with pytest.raises(UnknownDataset, match="no flow 'webb'"):
+        plan(Selection(flows=("webb",)))
+    with pytest.raises(UnknownDataset, match="no flow 'view'"):
+        plan(Selection(flows=("view",)))
+
+
+def test_nothing_had_failed():
+    """An update of what failed, where nothing did, is an update of nothing, not of everything."""
+    found = plan(Selection(refresh_failed=True))
+    assert (found.refreshes, found.resets) == ((), ())

@@ -7,7 +7,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from headwater.errors import InvalidName
-from headwater_airflow.forms.selection import Selection, read_selection, selection_params
+from headwater_airflow.forms.selection import Selection, flow_params, read_selection, selection_params
 
 HOSTILE = [
     "a,b",
@@ -61,3 +61,33 @@ def test_a_task_of_one_table_refreshes_no_other():
     params = {"tables": [], "full_refresh": ["a"]}
     assert read_selection(params, ["a"]).arguments() == ["--tables", "a", "--full-refresh", "a"]
     assert read_selection(params, ["b"]).arguments() == ["--tables", "b"]
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name])
+@pytest.mark.parametrize("field", ["flows", "reset_checkpoint"])
+def test_hostile_names_of_flows_are_refused(field, name):
+    """By the form, and again before they become an argument."""
+    with pytest.raises(InvalidName):
+        read_selection({field: [name]})
+    if name != "a\n":
+        params = ParamsDict(flow_params(["orders"]))
+        with pytest.raises(ParamValidationError):
+            params[field] = [name]
+
+
+def test_flows_resets_and_failures_become_arguments():
+    """As the command line wants them; a failure's tables can't be chosen by hand, too."""
+    chosen = read_selection({"flows": ["a.b"], "reset_checkpoint": ["c"]})
+    assert chosen.arguments() == ["--flows", "a.b", "--reset-checkpoint", "c"]
+    assert read_selection({"refresh_failed": True}).arguments() == ["--refresh-failed"]
+    assert bool(read_selection({"refresh_failed": True}))
+    with pytest.raises(InvalidName, match="others are named"):
+        read_selection({"refresh_failed": True, "tables": ["a"]})
+    with pytest.raises(InvalidName, match="neither true nor false"):
+        read_selection({"refresh_failed": "yes"})
+
+
+def test_a_submit_for_each_table_takes_no_flows():
+    """No task could know which of the others run them."""
+    with pytest.raises(InvalidName, match="A submit for each table"):
+        read_selection({"flows": ["a"]}, ["orders"])

@@ -1,0 +1,139 @@
+"""The pipeline of an asset bundle: ``resources: {pipelines: {key: ...}}``, with the bundle's variables filled in.
+
+Decision 0161.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.graph.lakeflow_spec import SettingNote
+from headwater.suggestions import did_you_mean, nearest
+
+_REFERENCE = re.compile(r"\$\{(var|bundle|workspace|resources|artifacts)\.([^}]*)\}")
+_IDLE = {
+    "bundle": "the folder is the pipeline",
+    "include": "one file is read; copy what others say about the pipeline into it",
+    "targets": "nothing is deployed; what differs from machine to machine belongs into ${env:NAME}",
+    "variables": "their defaults are filled in where the pipeline names them",
+    "workspace": "nothing is deployed",
+    "permissions": "access is Airflow's matter",
+    "artifacts": "modules beside the sources are imported as they lie",
+    "sync": "nothing is deployed",
+    "run_as": "the pipeline runs as the user of the worker",
+    "experimental": "nothing is deployed",
+    "presets": "nothing is deployed",
+    "scripts": "nothing is deployed",
+}
+
+
+@dataclass(frozen=True)
+class BundlePipeline:
+    """One pipeline of a bundle. ``keys``: where it stands in the file."""
+
+    resource: str
+    settings: dict[str, Any]
+    keys: tuple[str, ...]
+    notes: tuple[SettingNote, ...]
+
+
+class NotOnePipeline(ValueError):
+    """The bundle can't be read as one pipeline. ``keys``: where the fault stands; ``remedy``: what to do."""
+
+    def __init__(self, what: str, keys: tuple[str, ...] = (), remedy: str = "") -> None:
+        super().__init__(what)
+        self.keys = keys
+        self.remedy = remedy
+
+
+def is_bundle(data: Mapping[str, Any]) -> bool:
+    """Whether a file is (a part of) an asset bundle."""
+    return "resources" in data
+
+
+def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> BundlePipeline:
+    """The one pipeline of a bundle, or the ``chosen`` one.
+
+    Raises:
+        NotOnePipeline: there is none, or several; a key is unknown; a variable has no value.
+    """
+    for key in data:
+        if key not in _IDLE and key != "resources":
+            near = nearest(key, (*_IDLE, "resources"))
+            raise NotOnePipeline(
+                f"Unknown key `{key}` of a bundle", (key,), did_you_mean(near, "Take it out.")
+            )
+    resources = data["resources"]
+    pipelines = resources.get("pipelines") if isinstance(resources, Mapping) else None
+    if not isinstance(pipelines, Mapping) or not pipelines:
+        raise NotOnePipeline(
+            "`resources` has no `pipelines`",
+            ("resources",),
+            "Give the file of the bundle that declares the pipeline.",
+        )
+    if chosen is None and len(pipelines) > 1:
+        raise NotOnePipeline(
+            f"`resources.pipelines` has {len(pipelines)} pipelines, and a folder is one",
+            ("resources", "pipelines"),
+            f"Make a folder of each: `headwater convert FILE --pipeline KEY -o DIR`, with {', '.join(map(str, pipelines))}.",
+        )
+    name = next(iter(pipelines)) if chosen is None else chosen
+    if name not in pipelines:
+        near = nearest(name, map(str, pipelines))
+        raise NotOnePipeline(
+            f"The bundle has no pipeline {name!r}",
+            ("resources", "pipelines"),
+            did_you_mean(near, f"It has: {', '.join(map(str, pipelines))}."),
+        )
+    keys = ("resources", "pipelines", str(name))
+    settings = pipelines[name]
+    if not isinstance(settings, Mapping):
+        raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
+    notes = [SettingNote(key, _IDLE[key]) for key in data if key in _IDLE]
+    notes += [
+        SettingNote(f"resources.{kind}", "the folder is one pipeline; Airflow schedules it")
+        for kind in resources
+        if kind != "pipelines"
+    ]
+    notes += [
+        SettingNote(f"resources.pipelines.{other}", "the folder is one pipeline")
+        for other in pipelines
+        if other != name
+    ]
+    return BundlePipeline(str(name), _filled(dict(settings), data, keys), keys, tuple(notes))
+
+
+def _filled(value: Any, data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _filled(item, data, (*keys, str(key))) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, data, (*keys, str(number))) for number, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    whole = _REFERENCE.fullmatch(value)
+    if whole is not None:
+        return _looked_up(whole, data, keys)
+    return _REFERENCE.sub(lambda match: str(_looked_up(match, data, keys)), value)
+
+
+def _looked_up(match: re.Match[str], data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    kind, name = match[1], match[2]
+    found = None
+    if kind == "var":
+        declared = _mapping(data.get("variables")).get(name)
+        found = declared.get("default") if isinstance(declared, Mapping) else declared
+    elif (kind, name) == ("bundle", "name"):
+        found = _mapping(data.get("bundle")).get("name")
+    if not isinstance(found, str | int | float | bool):
+        raise NotOnePipeline(
+            f"`{'.'.join(keys)}`: {match[0]} has no value in this file", keys,
+            f"Give the variable a `default` in `variables`, or write the value out: ${{env:{re.sub(r'[^A-Za-z0-9]+', '_', name).upper()}}} takes it from the environment.",
+        )  # fmt: skip
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

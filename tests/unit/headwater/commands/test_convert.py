@@ -1,0 +1,78 @@
+"""`convert` writes a pipeline.yml that means what the settings meant, says what became of them, and overwrites nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.headwater.graph.test_lakeflow_spec import BUNDLE, EVERYTHING, SEED
+
+from headwater.commands.command_line import main
+from headwater.commands.convert import spec_text
+from headwater.graph.lakeflow_spec import SettingNote
+from headwater.graph.spec_file import SPEC_FILES, read_spec
+
+
+@pytest.mark.parametrize("text", [SEED, json.dumps(EVERYTHING)], ids=["seed", "everything"])
+def test_the_written_spec_means_the_same(tmp_path: Path, capsys, text: str):
+    """It is read as the settings were, and every note stands in it and is printed."""
+    file = tmp_path / "settings.json"
+    file.write_text(text)
+    assert main(["convert", str(file), "-o", str(tmp_path / "made" / "here"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    made = tmp_path / "made" / "here" / "pipeline.yml"
+    assert read_spec(made, {}) == read_spec(file, {})
+    comments = [line.removeprefix("# ") for line in made.read_text().split("\n") if line.startswith("# ")]
+    assert len(comments) == len(report["notes"]) + 1
+    assert all(any(note["sentence"] in line for line in comments) for note in report["notes"])
+    assert report["notes"]
+
+
+@pytest.mark.parametrize("taken", SPEC_FILES)
+def test_a_spec_is_never_overwritten(tmp_path: Path, capsys, taken: str):
+    """Whatever it is called, also a link that leads nowhere."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text(SEED)
+    (tmp_path / "in" / taken).symlink_to(tmp_path / "nowhere")
+    assert main(["convert", str(tmp_path / "in" / "a.json")]) == 2
+    assert "already" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
+    assert sorted(path.name for path in (tmp_path / "in").iterdir()) == ["a.json", taken]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.json", '{"name": "a",\n "photn": true}', "Did you mean `photon`"),
+        ("a.json", '{"name": "a",\n "airflow": {"retries": 99}}', "retries"),
+        ("a.yml", "a: [", "not YAML"),
+        ("b.yml", BUNDLE.replace("    sessions:", "    other: {name: b}\n    sessions:"), "--pipeline KEY"),
+        ("c.json", "{}", "`name` is missing"),
+    ],
+)
+def test_what_can_not_be_converted_writes_nothing(tmp_path: Path, capsys, name: str, text: str, says: str):
+    """Each with its line and what to do; no folder is made."""
+    (tmp_path / name).write_text(text)
+    assert main(["convert", str(tmp_path / name), "-o", str(tmp_path / "out")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_pipeline_of_a_bundle(tmp_path: Path):
+    """`--pipeline` chooses it; a name that is not there has the nearest."""
+    file = tmp_path / "databricks.yml"
+    file.write_text(BUNDLE.replace("    sessions:", "    other: {name: b}\n    sessions:"))
+    assert main(["convert", str(file), "-o", str(tmp_path / "out"), "--pipeline", "sesions"]) == 2
+    assert main(["convert", str(file), "-o", str(tmp_path / "out"), "--pipeline", "sessions"]) == 0
+    assert read_spec(tmp_path / "out" / "pipeline.yml", {}).pipeline_id == "sessions"
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_text_ends_its_comment(setting: str, sentence: str):
+    """Names and values from the settings stay in their comment, whatever is in them."""
+    notes = [SettingNote(setting, sentence), SettingNote("x", sentence, "name")]
+    assert yaml.safe_load(spec_text({"name": "a"}, notes, sentence)) == {"name": "a"}
