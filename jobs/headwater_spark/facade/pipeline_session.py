@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -37,8 +38,11 @@ class NameResolution(Protocol):
     def rescued(self, frame: DataFrame, column: str) -> DataFrame:
         """The rows of a Delta stream in the columns of its first start, the rest in ``column``."""
 
-    def sql_text(self, text: str) -> str:
-        """``text`` with configuration values put in and the names of datasets replaced by views of them."""
+    def sql_text(self, text: str, qualified: Callable[[str], str] | None = None) -> str:
+        """``text`` with configuration values put in and the names of datasets replaced by views of them.
+
+        ``qualified``: of a SQL source's text, which has its values already: the names in it with the parts that USE gives.
+        """
 
 
 class PipelineSession(SparkSession):
@@ -91,6 +95,11 @@ class PipelineSession(SparkSession):
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """Same as ``read.table``."""
         return self.read.table(tableName)
+
+    def query_of_source(self, text: str, qualified: Callable[[str], str]) -> DataFrame:
+        """The rows of a query in a SQL source, whose values are in place; ``qualified`` completes the names in it."""
+        assert self.resolution is not None
+        return super().sql(self.resolution.sql_text(text, qualified))
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
         """Run a query in which names of the pipeline's datasets stand for them (``STREAM t`` for a stream)."""
