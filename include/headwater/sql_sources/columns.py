@@ -17,17 +17,18 @@ _ACTIONS = {
     ("DROP", "ROW"): ViolationAction.DROP,
     ("QUARANTINE", "ROW"): ViolationAction.QUARANTINE,
 }
-_KEYS = "Delta has no keys. Take it out; dp.expect_unique in Python counts rows that share a key."
+_KEY = "nothing checks a key here, as Lakeflow does not either; dp.expect_unique in Python counts rows that share one"
 _PROPERTIES = ("NOT NULL", "COMMENT", "GENERATED", "DEFAULT", "MASK", "PRIMARY KEY", "CONSTRAINT", "COLLATE")
 
 
 @dataclass
 class ColumnList:
-    """What the list holds: columns with types as DDL text, columns without, and rules."""
+    """What the list holds: columns with types as DDL text, columns without, rules, and what has no effect, with the reason."""
 
     typed: list[str] = field(default_factory=list)
     labels: list[ColumnLabel] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
+    idle: dict[str, str] = field(default_factory=dict)
 
 
 def read_columns(parser: StatementParser, *, of_view: bool) -> ColumnList:
@@ -35,7 +36,7 @@ def read_columns(parser: StatementParser, *, of_view: bool) -> ColumnList:
 
     Raises:
         SqlNotUnderstood: where something else stands.
-        UnsupportedArgument: where a key, a mask or the like is asked for.
+        UnsupportedArgument: where a mask is asked for.
     """
     found = ColumnList()
     if parser.see("("):
@@ -46,17 +47,24 @@ def read_columns(parser: StatementParser, *, of_view: bool) -> ColumnList:
 def _item(parser: StatementParser, found: ColumnList, *, of_view: bool) -> None:
     first = parser.current
     if parser.words("CONSTRAINT"):
-        found.rules.append(_constraint(parser, first))
+        name = parser.plain_name("a constraint")
+        if parser.see("PRIMARY") or parser.see("FOREIGN"):
+            _key(parser, found, f"CONSTRAINT {name}")
+        else:
+            found.rules.append(_constraint(parser, first, name))
     elif parser.see("PRIMARY", "KEY") or parser.see("FOREIGN", "KEY"):
-        parser.unsupported("A key", first, _KEYS)
+        _key(parser, found, f"{parser.current.text.upper()} KEY")
     else:
         _column(parser, found, of_view=of_view)
 
 
-def _constraint(parser: StatementParser, first: Token) -> Rule:
-    name = parser.plain_name("a constraint")
-    if parser.see("PRIMARY") or parser.see("FOREIGN"):
-        parser.unsupported(f"The key {name!r}", first, _KEYS)
+def _key(parser: StatementParser, found: ColumnList, what: str) -> None:
+    """PRIMARY KEY and FOREIGN KEY, of the table or of a column, up to the next item or property."""
+    parser.expression_text("A key", (",",), ("COMMENT",), ("NOT", "NULL"), ("MASK",))
+    found.idle[what] = _KEY
+
+
+def _constraint(parser: StatementParser, first: Token, name: str) -> Rule:
     parser.need(
         "EXPECT", remedy="Write CONSTRAINT name EXPECT (condition) [ON VIOLATION DROP ROW | FAIL UPDATE]."
     )
@@ -81,13 +89,14 @@ def _column(parser: StatementParser, found: ColumnList, *, of_view: bool) -> Non
         )
     if has_type:
         _type(parser, name)
-    comment = _properties(parser, name)
+    pieces = [parser.fragment(first, parser.previous).text]
+    comment = _properties(parser, name, found, pieces)
     if not has_type:
         _only_labels(parser, first, found, name, wrong=bool(found.typed))
         found.labels.append(ColumnLabel(name, comment))
     else:
         _only_labels(parser, first, found, name, wrong=bool(found.labels))
-        found.typed.append(parser.fragment(first, parser.previous).text)
+        found.typed.append(" ".join(pieces))
 
 
 def _only_labels(parser: StatementParser, first: Token, found: ColumnList, name: str, *, wrong: bool) -> None:
@@ -113,23 +122,33 @@ def _type(parser: StatementParser, name: str) -> None:
         parser.plain_name("a collation")
 
 
-def _properties(parser: StatementParser, name: str) -> str | None:
+def _properties(parser: StatementParser, name: str, found: ColumnList, pieces: list[str]) -> str | None:
+    """Read a column's properties; those that Spark's own DDL has are added to ``pieces``. The comment, if there is one."""
     comment = None
     while not (parser.see(",") or parser.see(")") or parser.at_end):
-        token = parser.current
+        first = parser.current
+        if parser.words("CONSTRAINT"):
+            rule = parser.plain_name("a constraint")
+            if parser.see("EXPECT"):  # the comma before it was left out
+                found.rules.append(_constraint(parser, first, rule))
+                continue
+        if parser.see("PRIMARY") or parser.see("REFERENCES") or parser.see("FOREIGN"):
+            _key(parser, found, f"the key on the column {name}")
+            continue
         if parser.words("NOT"):
             parser.need("NULL")
         elif parser.words("COMMENT"):
             comment = parser.text("The comment")
         elif parser.words("GENERATED") or parser.words("DEFAULT"):
             # Spark's parser reads it, and says what can be had of it.
-            parser.expression_text("An expression", (",",), ("COMMENT",), ("NOT", "NULL"), ("MASK",))
+            parser.expression_text(
+                "An expression", (",",), ("COMMENT",), ("NOT", "NULL"), ("MASK",), ("PRIMARY",)
+            )
         elif parser.words("MASK"):
             parser.unsupported(
-                f"MASK of the column {name!r}", token, "Open Delta has no masks. Mask it in the query."
+                f"MASK of the column {name!r}", first, "Open Delta has no masks. Mask it in the query."
             )
-        elif parser.see("PRIMARY") or parser.see("CONSTRAINT") or parser.see("REFERENCES"):
-            parser.unsupported(f"A key on the column {name!r}", token, _KEYS)
         else:
             parser.expected(f"A comma after the column {name!r}", ",", *_PROPERTIES)
+        pieces.append(parser.fragment(first, parser.previous).text)
     return comment

@@ -134,7 +134,8 @@ def _with_query(
         parser.expected("AS and a query", "AS")
     schema = ",\n".join(columns.typed) or None
     return DatasetStatement(
-        name, kind, parser.place(first), query, schema, tuple(columns.labels), tuple(columns.rules), comment, stored, once, changes
+        name, kind, parser.place(first), query, schema, tuple(columns.labels), tuple(columns.rules), comment, stored, once, changes,
+        columns.idle,
     )  # fmt: skip
 
 

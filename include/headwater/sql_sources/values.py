@@ -36,6 +36,9 @@ _BEFORE_VALUES = {
 }  # fmt: skip
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.NUMBER, *_TEXTS)
 
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_BRACKETS = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
 Value = str | int | float | bool | Decimal | datetime.date | datetime.datetime | None
 
 
@@ -171,13 +174,24 @@ class _Filling:
         if match is None:
             raise self._wrong("A dollar sign begins ${name} here, and the name is not one.", start)
         text = self._text_value(match[1], start).strip()
-        if not _one_value(text):
+        if not (_one_value(text) or (self._in_column_list(index) and _whole_tokens(text))):
             raise self._wrong(
                 f"The value of {match[0]} is neither one name nor one literal, and is not pasted as text.", start,
                 f"Write '{match[0]}' in quotes, or give it one value.",
             )  # fmt: skip
         after = next((n for n, t in enumerate(self._tokens) if t.start >= match.end()), len(self._tokens))
         return [self._edit(start, match.end(), text)], after
+
+    def _in_column_list(self, index: int) -> bool:
+        """Whether a token stands in the list of columns behind the name of what CREATE makes."""
+        before = self._tokens[:index]
+        opened = [n for n, token in enumerate(before) if token.text == "("]
+        if not opened or before[0].text.upper() != "CREATE":
+            return False
+        # Nothing stands between the name and its list: neither a query nor another clause has begun.
+        head = [token.text.upper() for token in before[: opened[0]]]
+        depth = sum({"(": 1, ")": -1}.get(token.text, 0) for token in before)
+        return depth == 1 and not {"AS", "TBLPROPERTIES", "BY", "USING"} & set(head)
 
     def _is_parameter(self, index: int) -> bool:
         """Whether a colon begins ``:name`` rather than a path into a column."""
@@ -261,6 +275,27 @@ def _one_value(text: str) -> bool:
         tokens = tokens[1:]
     whole = len(tokens) == 1 and tokens[0].end + 1 == len(text)
     return whole and tokens[0].token_type in (TokenType.STRING, TokenType.NUMBER)
+
+
+def _whole_tokens(text: str) -> bool:
+    """Whether a text is of whole tokens that close what they open, without a semicolon or a comment: columns and rules."""
+    try:
+        tokens = tokens_of(SqlSource("", text))
+    except SqlNotUnderstood:
+        return False
+    opened: list[str] = []
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON or token.comments:
+            return False
+        if token.text in _PAIRS.values() and token.token_type not in _TEXTS:
+            opened.append(token.text)
+        elif (
+            token.text in _PAIRS
+            and token.token_type in _BRACKETS
+            and (not opened or opened.pop() != _PAIRS[token.text])
+        ):
+            return False
+    return not opened and (bool(tokens) or not text)
 
 
 def _constant(text: str) -> str | None:

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
+from headwater_spark.facade.colon_paths import colon_paths, replaced
 from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
@@ -99,7 +101,17 @@ class PipelineSession(SparkSession):
     def query_of_source(self, text: str, qualified: Callable[[str], str]) -> DataFrame:
         """The rows of a query in a SQL source, whose values are in place; ``qualified`` completes the names in it."""
         assert self.resolution is not None
-        return super().sql(self.resolution.sql_text(text, qualified))
+        return self._run(self.resolution.sql_text(text, qualified), None)
+
+    def _run(self, text: str, args: Any) -> DataFrame:
+        """Spark's own ``sql``; colons in it are paths into JSON text where Spark says that they are not into VARIANT."""
+        try:
+            return super().sql(text, args)
+        except AnalysisException as error:
+            if error.getCondition() != "COLUMN_IS_NOT_VARIANT_TYPE":
+                raise
+        plan = self._jsparkSession.sessionState().sqlParser().parsePlan(text)
+        return super().sql(replaced(text, list(colon_paths(plan, text))), args)
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
         """Run a query in which names of the pipeline's datasets stand for them (``STREAM t`` for a stream)."""
@@ -108,7 +120,7 @@ class PipelineSession(SparkSession):
         formatter = SQLStringFormatter(self)
         try:
             text = formatter.format(sqlQuery, **kwargs) if kwargs else sqlQuery
-            return super().sql(self.resolution.sql_text(text), args)
+            return self._run(self.resolution.sql_text(text), args)
         finally:
             if kwargs:
                 formatter.clear()

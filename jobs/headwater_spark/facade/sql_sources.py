@@ -105,8 +105,17 @@ def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
     path = str(positional[0]) if positional else named.pop("path", "")
     if not path:
         raise InvalidSourceOption(f"{call.function} needs the folder to read.", remedy=_example(call))
+    named = _file_options(named)
     streaming = call.streaming or call.function == "cloud_files"
     return _files(call, path, named, session) if streaming else _files_at_once(call, path, named, session)
+
+
+def _file_options(arguments: Mapping[str, str]) -> dict[str, str]:
+    """Arguments under the names that Spark's readers have for them."""
+    return {
+        "pathGlobFilter" if key.lower() == "filenamepattern" else key: value
+        for key, value in arguments.items()
+    }
 
 
 def _files(call: SourceCall, path: str, arguments: Mapping[str, str], session: PipelineSession) -> DataFrame:

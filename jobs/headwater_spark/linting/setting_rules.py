@@ -19,6 +19,13 @@ def idle_settings_of_the_pipeline(pipeline: ResolvedPipeline) -> Iterator[Findin
         yield finding("HW601", f"{key} in pipeline.yml has no effect: {reason}.", "Take it out.")
 
 
+def idle_clauses(pipeline: ResolvedPipeline) -> Iterator[Finding]:
+    """HW601, of what statements say."""
+    for idle in pipeline.registry.idle_clauses:
+        message = f"{idle.clause} has no effect here: {idle.reason}."
+        yield finding("HW601", message, "Take it out.", idle.location, idle.dataset)
+
+
 def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:
     """HW601, of what stands on a table or flow."""
     settings = {**case.dataset.table_properties, **case.flow.spark_conf}

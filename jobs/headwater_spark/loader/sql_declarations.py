@@ -18,7 +18,7 @@ from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.platform_settings import is_platform_setting
 from headwater.definitions.source_location import declared_at
 from headwater.errors import InvalidExpectation
-from headwater.graph.registry import Registry
+from headwater.graph.registry import IdleClause, Registry
 from headwater.sql_sources.reading import Declaration, read_source
 from headwater.sql_sources.source import Fragment, SqlSource
 from headwater.sql_sources.statements import Changes, DatasetStatement, FlowStatement, Rule
@@ -79,7 +79,11 @@ class _Declaring:
         with declared_at(statement.place.location):
             if isinstance(statement, FlowStatement):
                 self._flow(statement)
-            elif statement.query is None or statement.once:
+                return
+            name = self.registry.canonical(self._named(statement.name))
+            for clause, reason in statement.idle.items():
+                self.registry.idle_clauses.append(IdleClause(name, clause, reason, statement.place.location))
+            if statement.query is None or statement.once:
                 self._empty_table(statement)
             else:
                 self._dataset(statement, statement.query)

@@ -113,6 +113,37 @@ def test_columns_with_types_and_rules():
     assert statement.rules[1].place == Place("f.sql", 6, 3)
 
 
+@pytest.mark.parametrize(
+    ("item", "schema", "idle"),
+    [
+        ("PRIMARY KEY (id) RELY", "id INT", "PRIMARY KEY"),
+        ("CONSTRAINT pk PRIMARY KEY (id)", "id INT", "CONSTRAINT pk"),
+        ("FOREIGN KEY (id) REFERENCES b (id, x)", "id INT", "FOREIGN KEY"),
+        (
+            "n STRING NOT NULL PRIMARY KEY COMMENT 'c'",
+            "id INT,\nn STRING NOT NULL COMMENT 'c'",
+            "the key on the column n",
+        ),
+        ("n STRING CONSTRAINT k PRIMARY KEY", "id INT,\nn STRING", "the key on the column n"),
+    ],
+)
+def test_keys_say_nothing(item: str, schema: str, idle: str):
+    """Keys are informational on Lakeflow: they are accepted, and said to have no effect."""
+    statement = dataset(f"CREATE STREAMING TABLE t (id INT, {item}, CONSTRAINT r EXPECT (id > 0))")
+    assert (statement.schema, list(statement.idle), len(statement.rules)) == (schema, [idle], 1)
+
+
+def test_a_rule_without_a_comma_before_it():
+    """Lakeflow takes a rule right behind the last column, as lists that are put together from parts have it."""
+    statement = dataset(
+        "CREATE LIVE TABLE t (id INT, n INT COMMENT 'c' CONSTRAINT r EXPECT (n > 0) ON VIOLATION DROP ROW) AS SELECT 1"
+    )
+    assert statement.schema == "id INT,\nn INT COMMENT 'c'"
+    assert [(rule.name, rule.condition, rule.action) for rule in statement.rules] == [
+        ("r", "n > 0", ViolationAction.DROP)
+    ]
+
+
 def test_columns_without_types():
     """They name the query's columns at their positions."""
     statement = dataset(

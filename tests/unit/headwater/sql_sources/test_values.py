@@ -19,7 +19,9 @@ from headwater.sql_sources.values import Value, Values, filled, literal
 KNOWN: dict[str, Value] = {
     "who": "o'Brien", "name": "a.b", "schema": "shop", "n": "5", "number": 5, "yes": True, "ratio": 0.1, "money": Decimal("1.20"),
     "day": datetime.date(2026, 1, 2), "at": datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC), "nothing": None, "quoted": "'2020'",
-    "two": "a; DROP TABLE b", "datasets.path": "/data", "tick": "a`b", "dollar": "${n}",
+    "two": "a; DROP TABLE b", "datasets.path": "/data", "tick": "a`b", "dollar": "${n}", "empty": "",
+    "columns": "id INT COMMENT 'a, (b', n DECIMAL(10, 2),", "rule": "CONSTRAINT c EXPECT (id > 0) ON VIOLATION DROP ROW",
+    "escape": "id INT) AS SELECT 1 --", "open": "id INT, (",
 }  # fmt: skip
 
 
@@ -52,6 +54,15 @@ def filled_text(text: str) -> str:
         ("IDENTIFIER(concat('${schema}', '.', 't'))", "`shop`.`t`"),
         ("IDENTIFIER('${schema}.t')", "`shop`.`t`"),
         ("a = '${dollar}'", r"a = '\u0024{n}'"),
+        # Columns and rules, as whole tokens, in the list behind a name.
+        (
+            "CREATE LIVE TABLE a.b (${columns} ${rule}) AS SELECT 1",
+            "CREATE LIVE TABLE a.b (id INT COMMENT 'a, (b', n DECIMAL(10, 2), CONSTRAINT c EXPECT (id > 0) ON VIOLATION DROP ROW) AS SELECT 1",
+        ),
+        (
+            "CREATE LIVE TABLE a (x INT, f(1) ${empty}) AS SELECT 1",
+            "CREATE LIVE TABLE a (x INT, f(1) ) AS SELECT 1",
+        ),
         # Paths into columns, types and comments are none.
         ("SELECT payload:n, `a`:n, f(x):n, b[0]:n.number, payload :n", None),
         ("CAST(x AS STRUCT<n:INT, who : STRING>)", None),
@@ -69,6 +80,12 @@ def test_values_in_statements(text: str, expected: str | None):
     [
         ("FROM x, ${two}", 9, "neither one name nor one literal"),
         ("FROM x, ${}", 9, "not one"),
+        ("CREATE LIVE TABLE t (${escape})", 22, "neither one name"),
+        ("CREATE LIVE TABLE t (${open})", 22, "neither one name"),
+        ("CREATE LIVE TABLE t (${two})", 22, "neither one name"),
+        ("CREATE LIVE TABLE t AS SELECT f(${columns})", 33, "neither one name"),
+        ("CREATE LIVE TABLE t PARTITIONED BY (${columns})", 37, "neither one name"),
+        ("CREATE LIVE TABLE t (CONSTRAINT c EXPECT (${columns}))", 43, "neither one name"),
         ("r'${who}'", 1, "raw literal"),
         ("`${dollar}`", 1, "can't hold"),
         ("IDENTIFIER(:two)", 1, "one name"),
