@@ -61,6 +61,7 @@ CREATE MATERIALIZED VIEW lenient AS SELECT CAST(name AS INT) AS n, '${spark.sql.
 CREATE LIVE TABLE paths AS SELECT to_json(struct(name)):name::string AS a, concat('{"x":{"y":', id, '}}'):x:y AS b FROM bronze;
 """
 NOTEBOOK = """# Databricks notebook source
+import dlt as dp
 @dp.table(name="py.of_cell")
 def of_cell():
     return dp.read("sql.gold")
@@ -199,7 +200,7 @@ def test_each_statement_is_its_twin(pipeline):
             assert of_python(flow) == of_python(twin)
     places = {d.name: d.defined_at for d in manifest.datasets}
     assert places["sql.bronze"] == "transformations/a.sql:3"
-    assert places["sql.of_cell"] == "transformations/cells.py:8"
+    assert places["sql.of_cell"] == "transformations/cells.py:9"
 
     report = case.update()
     assert report.state == "COMPLETED", report.error

@@ -142,6 +142,9 @@ class StatementParser(DatabricksParser):
             self.expected(f"{what} in quotes")
         parts = []
         while self._curr and self._curr.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+            # A quote inside is written twice: two literals without a space between them.
+            if parts and self._curr.start == self._prev.end + 1:
+                parts.append(self.sql[self._curr.start])
             parts.append(self._curr.text)
             self._advance()
         return "".join(parts)

@@ -177,6 +177,22 @@ def test_clauses(clause: str, stored: dict[str, object]):
         assert (dict(statement.stored), statement.comment) == (stored, "cd")
 
 
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("'it''s'", "it's"),
+        ("'a' 'b'", "ab"),
+        (r"'it\'s'", "it's"),
+        ('"a ""b"""', 'a "b"'),
+        (r"'a\nb'", "a\nb"),
+        (r"r'a\n'", "a\\n"),
+    ],
+)
+def test_literals(written: str, text: str):
+    """Quotes inside a literal, literals in a row, and raw ones mean what they mean in Spark."""
+    assert dataset(f"CREATE STREAMING TABLE t COMMENT {written}").comment == text
+
+
 CHANGES = """KEYS (id, `region`)
   IGNORE NULL UPDATES
   APPLY AS DELETE WHEN op = 'D' AND coalesce(columns, 1) = 1
