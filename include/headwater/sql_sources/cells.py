@@ -6,6 +6,7 @@ Each piece has the line numbers of its file: the lines of the other cells are em
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from headwater.errors import SourceFileFailed
 
@@ -16,35 +17,49 @@ _PYTHON_MAGIC = re.compile(r"#\s*MAGIC ?(.*)")
 _KIND = re.compile(r"\s*%{1,2}(\w+)(.*)", re.DOTALL)
 # Cells of these kinds declare nothing.
 _SILENT = {"md", "html", "pip", "skip", "conda"}
+_RUN = {"sql", "python"}
 
 
-def cells_of_sql(text: str, label: str) -> list[str]:
-    """The SQL cells of a ``.sql`` file; of a file that is no notebook the whole text.
+@dataclass(frozen=True)
+class Cell:
+    """A cell's text and its language, ``sql`` or ``python``."""
+
+    text: str
+    language: str = "sql"
+
+
+def cells_of_sql(text: str, label: str) -> list[Cell]:
+    """The SQL and Python cells of a ``.sql`` file; of a file that is no notebook the whole text.
 
     Raises SourceFileFailed for a cell of another language.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     if lines[0].strip() != _HEADER and not any(map(_BOUNDARY.fullmatch, lines)):
-        return [text]
-    cells: list[list[str]] = [[]]
+        return [Cell(text)]
+    ends = [number for number, line in enumerate(lines) if _BOUNDARY.fullmatch(line)]
+    starts = [0, *(number + 1 for number in ends)]
+    return [_cell(lines, start, end, label) for start, end in zip(starts, [*ends, len(lines)], strict=True)]
+
+
+def _cell(lines: list[str], start: int, end: int, label: str) -> Cell:
+    kept = [""] * start
     kind = ""
-    for number, line in enumerate(lines, start=1):
-        if _BOUNDARY.fullmatch(line):
-            cells.append([""] * number)
-            kind = ""
-            continue
-        magic = _MAGIC.match(line)
+    for number in range(start, end):
+        magic = _MAGIC.match(lines[number])
         command = _KIND.match(magic[1]) if magic else None
         if command is not None:
             kind = command[1]
-            if kind not in {*_SILENT, "sql"}:
-                _refuse(kind, f"{label}:{number}:1")
+            if kind not in {*_SILENT, *_RUN}:
+                _refuse(kind, f"{label}:{number + 1}:1")
         if magic is None:
-            cells[-1].append(line)
+            # Beside Python, lines of the notebook's own language are its comments.
+            kept.append("" if kind == "python" else lines[number])
         else:
-            of_sql = kind == "sql"
-            cells[-1].append((command[2] if command else magic[1]) if of_sql else "")
-    return ["\n".join(cell) for cell in cells]
+            kept.append((command[2] if command else magic[1]) if kind in _RUN else "")
+    if kind == "python":  # what came before was a title
+        first = next(number for number in range(start, end) if _MAGIC.match(lines[number]))
+        kept[start:first] = [""] * (first - start)
+    return Cell("\n".join(kept), "python" if kind == "python" else "sql")
 
 
 def sql_cells_of_python(text: str) -> list[str]:

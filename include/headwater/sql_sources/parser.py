@@ -140,7 +140,7 @@ class StatementParser(DatabricksParser):
         """A literal text; several in a row are one."""
         if not self._curr or self._curr.token_type not in (TokenType.STRING, TokenType.RAW_STRING):
             self.expected(f"{what} in quotes")
-        parts = []
+        parts: list[str] = []
         while self._curr and self._curr.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             # A quote inside is written twice: two literals without a space between them.
             if parts and self._curr.start == self._prev.end + 1:

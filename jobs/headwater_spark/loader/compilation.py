@@ -14,6 +14,11 @@ def show_in_tracebacks(unit: SourceText) -> None:
     linecache.cache[unit.label] = (len(unit.text), None, unit.text.splitlines(keepends=True), unit.label)
 
 
+def forget_text(label: str) -> None:
+    """Let the lines of a source be looked up in its file again, which has more than the unit that was compiled."""
+    linecache.cache.pop(label, None)
+
+
 def compile_source(unit: SourceText) -> CodeType:
     """Compile a unit with rewritten imports; raises SourceFileFailed with the line of a syntax error."""
     show_in_tracebacks(unit)

@@ -18,7 +18,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry, registering
 from headwater.sql_sources.source import SqlSource
 from headwater_spark.facade.action_guard import loading_sources
-from headwater_spark.loader.compilation import compile_source, show_in_tracebacks
+from headwater_spark.loader.compilation import compile_source, forget_text, show_in_tracebacks
 from headwater_spark.loader.import_rewriting import RUNTIME_NAMES
 from headwater_spark.loader.pipeline_modules import pipeline_modules
 from headwater_spark.loader.shims import runtime_names
@@ -63,6 +63,8 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
             labels.update(unit.label for unit in units)
             python = [unit for unit in units if unit.language == "python"]
             _run(project.folder, path, python, names, labels)
+            if path.suffix.lower() == ".sql":
+                forget_text(str(path))
             for unit in units:
                 if unit.language == "sql":
                     if unit.label != str(path):  # else the file itself is there to be looked up

@@ -39,7 +39,9 @@ def read_sources(path: Path) -> list[SourceText]:
     if path.suffix == ".ipynb":
         return _notebook_cells(path, text)
     if path.suffix.lower() == ".sql":
-        return [SourceText(path, str(path), cell, "sql") for cell in cells_of_sql(text, str(path))]
+        return [
+            SourceText(path, str(path), cell.text, cell.language) for cell in cells_of_sql(text, str(path))
+        ]
     if not text.startswith("# Databricks notebook source"):
         return [SourceText(path, str(path), text)]
     cells = [SourceText(path, str(path), cell, "sql") for cell in sql_cells_of_python(text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.errors import SourceFileFailed
-from headwater.sql_sources.cells import cells_of_sql, sql_cells_of_python
+from headwater.sql_sources.cells import Cell, cells_of_sql, sql_cells_of_python
 
 NOTEBOOK = """-- Databricks notebook source
 -- MAGIC %md
@@ -24,7 +24,7 @@ CREATE STREAMING TABLE a
 
 def test_a_sql_notebook():
     """Cells end statements; text cells are left out, code in comments is taken in."""
-    cells = cells_of_sql(NOTEBOOK, "f.sql")
+    cells = [cell.text for cell in cells_of_sql(NOTEBOOK, "f.sql")]
     lines = NOTEBOOK.split("\n")
     assert len(cells) == 3
     for cell in cells:
@@ -38,10 +38,21 @@ def test_a_sql_notebook():
 def test_a_plain_file():
     """A file that is no notebook is one piece, whatever its comments say."""
     text = "-- MAGIC %python\nCREATE STREAMING TABLE a;\r\n"
-    assert cells_of_sql(text, "f.sql") == [text]
+    assert cells_of_sql(text, "f.sql") == [Cell(text)]
 
 
-@pytest.mark.parametrize("kind", ["python", "scala", "run", "sh", "fs"])
+def test_python_cells_of_a_sql_notebook():
+    """They are Python, at their lines, whatever title they have."""
+    first, second = cells_of_sql(
+        "-- Databricks notebook source\n-- DBTITLE 1,T\n-- MAGIC %python\n-- MAGIC x = [1,\n-- MAGIC   2]\n"
+        "-- COMMAND ----------\nSELECT 1\n",
+        "f.sql",
+    )
+    assert first == Cell("\n\n\nx = [1,\n  2]", "python")
+    assert (second.text.strip(), second.language) == ("SELECT 1", "sql")
+
+
+@pytest.mark.parametrize("kind", ["scala", "run", "sh", "fs"])
 def test_cells_of_other_languages(kind: str):
     """They are refused with their place: leaving them out could change the result."""
     with pytest.raises(SourceFileFailed, match=f"%{kind}") as caught:
