@@ -39,7 +39,7 @@ def read_columns(parser: StatementParser, *, of_view: bool) -> ColumnList:
         UnsupportedArgument: where a mask is asked for.
     """
     found = ColumnList()
-    if parser.see("("):
+    if parser.see("(") and not parser.words("(", ")"):
         parser.listed(lambda: _item(parser, found, of_view=of_view))
     return found
 

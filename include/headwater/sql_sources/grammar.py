@@ -177,6 +177,8 @@ def _set(parser: StatementParser, first: Token) -> SetStatement:
                 "A setting", remedy="Write SET key = value; the time zone is spark.sql.session.timeZone."
             )
     key = parser.setting("a setting")
+    if parser.at_end:
+        return SetStatement(key, None, parser.place(first))
     if not parser.words("="):
         parser.expected("= and a value", "=")
     return SetStatement(key, parser.rest("A value").text, parser.place(first))

@@ -96,6 +96,8 @@ class _Reading:
         return None
 
     def _set(self, statement: SetStatement) -> None:
+        if statement.value is None:
+            return
         value = _VARIABLE.sub(lambda match: self._text(match[1], statement), statement.value)
         self._variables[statement.key] = value
         if not (is_platform_setting(statement.key) or statement.key.startswith("spark.")):

@@ -75,10 +75,10 @@ class FlowStatement:
 
 @dataclass(frozen=True)
 class SetStatement:
-    """``SET key = value``; the value as it is written."""
+    """``SET key = value``; the value as it is written, None where the statement only shows it."""
 
     key: str
-    value: str
+    value: str | None
     place: Place
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
@@ -107,8 +108,9 @@ class PipelineSession(SparkSession):
         """Spark's own ``sql``; colons in it are paths into JSON text where Spark says that they are not into VARIANT."""
         try:
             return super().sql(text, args)
-        except AnalysisException as error:
-            if error.getCondition() != "COLUMN_IS_NOT_VARIANT_TYPE":
+        except (AnalysisException, Py4JJavaError) as error:
+            # Spark 4.2 has lost the text of this condition, and says so as an internal error.
+            if "COLUMN_IS_NOT_VARIANT_TYPE" not in str(error):
                 raise
         plan = self._jsparkSession.sessionState().sqlParser().parsePlan(text)
         return super().sql(replaced(text, list(colon_paths(plan, text))), args)

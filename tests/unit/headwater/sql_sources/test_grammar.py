@@ -297,6 +297,7 @@ def test_flows_inside_a_table():
     """The flow of a streaming table may stand in its own statement."""
     head = "CREATE STREAMING TABLE t COMMENT 'c' FLOW"
     assert dataset("CREATE STREAMING TABLE t").query is None
+    assert dataset("CREATE STREAMING TABLE t ()").schema is None
     appended = dataset(f"{head} INSERT BY NAME SELECT 1")
     assert (appended.once, appended.query and appended.query.text) == (False, "SELECT 1")
     assert dataset(f"{head} INSERT ONCE BY NAME SELECT 1").once

@@ -47,6 +47,7 @@ def test_variables_hold_for_what_follows():
     assert query(first) == "SELECT 'outer'"
     assert query(second) == "SELECT '/r/x y.json', '2020-01-01'"
     assert second.settings == {}
+    assert not read("SET spark.source;")  # shows it, and does nothing
     with pytest.raises(MissingValue, match="root") as caught:
         read("\nSET p = ${root}")
     assert caught.value.where == "f.sql:2:1"

@@ -60,7 +60,7 @@ def refused(text: str) -> HeadwaterError:
         ("AUTO CDC INTO t FROM STREAM(s) KEYS (a) KEYS (b) SEQUENCE BY a", 41, "Keep one"),
         ("AUTO CDC INTO t FROM STREAM(s) KEYS (a) SEQUENCE BY", 51, ""),
         ("AUTO CDC INTO t FROM STREAM(s) KEYS (a) SEQUENCE BY a STORED AS SCD TYPE 3", 74, "1, 2"),
-        ("SET x", 5, "="),
+        ("SET x y", 7, "="),
         ("SET TIME ZONE 'UTC'", 5, "spark.sql.session.timeZone"),
         ("USE a.b.c", 9, "USE CATALOG"),
         ("CREATE STREAMING TABLE t COMMENT 'x", 34, "Close it"),

@@ -63,6 +63,7 @@ def filled_text(text: str) -> str:
             "CREATE LIVE TABLE a (x INT, f(1) ${empty}) AS SELECT 1",
             "CREATE LIVE TABLE a (x INT, f(1) ) AS SELECT 1",
         ),
+        ("CREATE LIVE TABLE a (${empty}) AS SELECT 1", "CREATE LIVE TABLE a () AS SELECT 1"),
         # Paths into columns, types and comments are none.
         ("SELECT payload:n, `a`:n, f(x):n, b[0]:n.number, payload :n", None),
         ("CAST(x AS STRUCT<n:INT, who : STRING>)", None),
