@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot.tokenizer_core import TokenType
 
 from headwater.errors import HeadwaterError, MissingValue
 from headwater.sql_sources.conditions import SqlNotUnderstood
@@ -149,3 +150,25 @@ def test_places_lead_back_to_the_users_text(parts: list[str], value: str):
     except HeadwaterError:
         return
     assert replaced.place(replaced.text.rindex("END")) == statement.source.place(text.rindex("END"))
+
+
+@given(st.text(alphabet="a(),;'\"`-/* 1\n[]${}", max_size=12))
+def test_columns_stay_in_their_list(value: str):
+    """Whatever a value of columns holds, the list closes where the user closed it."""
+    (statement,) = statements_in(SqlSource("", "CREATE LIVE TABLE t (${v}) AS SELECT 9"))
+    try:
+        replaced = filled(statement, Values({"v": value}.__getitem__)).text
+    except HeadwaterError:
+        return
+    tokens = [
+        token
+        for token in tokens_of(SqlSource("", replaced))
+        if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+    ]
+    assert [token.text for token in tokens[-4:]] == [")", "AS", "SELECT", "9"]
+    depths = [
+        sum({"(": 1, ")": -1}.get(token.text, 0) for token in tokens[:n]) for n in range(5, len(tokens) - 2)
+    ]
+    assert all(depth > 0 for depth in depths[:-1])
+    assert depths[-1] == 0
+    assert not any(token.token_type is TokenType.SEMICOLON for token in tokens)
