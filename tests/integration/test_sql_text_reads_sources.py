@@ -57,6 +57,18 @@ def test_files_at_once(pipeline):
     assert case.update()["t"].output_rows == 3
 
 
+def test_files_by_their_names(pipeline):
+    """fileNamePattern chooses files, in both ways of reading; nothing else of the folder is read."""
+    call = "read_files('${landing}', format => 'json', fileNamePattern => '*2.json', schema => 'id INT')"
+    case: PipelineCase = pipeline(
+        table_of(f"SELECT id FROM {call}") + table_of(f"SELECT id FROM STREAM {call}", "s")
+    )
+    case.land([{"id": 1}])
+    case.land([{"id": 2}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("t") == case.rows("s") == [(2,)]
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [

@@ -261,16 +261,31 @@ def create_streaming_table(
     Args as for :func:`table`; ``expect_all*`` map names of expectations to SQL booleans, for every flow into the table.
     Raises DuplicateDataset, InvalidName, UnsupportedArgument.
     """
+    empty_streaming_table(
+        name, comment=comment, spark_conf=spark_conf, table_properties=table_properties, path=path,
+        partition_cols=partition_cols, cluster_by_auto=cluster_by_auto, cluster_by=cluster_by, schema=schema,
+        expect_all=expect_all, expect_all_or_drop=expect_all_or_drop, expect_all_or_quarantine=expect_all_or_quarantine,
+        expect_all_or_fail=expect_all_or_fail, row_filter=row_filter, format=format,
+    )  # fmt: skip
+
+
+def empty_streaming_table(
+    name: str,
+    *,
+    spark_conf: Mapping[str, Any] | None = None,
+    expect_all: Mapping[str, str] | None = None,
+    expect_all_or_drop: Mapping[str, str] | None = None,
+    expect_all_or_quarantine: Mapping[str, str] | None = None,
+    expect_all_or_fail: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> None:
+    """As :func:`create_streaming_table`, also for a table that is ``private``: only SQL can say so."""
     registry = active_registry()
     if registry is None:
         return
     where = caller_location()
     refuse("dp.create_streaming_table", where, spark_conf=spark_conf or None)
-    stored = _stored_arguments(
-        DatasetKind.STREAMING_TABLE, where, comment=comment, table_properties=table_properties, path=path,
-        partition_cols=partition_cols, cluster_by_auto=cluster_by_auto, cluster_by=cluster_by, schema=schema,
-        row_filter=row_filter, format=format,
-    )  # fmt: skip
+    stored = _stored_arguments(DatasetKind.STREAMING_TABLE, where, **arguments)
     rules = (
         *expectations_from(expect_all, ViolationAction.WARN, where),
         *expectations_from(expect_all_or_drop, ViolationAction.DROP, where),

@@ -88,7 +88,8 @@ class Finding:
         """How to say that it is meant."""
         if self.where is None:
             return f"`lint: {{ignore: [{self.code}]}}` in pipeline.yml"
-        return f"`# headwater: ignore[{self.code}]` in the definition, with the reason"
+        mark = "--" if self.where.file.lower().endswith(".sql") else "#"
+        return f"`{mark} headwater: ignore[{self.code}]` in the definition, with the reason"
 
     def as_dict(self) -> dict[str, object]:
         """The finding as plain values."""

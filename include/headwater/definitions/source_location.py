@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -34,8 +36,25 @@ def function_location(function: Callable[..., Any]) -> SourceLocation | None:
     return SourceLocation(code.co_filename, code.co_firstlineno) if code is not None else None
 
 
+# Where a declaration stands that no line of Python makes.
+_DECLARED: ContextVar[SourceLocation | None] = ContextVar("headwater_declared_at", default=None)
+
+
+@contextmanager
+def declared_at(location: SourceLocation) -> Iterator[None]:
+    """Let declarations made inside the block stand at ``location``, whichever code makes them."""
+    token = _DECLARED.set(location)
+    try:
+        yield
+    finally:
+        _DECLARED.reset(token)
+
+
 def caller_location() -> SourceLocation | None:
     """The innermost line on the stack that is not Headwater's own."""
+    declared = _DECLARED.get()
+    if declared is not None:
+        return declared
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a traceback would be dearer
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_PACKAGE):

@@ -26,7 +26,7 @@ from headwater.leases.store_lease import lock_identity, store_lease
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance")
-SOURCE_SUFFIXES = (".py", ".ipynb")
+SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,10 @@ class PipelineProject:
                     remedy="Keep sources below the folder of pipeline.yml.",
                 )
             matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
-            files = [path for path in matches if path.is_file() and path.suffix in SOURCE_SUFFIXES]
+            files = [path for path in matches if path.is_file() and path.suffix.lower() in SOURCE_SUFFIXES]
             if library.glob is not None:
                 files = [path for path in files if not self._aside(path)]
             if library.glob is None and not files:
-                self._refuse_sql(matches)
                 raise InvalidSpec(f"There is no source file {pattern!r}.", where=self.spec_file)
             source_paths.update(dict.fromkeys(files))
         return list(source_paths)
@@ -141,23 +140,6 @@ class PipelineProject:
                 where=self.spec_file,
                 remedy='Write it as "transformations/**".',
             ) from None
-
-    def check_sources(self) -> None:
-        """Raise InvalidSpec where a library takes in a file of SQL: nothing reads it, and a part of the pipeline would be missing."""
-        for library in self.spec.libraries:
-            pattern = library.pattern
-            matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
-            self._refuse_sql(sorted(path for path in matches if path.is_file() and not self._aside(path)))
-
-    def _refuse_sql(self, files: list[Path]) -> None:
-        sql = next((path for path in files if path.suffix.lower() == ".sql"), None)
-        if sql is not None:
-            raise InvalidSpec(
-                f"{sql.relative_to(self.folder)} is SQL, and sources are Python or notebooks ({', '.join(SOURCE_SUFFIXES)}).",
-                where=sql,
-                remedy="Declare its tables in a Python source: a function under @dp.table that returns spark.sql(...). A file "
-                "that is no source belongs outside the folders under `libraries`.",
-            )
 
     def parameters_hash(self) -> str:
         """A digest of what was given for this run; empty where nothing was. Secrets count as little as the environment does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from headwater.definitions.dataset import Dataset
@@ -31,6 +31,16 @@ class PipelineReader(Protocol):
         """A streaming DataFrame of a dataset or table."""
 
 
+@dataclass(frozen=True)
+class IdleClause:
+    """A part of a declaration that is accepted and has no effect here."""
+
+    dataset: str
+    clause: str
+    reason: str
+    location: SourceLocation
+
+
 class Registry:
     """The datasets and flows of one pipeline, in the order they were declared."""
 
@@ -38,6 +48,7 @@ class Registry:
         self.catalog = catalog
         self.schema = schema
         self.reader: PipelineReader | None = None
+        self.idle_clauses: list[IdleClause] = []
         self._datasets: dict[str, Dataset] = {}
         self._functions: dict[str, Callable[[], Any]] = {}
         self._flows: dict[str, Flow] = {}

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
+from headwater_spark.facade.colon_paths import colon_paths, replaced
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
 from headwater_spark.facade.source_substitutes import (
     SourceSubstitutes,
@@ -41,8 +45,11 @@ class NameResolution(Protocol):
     def rescued(self, frame: DataFrame, column: str) -> DataFrame:
         """The rows of a Delta stream in the columns of its first start, the rest in ``column``."""
 
-    def sql_text(self, text: str) -> str:
-        """``text`` with configuration values put in and the names of datasets replaced by views of them."""
+    def sql_text(self, text: str, qualified: Callable[[str], str] | None = None) -> str:
+        """``text`` with configuration values put in and the names of datasets replaced by views of them.
+
+        ``qualified``: of a SQL source's text, which has its values already: the names in it with the parts that USE gives.
+        """
 
 
 class PipelineSession(SparkSession):
@@ -96,6 +103,22 @@ class PipelineSession(SparkSession):
         """Same as ``read.table``."""
         return self.read.table(tableName)
 
+    def query_of_source(self, text: str, qualified: Callable[[str], str]) -> DataFrame:
+        """The rows of a query in a SQL source, whose values are in place; ``qualified`` completes the names in it."""
+        assert self.resolution is not None
+        return self._run(self.resolution.sql_text(text, qualified), None)
+
+    def _run(self, text: str, args: Any) -> DataFrame:
+        """Spark's own ``sql``; colons in it are paths into JSON text where Spark says that they are not into VARIANT."""
+        try:
+            return super().sql(text, args)
+        except (AnalysisException, Py4JJavaError) as error:
+            # Spark 4.2 has lost the text of this condition, and says so as an internal error.
+            if "COLUMN_IS_NOT_VARIANT_TYPE" not in str(error):
+                raise
+        plan = self._jsparkSession.sessionState().sqlParser().parsePlan(text)
+        return super().sql(replaced(text, list(colon_paths(plan, text))), args)
+
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
         """Run a query in which names of the pipeline's datasets stand for them (``STREAM t`` for a stream)."""
         if self.resolution is None:
@@ -103,7 +126,7 @@ class PipelineSession(SparkSession):
         formatter = SQLStringFormatter(self)
         try:
             text = formatter.format(sqlQuery, **kwargs) if kwargs else sqlQuery
-            return super().sql(self.resolution.sql_text(text), args)
+            return self._run(self.resolution.sql_text(text), args)
         finally:
             if kwargs:
                 formatter.clear()

@@ -37,6 +37,7 @@ class SourceCall:
     """A call in a SQL text: its position with its alias (first and last character), and its arguments.
 
     ``alias`` and ``columns``: the names that the text gives to the rows and their columns, empty where it gives none.
+    ``watermark``: the first and last character of its WATERMARK clause, if it has one.
     """
 
     function: str
@@ -46,27 +47,36 @@ class SourceCall:
     alias: str
     columns: tuple[str, ...]
     arguments: tuple[Any, ...]
+    watermark: tuple[int, int] | None = None
 
-    def replaced_by(self, view: str, *, streams: bool) -> str:
-        """The text that reads a view in its place."""
+    def replaced_by(self, view: str, text: str, *, streams: bool) -> str:
+        """What stands in the place of the call in ``text`` to read a view instead."""
         word = "STREAM " if self.streaming and streams else ""
         names = ", ".join(map(quoted, self.columns))
-        return f"{word}{view} AS {quoted(self.alias or self.function)}" + (f"({names})" if names else "")
+        clause = f" {text[self.watermark[0] : self.watermark[1] + 1]}" if self.watermark else ""
+        return f"{word}{view}{clause} AS {quoted(self.alias or self.function)}" + (
+            f"({names})" if names else ""
+        )
 
 
-def source_calls(plan: Any, alias: str = "", columns: tuple[str, ...] = ()) -> Iterator[SourceCall]:
-    """The calls in a parsed plan. ``alias``, ``columns``: the names that the operators right above give to its rows."""
+def source_calls(
+    plan: Any, alias: str = "", columns: tuple[str, ...] = (), watermark: tuple[int, int] | None = None
+) -> Iterator[SourceCall]:
+    """The calls in a parsed plan. ``alias``, ``columns``, ``watermark``: what the operators right above give to its rows."""
     kind = simple_name(plan)
     if kind == _FUNCTION:
-        yield from _call(plan, alias, columns)
+        yield from _call(plan, alias, columns, watermark)
     if kind == "SubqueryAlias":
         alias = str(plan.alias())
     elif kind == "UnresolvedTVFAliases":
         columns = tuple(str(name) for name in items(plan.outputNames()))
+    elif kind == "UnresolvedEventTimeWatermark":
+        origin = plan.origin()
+        watermark = (int(origin.startIndex().get()), int(origin.stopIndex().get()))
     elif kind != "NamedStreamingRelation":
-        alias, columns = "", ()
+        alias, columns, watermark = "", (), None
     for child in items(plan.children()):
-        yield from source_calls(child, alias, columns)
+        yield from source_calls(child, alias, columns, watermark)
     for inner in _plans_inside(plan, kind):
         yield from source_calls(inner)
 
@@ -95,8 +105,17 @@ def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
     path = str(positional[0]) if positional else named.pop("path", "")
     if not path:
         raise InvalidSourceOption(f"{call.function} needs the folder to read.", remedy=_example(call))
+    named = _file_options(named)
     streaming = call.streaming or call.function == "cloud_files"
     return _files(call, path, named, session) if streaming else _files_at_once(call, path, named, session)
+
+
+def _file_options(arguments: Mapping[str, str]) -> dict[str, str]:
+    """Arguments under the names that Spark's readers have for them."""
+    return {
+        "pathGlobFilter" if key.lower() == "filenamepattern" else key: value
+        for key, value in arguments.items()
+    }
 
 
 def _files(call: SourceCall, path: str, arguments: Mapping[str, str], session: PipelineSession) -> DataFrame:
@@ -168,12 +187,16 @@ def _kafka(call: SourceCall, arguments: Mapping[str, str], session: PipelineSess
     return frame
 
 
-def _call(plan: Any, alias: str, columns: tuple[str, ...]) -> Iterator[SourceCall]:
+def _call(
+    plan: Any, alias: str, columns: tuple[str, ...], watermark: tuple[int, int] | None
+) -> Iterator[SourceCall]:
     name = ".".join(str(part) for part in items(plan.name())).lower()
     start, stop = plan.origin().startIndex(), plan.origin().stopIndex()
     if name in _FUNCTIONS and start.isDefined() and stop.isDefined():
         arguments = tuple(items(plan.functionArgs()))
-        yield SourceCall(name, bool(plan.isStreaming()), start.get(), stop.get(), alias, columns, arguments)
+        yield SourceCall(
+            name, bool(plan.isStreaming()), start.get(), stop.get(), alias, columns, arguments, watermark
+        )
 
 
 def _arguments(call: SourceCall) -> tuple[dict[str, str], list[str]]:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame
 
+from headwater.definitions.names import is_plain_name
 from headwater.errors import ActionInDefinition, MissingValue
 from headwater.suggestions import nearest
+from headwater_spark.facade.colon_paths import Replacement
 from headwater_spark.facade.event_log_text import EventLogText
+from headwater_spark.facade.file_metadata import names_metadata, stars_without_metadata, with_metadata
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
 from headwater_spark.plans.plan_walk import TableReference, pair_of, simple_name, table_references
@@ -41,28 +45,42 @@ class SqlText:
         self._configuration = configuration
         self._numbers = itertools.count(1)
 
-    def rewrite(self, text: str, is_known: Callable[[list[str]], bool]) -> str:
-        """Return ``text`` with ``${key}`` filled in and every known name replaced; what does not parse is left alone."""
-        text = _VARIABLE.sub(lambda match: self._value(match[1]), text)
+    def rewrite(
+        self, text: str, is_known: Callable[[list[str]], bool], qualified: Callable[[str], str] | None = None
+    ) -> str:
+        """Return ``text`` with ``${key}`` filled in and every known name replaced; what does not parse is left alone.
+
+        ``qualified``: of a SQL source's text, which has its values already: the names in it with the parts that USE gives.
+        """
+        if qualified is None:
+            text = _VARIABLE.sub(lambda match: self._value(match[1]), text)
         text = self._event_logs.rewrite_calls(text)
         try:
             plan = self._parse(text)
         except ParseException:
             return text  # Spark's own call raises it again, with its context
         self._refuse_commands(plan, text)
-        references = [reference for reference in table_references(plan) if is_known(list(reference.parts))]
+        references = [
+            reference
+            for reference in _qualified(table_references(plan), qualified)
+            if is_known(list(reference.parts))
+        ]
         calls = list(source_calls(plan))
         views = {reference.start: self._view_of(self._table(reference)) for reference in references}
-        views |= {call.start: self._view_of(frame_of(call, self._session)) for call in calls}
+        hidden = bool(calls) and names_metadata(text)
+        for call in calls:
+            frame = frame_of(call, self._session)
+            views[call.start] = self._view_of(with_metadata(frame) if hidden else frame)
+        stars = list(stars_without_metadata(plan, text, calls)) if hidden else []
         substitutes = self._session.substitutes
         if substitutes is not None and substitutes.bounded:
             # The view is a batch: the word STREAM would ask for another.
-            return _replaced(text, [*references, *calls], views, with_aliases=True, streams=False)
-        named = _replaced(text, [*references, *calls], views, with_aliases=True)
+            return _replaced(text, [*references, *calls, *stars], views, with_aliases=True, streams=False)
+        named = _replaced(text, [*references, *calls, *stars], views, with_aliases=True)
         try:
             self._parse(named)
         except ParseException:  # a place where no alias is allowed, as before TABLESAMPLE
-            return _replaced(text, [*references, *calls], views, with_aliases=False)
+            return _replaced(text, [*references, *calls, *stars], views, with_aliases=False)
         return named
 
     def _value(self, key: str) -> str:
@@ -106,6 +124,20 @@ class SqlText:
                 refuse_platform_setting(key, f"SET {key}")
 
 
+def _qualified(
+    references: Iterable[TableReference], qualified: Callable[[str], str] | None
+) -> Iterator[TableReference]:
+    for reference in references:
+        if qualified is None or not all(map(is_plain_name, reference.parts)):
+            yield reference
+        else:
+            yield replace(
+                reference,
+                parts=tuple(qualified(".".join(reference.parts)).split(".")),
+                written=reference.parts,
+            )
+
+
 def missing_value(key: str, keys: Collection[str]) -> MissingValue:
     """The error for a ``${key}`` without a value; ``keys``: the keys that have one."""
     near = nearest(key, keys)
@@ -118,7 +150,7 @@ def missing_value(key: str, keys: Collection[str]) -> MissingValue:
 
 def _replaced(
     text: str,
-    references: Sequence[TableReference | SourceCall],
+    references: Sequence[TableReference | SourceCall | Replacement],
     views: Mapping[int, str],
     *,
     with_aliases: bool,
@@ -127,11 +159,14 @@ def _replaced(
     # From the end, so that earlier positions stay right.
     for reference in sorted(references, key=lambda reference: -reference.start):
         span = text[reference.start : reference.stop + 1]
+        if isinstance(reference, Replacement):
+            text = text[: reference.start] + reference.text + text[reference.stop + 1 :]
+            continue
         if isinstance(reference, SourceCall):
-            instead = reference.replaced_by(views[reference.start], streams=streams)
+            instead = reference.replaced_by(views[reference.start], text, streams=streams)
             text = text[: reference.start] + instead + text[reference.stop + 1 :]
             continue
-        dotted = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in reference.parts)
+        dotted = r"\s*\.\s*".join(f"`?{re.escape(part)}`?" for part in reference.written or reference.parts)
         # A stream's span begins with the word STREAM, and a table may be called so.
         word = r"(?<=stream\b)" if streams else r"stream\b"
         pattern = rf"{word}(\W*?){dotted}" if reference.streaming else f"(){dotted}"

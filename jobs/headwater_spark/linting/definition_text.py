@@ -11,7 +11,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from headwater.definitions.source_location import SourceLocation
+from headwater.sql_sources.conditions import SqlNotUnderstood
+from headwater.sql_sources.source import SqlSource
+from headwater.sql_sources.splitting import statements_in
 
+_IGNORE_IN_SQL = re.compile(r"--\s*headwater:\s*ignore\b(?:\[([^\]]*)\])?", re.IGNORECASE)
 _IGNORE = re.compile(r"#\s*headwater:\s*ignore\b(?:\[([^\]]*)\])?", re.IGNORECASE)
 
 
@@ -25,11 +29,15 @@ class IgnoreComment:
 
 @dataclass
 class SourceFile:
-    """A source by its label: its syntax tree, if it can be parsed, and its comments that silence findings."""
+    """A source by its label: its syntax tree, if it can be parsed, and its comments that silence findings.
+
+    ``statements``: of a SQL source, the lines of each statement.
+    """
 
     label: str
     tree: ast.Module = field(init=False)
     comments: list[IgnoreComment] = field(init=False)
+    statements: list[range] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         # The loader puts the text of sources there, of a notebook's cells too.
@@ -38,10 +46,14 @@ class SourceFile:
             self.tree = ast.parse(text)
         except SyntaxError:
             self.tree = ast.Module([], [])
-        self.comments = _comments(self.label, text)
+            self.statements = _statement_lines(self.label, text)
+        self.comments = _comments_of_sql(self.label, text) if self.statements else _comments(self.label, text)
 
     def span(self, line: int) -> range:
         """The lines of the definition that begins at ``line``, with its decorators and the line above them."""
+        for lines in self.statements:
+            if line in lines:
+                return range(lines.start - 1, lines.stop)
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef) and _first_line(node) <= line <= (node.end_lineno or line):
                 return range(_first_line(node) - 1, (node.end_lineno or line) + 1)
@@ -76,8 +88,27 @@ def _comments(label: str, text: str) -> list[IgnoreComment]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None:
-                codes = tuple(c.strip().upper() for c in (match[1] or "").split(",") if c.strip())
-                comments.append(IgnoreComment(SourceLocation(label, token.start[0]), codes or None))
+                comments.append(IgnoreComment(SourceLocation(label, token.start[0]), _codes(match[1])))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return comments
     return comments
+
+
+def _codes(text: str | None) -> tuple[str, ...] | None:
+    return tuple(code.strip().upper() for code in (text or "").split(",") if code.strip()) or None
+
+
+def _statement_lines(label: str, text: str) -> list[range]:
+    source = SqlSource(label, text)
+    try:
+        found = list(statements_in(source))
+    except SqlNotUnderstood:
+        return []
+    return [range(source.place(s.start).line, source.place(s.stop).line + 1) for s in found]
+
+
+def _comments_of_sql(label: str, text: str) -> list[IgnoreComment]:
+    matches = ((number, _IGNORE_IN_SQL.search(line)) for number, line in enumerate(text.split("\n"), start=1))
+    return [
+        IgnoreComment(SourceLocation(label, n), _codes(match[1])) for n, match in matches if match is not None
+    ]

@@ -14,6 +14,7 @@ from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.linting.key_rules import unsteady_keys
 from headwater_spark.linting.retention_rules import short_retention
 from headwater_spark.linting.setting_rules import (
+    idle_clauses,
     idle_settings_of_a_flow,
     idle_settings_of_the_pipeline,
     settings_of_lakeflow,
@@ -83,6 +84,7 @@ def lint(pipeline: ResolvedPipeline) -> LintReport:
 def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> Iterator[Finding]:
     yield from idle_settings_of_the_pipeline(pipeline)
     yield from settings_of_lakeflow(pipeline)
+    yield from idle_clauses(pipeline)
     by_flow: dict[str, list[Finding]] = {}
     for flow in pipeline.registry.flows():
         if flow.name not in pipeline.evaluation.frames:

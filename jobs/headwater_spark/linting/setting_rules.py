@@ -26,6 +26,13 @@ def settings_of_lakeflow(pipeline: ResolvedPipeline) -> Iterator[Finding]:
         yield finding("HW603", str(note), "`headwater convert` writes the pipeline.yml with these notes.")
 
 
+def idle_clauses(pipeline: ResolvedPipeline) -> Iterator[Finding]:
+    """HW601, of what statements say."""
+    for idle in pipeline.registry.idle_clauses:
+        message = f"{idle.clause} has no effect here: {idle.reason}."
+        yield finding("HW601", message, "Take it out.", idle.location, idle.dataset)
+
+
 def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:
     """HW601, on a table or flow."""
     settings = {**case.dataset.table_properties, **case.flow.spark_conf}

@@ -9,10 +9,19 @@ from headwater_spark.loader.import_rewriting import rewrite_imports
 from headwater_spark.loader.source_text import SourceText
 
 
+def show_in_tracebacks(unit: SourceText) -> None:
+    """Keep a unit's text where Python and the linter look up the lines of a source, also of a notebook's cell."""
+    linecache.cache[unit.label] = (len(unit.text), None, unit.text.splitlines(keepends=True), unit.label)
+
+
+def forget_text(label: str) -> None:
+    """Let the lines of a source be looked up in its file again, which has more than the unit that was compiled."""
+    linecache.cache.pop(label, None)
+
+
 def compile_source(unit: SourceText) -> CodeType:
     """Compile a unit with rewritten imports; raises SourceFileFailed with the line of a syntax error."""
-    # Tracebacks read lines from here, so they show the user's text also for a notebook's cell.
-    linecache.cache[unit.label] = (len(unit.text), None, unit.text.splitlines(keepends=True), unit.label)
+    show_in_tracebacks(unit)
     try:
         tree = ast.parse(unit.text, filename=unit.label)
     except SyntaxError as error:

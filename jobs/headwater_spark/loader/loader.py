@@ -16,12 +16,14 @@ from pyspark.sql.functions import udf
 from headwater.errors import HeadwaterError, InvalidPipeline, SourceFileFailed
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry, registering
+from headwater.sql_sources.source import SqlSource
 from headwater_spark.facade.action_guard import loading_sources
-from headwater_spark.loader.compilation import compile_source
+from headwater_spark.loader.compilation import compile_source, forget_text, show_in_tracebacks
 from headwater_spark.loader.import_rewriting import RUNTIME_NAMES
 from headwater_spark.loader.pipeline_modules import pipeline_modules
 from headwater_spark.loader.shims import runtime_names
 from headwater_spark.loader.source_text import SourceText, read_sources
+from headwater_spark.loader.sql_declarations import declare_source
 from headwater_spark.messages.source_errors import describe, user_location
 
 
@@ -43,12 +45,11 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
         SourceFileFailed: where a source raises, with the user's own line.
     """
     files = project.source_files()
-    project.check_sources()
     if not files:
         raise InvalidPipeline(
             "The pipeline has no source files.",
             where=project.spec_file,
-            remedy="Put .py files into transformations/, or name yours under `libraries`.",
+            remedy="Put .py or .sql files into transformations/, or name yours under `libraries`.",
         )
     names = runtime_names(spark, project.configuration)
     # What `from databricks.sdk.runtime import ...` and `from pyspark.dbutils import DBUtils` may ask for.
@@ -60,12 +61,20 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
         for path in files:
             units = read_sources(path)
             labels.update(unit.label for unit in units)
-            _run(project.folder, path, units, names, labels)
+            python = [unit for unit in units if unit.language == "python"]
+            _run(project.folder, path, python, names, labels)
+            if path.suffix.lower() == ".sql":
+                forget_text(str(path))
+            for unit in units:
+                if unit.language == "sql":
+                    if unit.label != str(path):  # else the file itself is there to be looked up
+                        show_in_tracebacks(unit)
+                    declare_source(SqlSource(unit.label, unit.text), registry, spark, project.configuration)
         if not registry.datasets():
             raise InvalidPipeline(
                 "The sources declare no dataset.",
                 where=project.folder,
-                remedy="Decorate a function with @dp.table or @dp.materialized_view.",
+                remedy="Decorate a function with @dp.table or @dp.materialized_view, or write CREATE OR REFRESH STREAMING TABLE.",
             )
         yield LoadedSources(frozenset(labels))
 

@@ -1,4 +1,4 @@
-"""The Python text of a source file: a plain ``.py``, a Databricks notebook in ``.py`` form, or an ``.ipynb``."""
+"""The text of a source file: a plain ``.py`` or ``.sql``, a Databricks notebook in either form, or an ``.ipynb``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.errors import SourceFileFailed
+from headwater.sql_sources.cells import cells_of_sql, sql_cells_of_python
 
 _MAGIC_LINE = re.compile(r"^#\s*MAGIC ?(.*)$")
 _KIND = re.compile(r"%{1,2}(\w+)")
 # Cells of these kinds hold no code of the pipeline; others must not be skipped silently.
-_HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda"}
+_HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda", "sql"}
 _OTHER_LANGUAGES = {"sql", "scala", "r", "sh", "fs", "bash", "script"}
 # A command of the notebook on a line of its own; a lone % is an operator that continues the line before.
 _COMMAND_LINE = re.compile(r"(\s*)(?:%(?=[A-Za-z])|!)(\w*)")
@@ -20,11 +21,12 @@ _COMMAND_LINE = re.compile(r"(\s*)(?:%(?=[A-Za-z])|!)(\w*)")
 
 @dataclass(frozen=True)
 class SourceText:
-    """A piece of source that compiles as one unit. ``label`` is its name in errors."""
+    """A piece of source that is run as one unit. ``label`` is its name in errors; ``language``: ``python`` or ``sql``."""
 
     path: Path
     label: str
     text: str
+    language: str = "python"
 
 
 def read_sources(path: Path) -> list[SourceText]:
@@ -33,11 +35,17 @@ def read_sources(path: Path) -> list[SourceText]:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SourceFileFailed(f"{path.name} is not UTF-8 text: {error.reason}.", where=path) from None
+    text = text.removeprefix("\ufeff")
     if path.suffix == ".ipynb":
         return _notebook_cells(path, text)
-    if text.startswith("# Databricks notebook source"):
-        text = _without_magics(path, text)
-    return [SourceText(path, str(path), text)]
+    if path.suffix.lower() == ".sql":
+        return [
+            SourceText(path, str(path), cell.text, cell.language) for cell in cells_of_sql(text, str(path))
+        ]
+    if not text.startswith("# Databricks notebook source"):
+        return [SourceText(path, str(path), text)]
+    cells = [SourceText(path, str(path), cell, "sql") for cell in sql_cells_of_python(text)]
+    return [SourceText(path, str(path), _without_magics(path, text)), *cells]
 
 
 def _without_magics(path: Path, text: str) -> str:
@@ -77,12 +85,22 @@ def _notebook_cells(path: Path, text: str) -> list[SourceText]:
         ):
             if command[1] not in _HARMLESS_MAGICS:
                 _refuse_magic(command[1], label)
+            if command[1] == "sql":
+                units.append(SourceText(path, label, _without_first_word(lines), "sql"))
             if command[1] not in ("python", "time", "timeit"):
                 continue
         # A line of the notebook's own commands becomes nothing, and the lines after it keep their numbers.
         without_commands = [_without_command(line, label) for line in lines]
         units.append(SourceText(path, label, "\n".join(without_commands) + "\n"))
     return units
+
+
+def _without_first_word(lines: list[str]) -> str:
+    """The lines of a cell without the command that begins it; the rest keeps its place."""
+    text = "\n".join(lines)
+    command = re.match(r"\s*%{1,2}\w+", text)
+    assert command is not None
+    return re.sub(r"\S", " ", command[0]) + text[command.end() :]
 
 
 def _without_command(line: str, label: str) -> str:
@@ -98,5 +116,5 @@ def _refuse_magic(kind: str, where: str) -> None:
     raise SourceFileFailed(
         f"A %{kind} cell can't be run here, and leaving it out could change the result.",
         where=where,
-        remedy="Write it in Python: spark.sql(...) for SQL, an import for %run.",
+        remedy="Write it in Python: an import for %run.",
     )

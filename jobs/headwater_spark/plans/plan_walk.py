@@ -90,6 +90,7 @@ class TableReference:
     """A table's name in a SQL text: its parts, its position (first and last character), how it is read.
 
     ``aliased``: whether the text gives it another name to refer to its columns by. ``options``: those of WITH (...).
+    ``written``: the parts as the text has them, where ``parts`` has more.
     """
 
     parts: tuple[str, ...]
@@ -98,6 +99,7 @@ class TableReference:
     stop: int
     aliased: bool
     options: tuple[tuple[str, str], ...] = ()
+    written: tuple[str, ...] = ()
 
 
 def table_references(

@@ -9,7 +9,7 @@ Decision 0003.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -180,9 +180,9 @@ class Evaluation:
         before = next((recorded[path] for path, *_ in streaming_leaves(frame) if path in recorded), None)
         return with_rescued_column(frame, before, column)
 
-    def sql_text(self, text: str) -> str:
+    def sql_text(self, text: str, qualified: Callable[[str], str] | None = None) -> str:
         """``text`` with configuration values put in and names of datasets replaced by views of their frames."""
-        return self._sql.rewrite(text, self._knows)
+        return self._sql.rewrite(text, self._knows, qualified)
 
     def read_dataset(self, name: str) -> DataFrame:
         """``dp.read``."""

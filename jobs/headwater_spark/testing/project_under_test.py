@@ -27,12 +27,12 @@ def project_under_test(
     path = Path(str(source.__file__) if isinstance(source, ModuleType) else source).resolve()
     if path.is_dir():
         project = _of_folder(path, workspace)
-    elif path.is_file() and path.suffix in SOURCE_SUFFIXES:
+    elif path.is_file() and path.suffix.lower() in SOURCE_SUFFIXES:
         project = _of_file(path, workspace)
     else:
         raise PipelineNotFound(
             f"{path} is neither a pipeline's folder nor a source file.",
-            remedy="Give the folder of pipeline.yml, a .py or .ipynb file, or an imported module.",
+            remedy="Give the folder of pipeline.yml, a .py, .sql or .ipynb file, or an imported module.",
         )
     settings = {
         key: value for key, value in project.spec.spark.items()

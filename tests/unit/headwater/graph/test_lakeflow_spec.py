@@ -76,7 +76,10 @@ def test_the_settings_of_the_seed(tmp_path: Path, name: str):
         spec.spark["spark.dynamicAllocation.maxExecutors"],
     ) == ("1", "5")
     assert str(spec.trigger).startswith("ProcessingTime")
-    assert open_project(tmp_path, storage=tmp_path / "storage", environment={}).pipeline_id == "streaming-pipeline"
+    assert (
+        open_project(tmp_path, storage=tmp_path / "storage", environment={}).pipeline_id
+        == "streaming-pipeline"
+    )
 
 
 def test_every_setting_has_an_effect_or_a_sentence(tmp_path: Path):

@@ -127,20 +127,25 @@ def test_the_hash_stays_where_nothing_matters(folder: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "library", ["glob: {include: src/**}", "file: {path: src/deep/x.sql}", "glob: {include: 'src/deep/*'}"]
+    ("library", "expected"),
+    [
+        (
+            "glob: {include: src/**}",
+            ["src/a.py", "src/b.py", "src/deep/c.ipynb", "src/deep/x.sql", "src/deep/y.SQL"],
+        ),
+        ("file: {path: src/deep/x.sql}", ["src/deep/x.sql"]),
+        ("notebook: {path: src/deep/x.sql}", ["src/deep/x.sql"]),
+        ("glob: {include: 'src/deep/*'}", ["src/deep/c.ipynb", "src/deep/x.sql", "src/deep/y.SQL"]),
+    ],
 )
-def test_a_source_in_sql(folder: Path, library: str):
-    """A .sql file that a library takes in is refused by name, where it would be passed over; beside the sources it is nobody's."""
+def test_sources_in_sql(folder: Path, library: str, expected: list[str]):
+    """A .sql file that a library takes in is a source, and counts in the hash; one beside the sources is nobody's."""
     (folder / "pipeline.yml").write_text(f"name: orders\nlibraries: [{{{library}}}]\n")
-    (folder / "queries.sql").write_text("select 1")
-    if "file" not in library:
-        opened(folder).check_sources()
-        assert opened(folder).source_files()
-    (folder / "src/deep/x.sql").write_text("select 1")
-    with pytest.raises(InvalidSpec, match=r"src/deep/x\.sql is SQL") as caught:
-        opened(folder).check_sources()
-    assert str(caught.value.where).endswith("x.sql")
-    assert "spark.sql" in caught.value.remedy
-    if "file" in library:
-        with pytest.raises(InvalidSpec, match="is SQL"):
-            opened(folder).source_files()
+    for name in ("queries.sql", "src/deep/x.sql", "src/deep/y.SQL"):
+        (folder / name).write_text("CREATE STREAMING TABLE a")
+    assert [path.relative_to(folder).as_posix() for path in opened(folder).source_files()] == expected
+    before = opened(folder).source_hash()
+    (folder / "queries.sql").write_text("another")
+    assert opened(folder).source_hash() == before
+    (folder / "src/deep/x.sql").write_text("another")
+    assert opened(folder).source_hash() != before

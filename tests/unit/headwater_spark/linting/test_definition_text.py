@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +80,20 @@ def test_unreadable(source):
 def test_duration(text, expected):
     """Intervals as Delta writes them; anything else is not guessed at."""
     assert duration(text) == expected
+
+
+def test_statements_and_comments_of_sql(tmp_path: Path):
+    """In a SQL source a definition is a statement, and its comments silence findings as in Python."""
+    path = tmp_path / "a.sql"
+    path.write_text(
+        "-- headwater: ignore[HW101, hw103] why\nCREATE STREAMING TABLE a\nAS SELECT ';';\n\nCREATE STREAMING TABLE b\n"
+        "AS SELECT 1 -- headwater: ignore\n"
+    )
+    source = SourceFile(str(path))
+    assert source.span(2) == source.span(3) == range(1, 4)
+    assert source.span(5) == range(4, 7)
+    assert [(comment.where.line, comment.codes) for comment in source.comments] == [
+        (1, ("HW101", "HW103")),
+        (6, None),
+    ]
+    assert source.calls(2, {"cache"}) == []

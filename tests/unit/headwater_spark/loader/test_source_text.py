@@ -40,7 +40,7 @@ def test_a_databricks_notebook_in_python_form(tmp_path: Path):
     assert names["x"] == 1
 
 
-@pytest.mark.parametrize("magic", ["sql", "run", "scala", "sh"])
+@pytest.mark.parametrize("magic", ["run", "scala", "sh"])
 def test_a_cell_of_another_kind_is_refused(tmp_path: Path, magic: str):
     """What would be skipped in silence is refused with file, line and the way to write it."""
     path = tmp_path / "a.py"
@@ -51,7 +51,33 @@ def test_a_cell_of_another_kind_is_refused(tmp_path: Path, magic: str):
         read_sources(path)
     assert f"%{magic}" in caught.value.what
     assert caught.value.where == f"{path}:4"
-    assert "spark.sql" in caught.value.remedy
+    assert "Write it in Python" in caught.value.remedy
+
+
+def test_sql_of_each_form(tmp_path: Path):
+    """A .sql file, the %sql cells of notebooks and the cells of a SQL notebook are units of SQL, at their places."""
+    (tmp_path / "a.sql").write_text("\ufeffCREATE STREAMING TABLE a;\n")
+    (tmp_path / "b.SQL").write_text("-- Databricks notebook source\nA\n-- COMMAND ----------\nB\n")
+    (tmp_path / "c.py").write_text("# Databricks notebook source\nx = 1\n# MAGIC %sql\n# MAGIC C\n")
+    book = notebook(tmp_path, "x = 1", "%sql\nD", "%%sql E")
+    units = [unit for name in ("a.sql", "b.SQL", "c.py", book.name) for unit in read_sources(tmp_path / name)]
+    assert [
+        (unit.label.removeprefix(str(tmp_path)), unit.text.strip())
+        for unit in units
+        if unit.language == "sql"
+    ] == [
+        ("/a.sql", "CREATE STREAMING TABLE a;"),
+        ("/b.SQL", "-- Databricks notebook source\nA"),
+        ("/b.SQL", "B"),
+        ("/c.py", "C"),
+        ("/nb.ipynb, cell 2", "D"),
+        ("/nb.ipynb, cell 3", "E"),
+    ]
+    assert [unit.text.split("\n").index("B") for unit in units if unit.text.strip() == "B"] == [3]
+    assert [unit.text.split("\n")[0] for unit in units if unit.language == "python"] == [
+        "# Databricks notebook source",
+        "x = 1",
+    ]
 
 
 def test_magic_in_a_plain_file_is_a_comment(tmp_path: Path):
@@ -91,11 +117,9 @@ def test_cells_of_text_are_passed_over(tmp_path: Path):
     assert read_sources(notebook(tmp_path, "%md\n# not code", "%%html\n<b>")) == []
 
 
-@pytest.mark.parametrize(
-    "cell", ["%sql\nselect 1", "%%sql\nselect 1", "%%bash\nls", "%run ./other", "\n%run ./other"]
-)
+@pytest.mark.parametrize("cell", ["%%bash\nls", "%run ./other", "\n%run ./other"])
 def test_a_notebook_cell_of_another_kind_is_refused(tmp_path: Path, cell: str):
-    """SQL, shell and %run cells of a notebook are refused by the number of the cell."""
+    """Shell and %run cells of a notebook are refused by the number of the cell."""
     with pytest.raises(SourceFileFailed) as caught:
         read_sources(notebook(tmp_path, "x = 1", cell))
     assert caught.value.where.endswith("nb.ipynb, cell 2")

@@ -1,0 +1,119 @@
+"""The clauses between a dataset's columns and its query, under the names that the Python face has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot.tokenizer_core import TokenType
+
+from headwater.sql_sources.conditions import SqlNotUnderstood
+from headwater.sql_sources.parser import StatementParser
+
+_CLAUSES = (
+    "USING", "PARTITIONED BY", "CLUSTER BY", "LOCATION", "COMMENT", "TBLPROPERTIES", "REFRESH POLICY", "AS", "FLOW",
+)  # fmt: skip
+_SCHEDULE = (
+    "All tables of a pipeline are updated together. Take it out, and write the times into pipeline.yml:\n"
+    '      airflow:\n        schedule: "0 * * * *"'
+)
+_REFUSED = {
+    ("SCHEDULE",): ("SCHEDULE", _SCHEDULE),
+    ("TRIGGER",): (
+        "TRIGGER ON UPDATE",
+        "Schedule the pipeline's DAG on the assets of the tables that it reads: `airflow: {schedule: ...}`, docs/airflow.md.",
+    ),
+    ("WITH", "ROW", "FILTER"): (
+        "WITH ROW FILTER",
+        "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
+    ),
+    ("ROW", "FILTER"): ("ROW FILTER", "Open Delta has no row filters. Filter in the query."),
+    ("DEFAULT", "COLLATION"): ("DEFAULT COLLATION", "Give columns their collation: name STRING COLLATE UTF8_LCASE."),
+    ("TAGS",): ("TAGS", "There is no catalog that keeps them. Use TBLPROPERTIES."),
+}  # fmt: skip
+
+
+def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]:
+    """Read clauses up to AS, FLOW or the end, in any order, each once; the Python face's arguments for them.
+
+    Raises:
+        SqlNotUnderstood: an unknown clause, or one that is there twice.
+        UnsupportedArgument: one that can't be honoured.
+    """
+    found: dict[str, object] = {}
+    clauses: dict[tuple[str, ...], _Clause] = (
+        {("COMMENT",): _comment} if of_view else _STORED | {("COMMENT",): _comment}
+    )
+    while not (parser.at_end or parser.see("AS") or parser.see("FLOW")):
+        token = parser.current
+        for refused, (what, remedy) in _REFUSED.items():
+            if parser.see(*refused):
+                parser.unsupported(what, token, remedy)
+        words = next((words for words in clauses if parser.see(*words)), None)
+        if words is None:
+            known = ("COMMENT", "AS") if of_view else _CLAUSES
+            parser.expected("A clause", *known)
+        parser.words(*words)
+        for name, value in clauses[words](parser).items():
+            if name in found:
+                raise SqlNotUnderstood(
+                    f"{' '.join(words)} is there twice.", where=parser.place(token), remedy="Keep one."
+                )
+            found[name] = value
+    return found
+
+
+def _comment(parser: StatementParser) -> dict[str, object]:
+    return {"comment": parser.text("The comment")}
+
+
+def _using(parser: StatementParser) -> dict[str, object]:
+    return {"format": parser.plain_name("a format")}
+
+
+def _location(parser: StatementParser) -> dict[str, object]:
+    return {"path": parser.text("The folder")}
+
+
+def _partitions(parser: StatementParser) -> dict[str, object]:
+    return {"partition_cols": parser.listed(lambda: parser.plain_name("a column"))}
+
+
+def _clusters(parser: StatementParser) -> dict[str, object]:
+    if parser.words("AUTO"):
+        return {"cluster_by_auto": True}
+    if parser.words("NONE"):
+        return {"cluster_by": None}
+    return {"cluster_by": parser.listed(lambda: parser.plain_name("a column"))}
+
+
+def _policy(parser: StatementParser) -> dict[str, object]:
+    policies = ("AUTO", "FULL", "INCREMENTAL")
+    if not any(map(parser.see, policies)):
+        parser.expected("A policy", *policies)
+    policy = parser.step().lower()
+    strict = policy == "incremental" and parser.words("STRICT")
+    return {"refresh_policy": f"{policy}_strict" if strict else policy}
+
+
+def _properties(parser: StatementParser) -> dict[str, object]:
+    return {"table_properties": dict(parser.listed(lambda: _property(parser)))}
+
+
+def _property(parser: StatementParser) -> tuple[str, str]:
+    first = parser.current
+    quoted = first.token_type is TokenType.STRING
+    # Text beside text would be one text, and the sign between key and value may be left out.
+    key = parser.step() if quoted else parser.name("a property")
+    parser.words("=")
+    return key, parser.scalar(f"The value of {key}")
+
+
+_Clause = Callable[[StatementParser], dict[str, object]]
+_STORED: dict[tuple[str, ...], _Clause] = {
+    ("USING",): _using,
+    ("PARTITIONED", "BY"): _partitions,
+    ("CLUSTER", "BY"): _clusters,
+    ("LOCATION",): _location,
+    ("TBLPROPERTIES",): _properties,
+    ("REFRESH", "POLICY"): _policy,
+}
