@@ -198,7 +198,7 @@ def test_other_internals_of_delta(
             patched.setattr(FileRewrite, "_operation", lambda self, name=missing: getattr(self._jvm, name)())
             changes.apply([(1, 10 + number, "U", "b", "x")])
     with monkeypatch.context() as patched:
-        patched.setattr(FileRewrite, "_operation", lambda self: self._begun.noSuchMethod(1))
+        patched.setattr(FileRewrite, "_operation", lambda self: self._delta_transaction.noSuchMethod(1))
         changes.apply([(1, 20, "U", "c", "x")])
         patched.setattr(FileRewrite, "_operation", lambda self: self._jvm.java.lang.Integer.parseInt("x"))
         with pytest.raises(Exception, match=r"NumberFormatException|For input string"):

@@ -37,6 +37,10 @@ def flow(name: str = "orders", target: str | None = None, **more: Any) -> Flow:
 class _Manifest(SimpleNamespace):
     """As much of a manifest as flows need."""
 
+    @property
+    def definition_hash(self) -> str:
+        return str(self.source_hash)
+
     def flow(self, name: str) -> Any:
         return next(entry for entry in self.flows if entry.name == name)
 
