@@ -188,7 +188,7 @@ def test_each_statement_is_its_twin(pipeline):
     manifest = case.manifest()
     sql = {d.name.removeprefix("sql."): of_python(d) for d in manifest.datasets if d.name.startswith("sql.")}
     python = {d.name.removeprefix("py."): of_python(d) for d in manifest.datasets if d.name.startswith("py.")}
-    assert len(sql) == 16
+    assert len(sql) == 15
     assert sql == python
     assert {f.name for f in manifest.flows if f.name.startswith("sql")} == {
         *(f"sql.{name}" for name in sql if name not in ("many", "latest")), "sql_more", "sql_past", "sql_latest"
