@@ -8,6 +8,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
 from headwater_spark.facade.given_reads import GivenReads, GivenSources, given_sources
+from headwater_spark.facade.pinned_tables import pinned_version
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
@@ -233,7 +234,8 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
             )
         self._refuse_rescue()
         super().options(**{**options, **self._translated()})
-        return super().load(path, format, schema)
+        pinned = self._pinned(path) if self.source_format == "delta" and schema is None else None
+        return super().load(path, format, schema) if pinned is None else pinned
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
@@ -251,7 +253,19 @@ class PipelineBatchReader(_KnowsFormats, GivenReads, DataFrameReader):  # type: 
 
     def frame_at(self, path: str) -> DataFrame:
         """The Delta table at ``path``, with the options given so far."""
-        return self._df(self._jreader.format("delta").load(path))
+        pinned = self._pinned(path)
+        return self._df(self._jreader.format("delta").load(path)) if pinned is None else pinned
+
+    def _pinned(self, path: Any) -> DataFrame | None:
+        """The Delta table at ``path`` at the version that was noted for it; None where it is read as it stands.
+
+        The reader's own options stay as they are: it may be used for another table next.
+        """
+        version = pinned_version(path, self.options_given)
+        if version is None or self._schema is not None:
+            return None
+        options = {**self.options_spelled, "versionAsOf": str(version)}
+        return DataFrameReader(self.session).format("delta").options(**options).load(path)
 
 
 class PipelineStreamReader(_KnowsFormats, GivenReads, DataStreamReader):

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from headwater.errors import ActionInDefinition, MissingValue
 from headwater.suggestions import nearest
 from headwater_spark.facade.event_log_text import EventLogText
+from headwater_spark.facade.pinned_tables import pinned_version
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
 from headwater_spark.plans.plan_walk import TableReference, class_name, pair_of, table_references
@@ -50,7 +51,11 @@ class SqlText:
         except ParseException:
             return text  # Spark's own call raises it again, with its context
         self._refuse_commands(plan, text)
-        references = [reference for reference in table_references(plan) if is_known(list(reference.parts))]
+        references = [
+            one
+            for one in table_references(plan)
+            if is_known(list(one.parts)) or _pinned_path(one) is not None
+        ]
         calls = list(source_calls(plan))
         views = {reference.start: self._view_of(self._table(reference)) for reference in references}
         views |= {call.start: self._view_of(frame_of(call, self._session)) for call in calls}
@@ -80,6 +85,9 @@ class SqlText:
 
     def _table(self, reference: TableReference) -> DataFrame:
         reader: Any = self._session.readStream if reference.streaming else self._session.read
+        path = _pinned_path(reference)
+        if path is not None:
+            return self._session.read.format("delta").options(**dict(reference.options)).load(path)
         frame: DataFrame = reader.options(**dict(reference.options)).table(".".join(reference.parts))
         return frame
 
@@ -104,6 +112,14 @@ class SqlText:
             key, value = pair_of(plan.kv().get())
             if not value.startswith("None"):
                 refuse_platform_setting(key, f"SET {key}")
+
+
+def _pinned_path(reference: TableReference) -> str | None:
+    """The folder of a table that the text names by it, where the table is to be read at a version that was noted."""
+    if reference.streaming or len(reference.parts) != 2 or reference.parts[0].lower() != "delta":
+        return None
+    options = {key.lower(): value for key, value in reference.options}
+    return reference.parts[1] if pinned_version(reference.parts[1], options) is not None else None
 
 
 def missing_value(key: str, keys: Collection[str]) -> MissingValue:

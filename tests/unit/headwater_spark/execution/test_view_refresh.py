@@ -58,6 +58,8 @@ def view(
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
     monkeypatch.setattr(full_refresh, "slice_condition", lambda *_: "day > 1")
     monkeypatch.setattr(full_refresh, "keep_clustering", lambda *_: None)
+    # Nothing is written here, so that the table's log names no refresh.
+    monkeypatch.setattr(full_refresh, "newest_update", lambda *_: "u1")
     full_refresh.refresh_view(run_of(context, table, one), force=force)
     techniques = [
         more["details"] for kind, _, more in context.events.emitted if kind == "planning_information"
@@ -82,7 +84,12 @@ def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
     (written,), technique = view(monkeypatch, tmp_path, **more)
     told = {"pipeline": "p", "flow": "orders", "update": "u1"}
     assert written.words["mode"] == "overwrite"
-    assert written.options_given == {"userMetadata": json.dumps(told), "overwriteSchema": "true"}
+    assert written.options_given == {
+        "userMetadata": json.dumps(told),
+        "txnAppId": "p.orders@refresh",
+        "txnVersion": "1",
+        "overwriteSchema": "true",
+    }
     assert "COMPLETE_RECOMPUTE" in technique
 
 
