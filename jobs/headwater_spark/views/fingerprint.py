@@ -77,7 +77,14 @@ def _value(value: Any, numbers: _Numbers) -> Any:
     if isinstance(value, tuple | list):
         return [_value(one, numbers) for one in value]
     if isinstance(value, Mapping):
-        return {key: _value(one, numbers) for key, one in sorted(value.items()) if key not in _DROPPED}
+        # Some expressions are described a second time inside of pairs, as the branches of a CASE.
+        return {
+            key: numbers.of(int(one["id"]))
+            if key == "exprId" and isinstance(one, Mapping)
+            else _value(one, numbers)
+            for key, one in sorted(value.items())
+            if key not in _DROPPED
+        }
     return value
 
 

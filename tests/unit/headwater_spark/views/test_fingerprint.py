@@ -33,7 +33,7 @@ def of(
 
 def _renamed(node: Node) -> Node:
     def expression(one: Expr) -> Expr:
-        fields = {**one.fields, "name": "a"} if one.kind == "AttributeReference" else one.fields
+        fields = {**one.fields, "name": "a"} if one.kind in ("AttributeReference", "Alias") else one.fields
         return Expr(one.kind, fields, tuple(map(expression, one.children)))
 
     fields = {
@@ -71,6 +71,21 @@ def test_variables_of_lambdas_are_numbered_by_spark():
     """Each evaluation of a query gives them other names."""
     text = "Project [transform(a#{0}, lambdafunction(lambda {2}#9 + 1)) AS b#{1}]\n"
     assert of(query(), text=text.replace("{2}", "x_1")) == of(query(), text=text.replace("{2}", "x_7"))
+
+
+def test_ids_inside_of_pairs():
+    """The branches of a CASE are pairs, in which columns are described a second time: their ids are no more stable there."""
+
+    def case(number: int, value: int = 1) -> Node:
+        pair = {
+            "product-class": "scala.Tuple2",
+            "_1": [{"class": "x.A", "num-children": 0, "exprId": {"id": number}, "value": value}],
+        }
+        chosen = Expr("CaseWhen", {"branches": [pair]}, (p.column(number),))
+        return p.numbered(p.project(p.leaf(number), p.named(chosen, number + 1)))
+
+    assert of(case(1), text="", ids=()) == of(case(31), text="", ids=())
+    assert of(case(1), text="", ids=()) != of(case(1, 2), text="", ids=())
 
 
 def test_which_of_two_columns_counts():
