@@ -50,6 +50,7 @@ ALLOWED = {
     ("jobs/headwater_spark/execution/schedule.py", "_Prepared.ensure"): "kept for each flow of the table, and raised there",
     ("jobs/headwater_spark/execution/schedule.py", "_run"): "a table that can't be prepared fails its flows; the others run",
     ("jobs/headwater_spark/execution/update_context.py", "UpdateContext.epoch_to_come"): "a number for records; the flow's own start says what is damaged",
+    ("jobs/headwater_spark/execution/view_refresh.py", "_begun"): "one error, by its name, is a reason to look at the sources again; all others are raised",
     ("jobs/headwater_spark/execution/view_refresh.py", "_Refresh._increment"): "nothing is committed: the view is recomputed in the same update, with the failure as the reason",
     ("jobs/headwater_spark/linting/retention_rules.py", "_properties"): "a table that is not there yet has no properties to be warned of",
     ("jobs/headwater_spark/linting/source_rules.py", "_changed_before"): "a table that is not there yet has no history to be warned of",

@@ -46,6 +46,8 @@ from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deci
 from headwater_spark.views.merged_groups import MergedGroups
 from headwater_spark.views.techniques import Increment
 
+# Delta refuses to read an old version by its number, unless it is the newest one.
+_TOO_OLD = "TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION"
 # What is raised where this Spark has other classes than those that are known: the view is recomputed whole.
 _NOT_SEEN = (Py4JError, PySparkException, AttributeError, TypeError, ValueError, KeyError)
 
@@ -61,7 +63,6 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
     """
     # Taken before the read: what arrives meanwhile is read again by the next update, never missed.
     now = fingerprints(run.context, run.entry)
-    noted = noted_tables(run.context, run.entry)
     others = other_sources(run.context, run.entry)
     state, sink = run.checkpoint.read_state(), readable_table_id(run.table)
     if not force and sink is not None and _is_fresh(run, state, sink, now):
@@ -71,7 +72,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
         return
     run.checkpoint.update_state(completed=False)
     with run.settings():
-        refresh = _Refresh.begun(run, noted, others, whole=force)
+        refresh = _begun(run, others, whole=force)
         refresh.carry_out()
     run.checkpoint.update_state(
         sink_id=readable_table_id(run.table),
@@ -82,6 +83,18 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
     )
     run.outcome.version = head_version(run.table)
     run.outcome.status = FlowStatus.COMPLETED
+
+
+def _begun(run: FlowRun, others: Mapping[str, str | None], *, whole: bool) -> _Refresh:
+    """A refresh over the versions that its sources have now."""
+    noted = noted_tables(run.context, run.entry)
+    try:
+        return _Refresh.begun(run, noted, others, whole=whole)
+    except Exception as error:
+        if _TOO_OLD not in str(error):
+            raise
+        # A source was written to since its version was noted, and that one was its newest for longer than files are kept.
+        return _Refresh.begun(run, noted_tables(run.context, run.entry), others, whole=whole)
 
 
 def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, str] | None) -> bool:

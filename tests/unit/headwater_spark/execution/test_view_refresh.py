@@ -93,6 +93,22 @@ def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
     assert "COMPLETE_RECOMPUTE" in technique
 
 
+def test_a_source_that_moves_on_from_an_old_version(monkeypatch, tmp_path: Path):
+    """Delta reads a version that is older than files are kept only while it is the newest: then the new one is noted, once."""
+    calls: list[str] = []
+
+    def begun(*_: Any, **__: Any) -> Any:
+        calls.append("begun")
+        if len(calls) == 1:
+            raise RuntimeError("[DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION]")
+        raise ValueError("another")
+
+    monkeypatch.setattr(full_refresh._Refresh, "begun", begun)
+    with pytest.raises(ValueError, match="another"):
+        view(monkeypatch, tmp_path, now="2")
+    assert calls == ["begun"] * 2
+
+
 def test_a_part_of_a_view(monkeypatch, tmp_path: Path):
     """replace_where: that part alone; a full refresh takes all of it. A declared schema is never overwritten."""
     part = flow(replace_where="day > 1")
