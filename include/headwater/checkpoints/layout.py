@@ -35,6 +35,7 @@ class FlowState:
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
     ``first_batch``: batches before it were created by a repair and wrote nothing.
     ``versions``: of Headwater, Spark and Delta at the last run.
+    ``refresh``: of a materialized view, what its last refresh did and what refreshes cost; only predictions hang on it.
     ``others``: fields of another version of Headwater; written back unchanged.
     """
 
@@ -54,6 +55,7 @@ class FlowState:
     state_stores: tuple[str, ...] = ()
     first_batch: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
+    refresh: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -14,6 +14,7 @@ from headwater.commands.move_arguments import add_move_verb, add_rename_verb
 from headwater.commands.verb_arguments import (
     add_convert_arguments,
     add_events_arguments,
+    add_explain_arguments,
     add_files_arguments,
     add_graph_arguments,
     add_init_arguments,
@@ -92,6 +93,14 @@ def _graph(parsed: argparse.Namespace) -> int:
     from headwater.commands.graph import show_graph
 
     return show_graph(_project(parsed), as_json=parsed.as_json or parsed.format == "json")
+
+
+def _explain(parsed: argparse.Namespace) -> int:
+    from headwater.commands.run import become_program
+
+    _project(parsed)  # a folder that is no pipeline is reported without Spark
+    become_program("explain_view.py", parsed.argv[1:])
+    return 1
 
 
 def _status(parsed: argparse.Namespace) -> int:
@@ -227,6 +236,7 @@ _VERBS = (
     _Verb("backfill", "Fill a range of a table from its definition, beside the live stream.", add_backfill_arguments, _backfill),
     _Verb("validate", "Resolve the graph, look for what will go wrong, and write manifest.json beside pipeline.yml.", add_validate_arguments, _run),
     _Verb("graph", "Show the graph of the manifest.", add_graph_arguments, _graph),
+    _Verb("explain", "How a materialized view is refreshed: by what changed or whole, and why.", add_explain_arguments, _explain),
     _Verb("status", "The last update, flow by flow, and how fresh the tables are.", add_status_arguments, _status),
     _Verb("lag", "How far each flow is behind its sources.", add_project_arguments, _lag),
     _Verb("advise", "What to do about lag, state, files and rules, with numbers; --choose: which kind of table fits.", add_advise_arguments, _advise),

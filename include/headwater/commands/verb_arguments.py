@@ -42,6 +42,12 @@ def add_graph_arguments(parser: Parser) -> None:
     parser.add_argument("--format", choices=("mermaid", "json"), default="mermaid")
 
 
+def add_explain_arguments(parser: Parser) -> None:
+    """Which view."""
+    add_project_arguments(parser)
+    parser.add_argument("view", metavar="VIEW", help="a materialized view of the pipeline")
+
+
 def add_status_arguments(parser: Parser) -> None:
     """How much is shown of each stream."""
     add_project_arguments(parser)

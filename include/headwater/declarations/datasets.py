@@ -15,6 +15,7 @@ from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.source_location import SourceLocation, caller_location, function_location
 from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import active_registry
+from headwater.incremental.techniques import RefreshPolicy
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,6 +58,12 @@ def _declare(
             where=where,
             remedy="Keep one: replace_where recomputes a part of the table, replace_using lets rows of a stream replace others.",
         )
+    if replace_where is not None and dataset.refresh_policy.promises_increments:
+        raise UnsupportedArgument(
+            f"dp.{kind.value}: replace_where and refresh_policy={str(dataset.refresh_policy)!r} exclude each other.",
+            where=where,
+            remedy="Keep one: replace_where names the part that each update recomputes.",
+        )
     registry.add_flow(
         Flow(
             dataset.name,
@@ -86,13 +93,8 @@ def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **argumen
     refused = ("row_filter", "cluster_by_auto")
     refuse(what, where, **{key: arguments.pop(key) for key in refused if key in arguments})
     check_format(arguments.pop("format", None), where)
-    policy = arguments.pop("refresh_policy", None)
-    if policy not in (None, "auto", "full"):
-        raise UnsupportedArgument(
-            f"{what}: refresh_policy={policy!r} can't be promised; materialized views are recomputed whole.",
-            where=where,
-            remedy='Use "auto" or "full".',
-        )
+    if "refresh_policy" in arguments:
+        arguments["refresh_policy"] = _refresh_policy(what, arguments["refresh_policy"], where)
     if kind is not DatasetKind.TEMPORARY_VIEW:
         properties = text_map(arguments.pop("table_properties", None), "table_properties", where)
         check_properties(properties, where)
@@ -106,6 +108,17 @@ def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **argumen
                 f"{what}: partition_cols and cluster_by exclude each other.", where=where, remedy="Keep one."
             )
     return arguments
+
+
+def _refresh_policy(what: str, policy: Any, where: SourceLocation | None) -> RefreshPolicy:
+    try:
+        return RefreshPolicy(policy)
+    except ValueError:
+        raise UnsupportedArgument(
+            f"{what}: there is no refresh_policy={policy!r}.",
+            where=where,
+            remedy=f"Use one of {', '.join(repr(str(one)) for one in RefreshPolicy)}.",
+        ) from None
 
 
 @checked_arguments
@@ -210,6 +223,10 @@ def materialized_view(
 
     The refresh is one atomic commit, so readers see the old or the new rows, never an empty table; it is left out
     when no source has moved. With ``replace_where`` only a part of it is recomputed.
+
+    ``refresh_policy``: ``"auto"``: refreshed by what changed where that is possible and expected to be faster, else recomputed;
+    ``"incremental"``: by what changed wherever possible; ``"incremental_strict"``: the update fails where it is not possible
+    (after a change of the query it is recomputed once); ``"full"``: always recomputed.
     """
     return _decorator(
         DatasetKind.MATERIALIZED_VIEW, query_function, name=name, comment=comment, spark_conf=spark_conf,

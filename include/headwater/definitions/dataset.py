@@ -10,6 +10,7 @@ from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.expectation import Expectation, quarantines
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.definitions.source_location import SourceLocation
+from headwater.incremental.techniques import RefreshPolicy
 
 QUARANTINE_SUFFIX = "_quarantine"
 
@@ -36,6 +37,7 @@ class Dataset:
     """A declared table, view or sink. ``schema`` is what the user gave (a DDL string or a StructType), or None.
 
     ``private``: for this pipeline alone. ``sink``: of kind SINK only.
+    ``refresh_policy``: of a materialized view, whether it is recomputed or refreshed by what changed.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Dataset:
     private: bool = False
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
+    refresh_policy: RefreshPolicy = RefreshPolicy.AUTO
 
     @property
     def stored(self) -> bool:

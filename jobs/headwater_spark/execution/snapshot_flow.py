@@ -22,7 +22,7 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows
 from headwater_spark.execution.start_checks import bounded_state
-from headwater_spark.execution.view_refresh import fingerprints
+from headwater_spark.execution.view_sources import fingerprints
 from headwater_spark.resolution.snapshot_calls import Snapshot, next_snapshot, snapshots_file
 from headwater_spark.rules.expectations import Quality
 

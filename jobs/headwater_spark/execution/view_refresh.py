@@ -1,23 +1,55 @@
-"""Recompute a materialized view, or its part that is to be replaced, as one commit: readers see the rows before or the rows after."""
+"""Bring a materialized view up to date by one commit: readers see the rows before or the rows after.
+
+The commit says what it read and how (decision 0164). Decisions 0162 to 0165.
+"""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delta.exceptions import DeltaConcurrentModificationException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from headwater.checkpoints.layout import FlowState
-from headwater.delta_log.table_history import head_version, readable_table_id, table_exists
-from headwater.event_log.details import FlowStatus, planning_information
-from headwater.graph.manifest import FlowEntry
-from headwater.metrics.fingerprint import source_fingerprint, source_key
+from headwater.definitions.expectation import needs_judgement
+from headwater.delta_log.commits import commit_file, commit_head
+from headwater.delta_log.table_history import (
+    head_version,
+    readable_table_id,
+    table_exists,
+    transaction_version,
+)
+from headwater.errors import FlowInterrupted, RefusedForSafety
+from headwater.event_log.details import FlowStatus
+from headwater.incremental.conditions import NotIncrementalizable
+from headwater.incremental.refresh_record import KEY, RefreshRecord, last_record, newest_update
+from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.delta_writes.batch_commits import quality_details
-from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
+from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
 from headwater_spark.delta_writes.table_upkeep import keep_clustering
 from headwater_spark.execution.flow_run import FlowRun
-from headwater_spark.execution.flow_writer import count_rows, write_rows
-from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.flow_writer import count_rows, write_batch, write_rows
+from headwater_spark.execution.refresh_decision import BEGINNINGS, Decision, RefreshDecision, source_bytes
+from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources
+from headwater_spark.facade.pinned_tables import pinned_tables
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
+from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
+from headwater_spark.views.merged_groups import MergedGroups
+from headwater_spark.views.techniques import Increment
+
+# Delta refuses to read an old version by its number, unless it is the newest one.
+_TOO_OLD = "TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION"
+# What is raised where this Spark has other classes than those that are known: the view is recomputed whole.
+_NOT_SEEN = (Py4JError, PySparkException, AttributeError, TypeError, ValueError, KeyError)
 
 
 def refresh_view(run: FlowRun, *, force: bool = False) -> None:
@@ -25,35 +57,44 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
 
     Args:
         force: recompute it whether or not anything moved, and all of it (a full refresh).
+
+    Raises:
+        NotIncrementalizable: its policy is incremental_strict, and it can't be refreshed incrementally this time.
     """
     # Taken before the read: what arrives meanwhile is read again by the next update, never missed.
     now = fingerprints(run.context, run.entry)
-    definition = run.context.pipeline.manifest.definition_hash
+    others = other_sources(run.context, run.entry)
     state, sink = run.checkpoint.read_state(), readable_table_id(run.table)
     if not force and sink is not None and _is_fresh(run, state, sink, now):
-        _plan(run, "MAINTENANCE_TYPE_NO_OP", "no source has moved since the last refresh")
+        _plan(run, Planned(Technique.NO_OP, note="no source has moved since the last refresh"))
         run.outcome.version = head_version(run.table)
         run.outcome.status = FlowStatus.COMPLETED
         return
-    if run.flow.replace_where is None or force:
-        _plan(run, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE", "views are recomputed whole")
-    else:
-        _plan(run, "MAINTENANCE_TYPE_PARTITION_OVERWRITE", "replace_where names the part to recompute")
     run.checkpoint.update_state(completed=False)
     with run.settings():
-        quality = _write(run, whole=force)
-    keep_clustering(run.context.spark, run.dataset, run.table)
-    run.context.check_lease()
-    message = f"{run.dataset.name} was recomputed: {quality.accepted} rows, {quality.dropped} dropped."
-    count_rows(run, quality, message, head_version(run.table), level="METRICS")
-    run.outcome.data_quality = quality_details(quality, run.dataset.name)
+        refresh = _begun(run, others, whole=force)
+        refresh.carry_out()
     run.checkpoint.update_state(
         sink_id=readable_table_id(run.table),
         completed=True,
-        definition_hash=definition,
+        definition_hash=run.context.pipeline.manifest.definition_hash,
         input_versions=now or {},
+        refresh=refresh.stored(),
     )
+    run.outcome.version = head_version(run.table)
     run.outcome.status = FlowStatus.COMPLETED
+
+
+def _begun(run: FlowRun, others: Mapping[str, str | None], *, whole: bool) -> _Refresh:
+    """A refresh over the versions that its sources have now."""
+    noted = noted_tables(run.context, run.entry)
+    try:
+        return _Refresh.begun(run, noted, others, whole=whole)
+    except Exception as error:
+        if _TOO_OLD not in str(error):
+            raise
+        # A source was written to since its version was noted, and that one was its newest for longer than files are kept.
+        return _Refresh.begun(run, noted_tables(run.context, run.entry), others, whole=whole)
 
 
 def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, str] | None) -> bool:
@@ -65,37 +106,220 @@ def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, s
     )  # fmt: skip
 
 
-def _plan(run: FlowRun, technique: str, reason: str) -> None:
+def _plan(run: FlowRun, planned: Planned) -> None:
     run.emit(
-        "planning_information",
-        f"{run.flow.target}: {reason}.",
-        details=planning_information(technique, reason),
-        maturity="EVOLVING",
+        "planning_information", planned.message(run.name), details=planned.details(), maturity="EVOLVING"
     )
 
 
-def _write(run: FlowRun, *, whole: bool) -> Quality:
-    rows, table = run.rows(whole=whole), run.table
-    in_part = run.flow.replace_where is not None and not whole and table_exists(table)
-    # Delta refuses one that was under way while another driver replaced the rows: both remove the same files.
-    target = DeltaOverwrite(
-        table,
-        run.dataset.partition_columns,
-        slice_condition(rows, run.flow) if in_part else None,
-        new_columns=run.dataset.schema is None,
-        once=False,
-    )
-    metadata = json.dumps(run.metadata(update=run.context.update_id))
-    # The rows that are kept out come first: a view that is new has its quarantine, and a crash between the two is redone.
-    return write_rows(run, rows, target, BatchTransaction(str(table), 0, metadata), whole=True)
+@dataclass
+class _Refresh:
+    """One refresh, from what its query reads to its commit."""
 
+    run: FlowRun
+    rows: DataFrame
+    query: ExaminedQuery | None
+    settings: Mapping[str, str]
+    others: Mapping[str, str | None]
+    whole: bool
+    unseen: str = ""
+    done: Technique = Technique.NO_OP
+    reason: str = ""
+    seconds: float = 0.0
 
-def fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | None:
-    """What each source of a batch flow is at, None where that can't be known of one of them."""
-    found: dict[str, str] = {}
-    for source in entry.sources:
-        fingerprint = source_fingerprint(source, context.pipeline.project.warehouse)
-        if fingerprint is None:
+    @classmethod
+    def begun(
+        cls, run: FlowRun, noted: list[NotedTable], others: Mapping[str, str | None], *, whole: bool
+    ) -> _Refresh:
+        """Evaluate the view's query over the versions that were noted."""
+        with pinned_tables({table.folder: table.head.version for table in noted}):
+            rows = run.rows(whole=whole)
+        try:
+            query, settings = (
+                _examined(run, rows, noted),
+                deciding_settings(rows.sparkSession, run.flow.spark_conf),
+            )
+        except _NOT_SEEN as error:
+            return cls(
+                run, rows, None, {}, others, whole, f"{type(error).__name__}: {error}".partition("\n")[0]
+            )
+        return cls(run, rows, query, settings, others, whole)
+
+    def carry_out(self) -> None:
+        """Do what is decided; what fails on the incremental way before its commit is done by recomputing the view."""
+        decision = self._decision()
+        if decision.techniques is not None:
+            instead = self._increment(decision)
+            if instead is None:
+                return
+            decision = Decision(Planned(Technique.COMPLETE_RECOMPUTE, (instead,)))
+        planned = decision.planned
+        self._refuse_where_strict(planned)
+        _plan(self.run, planned)
+        self.done, self.reason = planned.chosen, planned.reason
+        if planned.chosen is not Technique.NO_OP:
+            started = time.monotonic()
+            self._recompute()
+            self.seconds = time.monotonic() - started
+
+    def stored(self) -> dict[str, Any]:
+        """What the flow's state keeps of it: what predictions of cost need, and what pages show."""
+        state = self.run.checkpoint.read_state()
+        known = dict(state.refresh) if state is not None else {}
+        if self.done is Technique.COMPLETE_RECOMPUTE:
+            size = source_bytes(self.query) if self.query is not None else 0
+            known |= {"full_seconds": round(self.seconds, 2), "full_bytes": size}
+        return {**known, "technique": str(self.done), "reason": self.reason}
+
+    def _decision(self) -> Decision:
+        run = self.run
+        if self.whole:
+            return Decision(Planned(Technique.COMPLETE_RECOMPUTE, note="a full refresh was asked for"))
+        previous = (
+            last_record(run.table, *run.identity.names)
+            if table_exists(run.table)
+            else Issue(IssueType.CHANGE_SET_MISSING, "there is no earlier refresh to go on from")
+        )
+        seen = self.query or self.unseen
+        try:
+            decision = RefreshDecision(run, seen, self.settings, self.others, previous).decide()
+        except _NOT_SEEN as error:
+            decision = Decision(Planned(Technique.COMPLETE_RECOMPUTE, (_failed(error),)))
+        if run.flow.replace_where is not None and decision.planned.chosen is not Technique.NO_OP:
+            note = "replace_where names the part to recompute"
+            return Decision(Planned(Technique.PARTITION_OVERWRITE, note=note))
+        return decision
+
+    def _refuse_where_strict(self, planned: Planned) -> None:
+        strict = self.run.dataset.refresh_policy is RefreshPolicy.INCREMENTAL_STRICT
+        in_the_way = [issue for issue in planned.issues if issue.kind not in BEGINNINGS]
+        if not strict or self.whole or planned.chosen is not Technique.COMPLETE_RECOMPUTE or not in_the_way:
+            return
+        raise NotIncrementalizable.of(self.run.dataset.name, RefreshPolicy.INCREMENTAL_STRICT, in_the_way[0])
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _increment(self, decision: Decision) -> Issue | None:
+        """Refresh the view by what changed; the reason where it is to be recomputed instead."""
+        run, planned = self.run, decision.planned
+        before = head_version(run.table)
+        assert decision.techniques is not None
+        try:
+            increment = decision.techniques.increment(planned.chosen)
+            if isinstance(increment, Issue):
+                return increment
+            final = Planned(increment.technique, costs=planned.costs, sources=planned.sources)
+            if increment.rows is None:
+                final = Planned(Technique.NO_OP, note="the changes come to nothing", sources=planned.sources)
+            _plan(run, final)
+            self.done = final.chosen
+            if increment.rows is not None:
+                self._write(increment.rows, self._target(increment), increment.technique, whole=False)
+        except (RefusedForSafety, DeltaConcurrentModificationException):
+            raise
+        except Exception as error:
+            if head_version(run.table) != before or run.context.stop_requested.is_set():
+                raise
+            return _failed(error)
+        return None
+
+    def _target(self, increment: Increment) -> BatchTarget:
+        run = self.run
+        if increment.technique is Technique.APPEND_ONLY:
+            return DeltaAppend(run.table, run.dataset.partition_columns)
+        if increment.technique is Technique.GROUP_AGGREGATE:
+            return MergedGroups(run.table, increment.merging)
+        return DeltaOverwrite(run.table, run.dataset.partition_columns, increment.condition)
+
+    def _recompute(self) -> None:
+        """Recompute the view, or the part of it that its declaration names."""
+        run = self.run
+        in_part = run.flow.replace_where is not None and not self.whole and table_exists(run.table)
+        # Delta refuses one that was under way while another driver replaced the rows: both remove the same files.
+        target = DeltaOverwrite(
+            run.table,
+            run.dataset.partition_columns,
+            slice_condition(self.rows, run.flow) if in_part else None,
+            new_columns=run.dataset.schema is None,
+            once=not needs_judgement(run.dataset.expectations),
+        )
+        self._write(self.rows, target, self.done, whole=True)
+        keep_clustering(run.context.spark, run.dataset, run.table)
+
+    def _write(self, rows: DataFrame, target: BatchTarget, technique: Technique, *, whole: bool) -> None:
+        run = self.run
+        metadata = run.metadata(update=run.context.update_id)
+        record = self._record(technique)
+        if record is not None:
+            metadata[KEY] = record.as_dict()
+        # Refreshes are numbered, so that one that was under way while another driver made the next is refused by Delta.
+        application = "{}.{}@refresh".format(*run.identity.names)
+        number = (transaction_version(run.table, application) or 0) + 1
+        if needs_judgement(run.dataset.expectations):
+            application, number = str(run.table), 0
+        # The rows that are kept out come first: a view that is new has its quarantine, and a crash between the two is redone.
+        transaction = BatchTransaction(application, number, json.dumps(metadata))
+        if isinstance(target, MergedGroups):  # views with rules are not merged into
+            write_batch(run.context, rows, target, transaction)
+            quality = _merged(run)
+        else:
+            quality = write_rows(run, rows, target, transaction, whole=whole)
+        run.context.check_lease()
+        self._check_commit()
+        self._count(quality, technique)
+
+    def _check_commit(self) -> None:
+        """Delta leaves out, in silence, what has the number of a commit that it has: that one was another driver's."""
+        if newest_update(self.run.table, *self.run.identity.names) != self.run.context.update_id:
+            raise FlowInterrupted(
+                f"Another driver refreshed {self.run.dataset.name!r} at the same time.",
+                where=self.run.table,
+                remedy="Run the update again.",
+            )
+
+    def _record(self, technique: Technique) -> RefreshRecord | None:
+        query = self.query
+        if query is None:
             return None
-        found[source_key(source)] = fingerprint
-    return found
+        others = {key: value for key, value in self.others.items() if value is not None}
+        sources = query.sources if len(others) == len(self.others) else None
+        return RefreshRecord(str(technique), query.fingerprint, self.settings, sources, others)
+
+    def _count(self, quality: Quality, technique: Technique) -> None:
+        run = self.run
+        how = "was recomputed" if not technique.incremental else f"was refreshed by {technique}"
+        message = f"{run.dataset.name} {how}: {quality.accepted} rows, {quality.dropped} dropped."
+        count_rows(run, quality, message, head_version(run.table), level="METRICS")
+        run.outcome.data_quality = quality_details(quality, run.dataset.name)
+
+
+def _examined(run: FlowRun, rows: DataFrame, noted: list[NotedTable]) -> ExaminedQuery:
+    """What the query is, with what else decides about its rows."""
+    source_hash = run.context.pipeline.manifest.definition_hash
+    more = [
+        f"stored {run.dataset.schema!r} {run.dataset.partition_columns} {run.dataset.cluster_columns}",
+        f"part {run.flow.replace_where}",
+        *(f"rule {rule.name} {rule.constraint} {rule.action}" for rule in run.dataset.expectations),
+    ]
+    return examine(rows, noted, more, source_hash)
+
+
+def _merged(run: FlowRun) -> Quality:
+    """How many groups a merge wrote, as its commit says."""
+    metrics = commit_head(commit_file(run.table, head_version(run.table))).info.get("operationMetrics", {})
+    rows = sum(int(metrics.get(name, 0)) for name in ("numTargetRowsInserted", "numTargetRowsUpdated"))
+    return Quality(rows, 0, ())
+
+
+def _failed(error: Exception) -> Issue:
+    text = str(error).strip().partition("\n")[0][:300]
+    missing = any(
+        word in str(error) for word in ("FILE_NOT_EXIST", "FileNotFoundException", "DELTA_FILE_NOT_FOUND")
+    )
+    if missing:
+        return Issue(IssueType.DATA_FILE_MISSING, f"files that changes lie in are gone: {text}")
+    return Issue(
+        IssueType.PLAN_NOT_INCREMENTALIZABLE,
+        f"the incremental refresh failed: {type(error).__name__}: {text}",
+        "OPERATOR_NOT_SUPPORTED",
+    )

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from headwater.errors import UnsupportedSource
 from headwater_spark.facade.colon_paths import colon_paths, replaced
+from headwater_spark.facade.pinned_tables import pinned_version
 from headwater_spark.facade.session_parts import PipelineConf, PipelineQueries
 from headwater_spark.facade.source_substitutes import (
     SourceSubstitutes,
@@ -209,7 +210,12 @@ class _KnowsFormats(SubstitutingReader):
             return self._load_cloud_files(path, schema if schema is not None else self._schema)
         self._refuse_rescue()
         super().options(**{**options, **self._translated()})  # type: ignore[misc]
-        return self._rescued(super().load(path, format, schema))  # type: ignore[misc]
+        pinned = self._pinned(path) if self.source_format == "delta" and schema is None else None
+        return self._rescued(super().load(path, format, schema)) if pinned is None else pinned  # type: ignore[misc]
+
+    def _pinned(self, path: Any) -> DataFrame | None:  # noqa: ARG002 - for batch reads
+        """The Delta table at ``path`` at the version that was noted for it; None where it is read as it stands."""
+        return None
 
     def catalog_table(self, name: str) -> DataFrame:
         """A table of the session's own catalog."""
@@ -292,7 +298,16 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):  # type: ignore[misc]
 
     def frame_at(self, path: str) -> DataFrame:
         """The Delta table at ``path``, with the options given so far."""
-        return self._df(self._jreader.format("delta").load(path))
+        pinned = self._pinned(path)
+        return self._df(self._jreader.format("delta").load(path)) if pinned is None else pinned
+
+    def _pinned(self, path: Any) -> DataFrame | None:
+        # The reader's own options stay as they are: it may be used for another table next.
+        version = pinned_version(path, self.options_given)
+        if version is None or self._schema is not None:
+            return None
+        options = {**self.options_spelled, "versionAsOf": str(version)}
+        return DataFrameReader(self.session).format("delta").options(**options).load(path)
 
 
 class PipelineStreamReader(_KnowsFormats, DataStreamReader):

@@ -21,6 +21,7 @@ from headwater.suggestions import nearest
 from headwater_spark.facade.colon_paths import Replacement
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.file_metadata import names_metadata, stars_without_metadata, with_metadata
+from headwater_spark.facade.pinned_tables import pinned_version
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
 from headwater_spark.plans.plan_walk import TableReference, pair_of, simple_name, table_references
@@ -63,7 +64,7 @@ class SqlText:
         references = [
             reference
             for reference in _qualified(table_references(plan), qualified)
-            if is_known(list(reference.parts))
+            if is_known(list(reference.parts)) or _pinned_path(reference) is not None
         ]
         calls = list(source_calls(plan))
         views = {reference.start: self._view_of(self._table(reference)) for reference in references}
@@ -98,6 +99,9 @@ class SqlText:
 
     def _table(self, reference: TableReference) -> DataFrame:
         reader: Any = self._session.readStream if reference.streaming else self._session.read
+        path = _pinned_path(reference)
+        if path is not None:
+            return self._session.read.format("delta").options(**dict(reference.options)).load(path)
         frame: DataFrame = reader.options(**dict(reference.options)).table(".".join(reference.parts))
         return frame
 
@@ -136,6 +140,14 @@ def _qualified(
                 parts=tuple(qualified(".".join(reference.parts)).split(".")),
                 written=reference.parts,
             )
+
+
+def _pinned_path(reference: TableReference) -> str | None:
+    """The folder of a table that the text names by it, where the table is to be read at a version that was noted."""
+    if reference.streaming or len(reference.parts) != 2 or reference.parts[0].lower() != "delta":
+        return None
+    options = {key.lower(): value for key, value in reference.options}
+    return reference.parts[1] if pinned_version(reference.parts[1], options) is not None else None
 
 
 def missing_value(key: str, keys: Collection[str]) -> MissingValue:

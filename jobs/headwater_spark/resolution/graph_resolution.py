@@ -33,6 +33,7 @@ from headwater_spark.loader.loader import loaded_sources
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.plan_walk import reads_the_clock
 from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.refresh_policies import check_refresh_policy
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
 
@@ -115,6 +116,8 @@ def _resolve(
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
+        for flow in evaluation.flows_of(dataset):
+            check_refresh_policy(dataset, evaluation.frames[flow.name])
     for flow in registry.flows():
         evaluation.settings_of(flow)
     # Implicit views that nothing reads are not part of the graph.

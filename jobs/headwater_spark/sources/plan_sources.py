@@ -28,7 +28,8 @@ MARK = "headwater."
 FORMAT_OPTION = f"{MARK}format"
 OVERWRITES_OPTION = f"{MARK}allowoverwrites"
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
-_CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult"}
+# The last two refer to what stands in the plan itself, whose own leaves are listed.
+_CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult", "CTERelationRef", "UnionLoopRef"}
 # What lag, advice and the preflight checks need; no other options are recorded, so no secrets are.
 _KEPT = {
     "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",

@@ -58,6 +58,8 @@ def view(
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
     monkeypatch.setattr(full_refresh, "slice_condition", lambda *_: "day > 1")
     monkeypatch.setattr(full_refresh, "keep_clustering", lambda *_: None)
+    # Nothing is written here, so that the table's log names no refresh.
+    monkeypatch.setattr(full_refresh, "newest_update", lambda *_: "u1")
     full_refresh.refresh_view(run_of(context, table, one), force=force)
     techniques = [
         more["details"] for kind, _, more in context.events.emitted if kind == "planning_information"
@@ -82,8 +84,29 @@ def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
     (written,), technique = view(monkeypatch, tmp_path, **more)
     told = {"pipeline": "p", "flow": "orders", "update": "u1"}
     assert written.words["mode"] == "overwrite"
-    assert written.options_given == {"userMetadata": json.dumps(told), "overwriteSchema": "true"}
+    assert written.options_given == {
+        "userMetadata": json.dumps(told),
+        "txnAppId": "p.orders@refresh",
+        "txnVersion": "1",
+        "overwriteSchema": "true",
+    }
     assert "COMPLETE_RECOMPUTE" in technique
+
+
+def test_a_source_that_moves_on_from_an_old_version(monkeypatch, tmp_path: Path):
+    """Delta reads a version that is older than files are kept only while it is the newest: then the new one is noted, once."""
+    calls: list[str] = []
+
+    def begun(*_: Any, **__: Any) -> Any:
+        calls.append("begun")
+        if len(calls) == 1:
+            raise RuntimeError("[DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION]")
+        raise ValueError("another")
+
+    monkeypatch.setattr(full_refresh._Refresh, "begun", begun)
+    with pytest.raises(ValueError, match="another"):
+        view(monkeypatch, tmp_path, now="2")
+    assert calls == ["begun"] * 2
 
 
 def test_a_part_of_a_view(monkeypatch, tmp_path: Path):

@@ -1,0 +1,1 @@
+"""Refreshing a materialized view by what changed: what is known without Spark."""

@@ -1,0 +1,160 @@
+"""Whether an incremental refresh is worth it: by the log's sizes, the last full refresh's time, and limits that can be set.
+
+Decision 0165.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from headwater.errors import InvalidSpec
+from headwater.incremental.techniques import Issue, IssueType
+
+PREFIX = "headwater.incremental."
+# What any refresh costs: log, plan, jobs, commit (measured: 3 to 6 s).
+FIXED_SECONDS = 4.0
+# Below this a full refresh is as fast as any other.
+SMALL_SECONDS = 6.0
+# It has to be clearly better: predictions err.
+ADVANTAGE = 0.8
+# Where no full refresh was measured.
+BYTES_PER_SECOND = 20_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits that pipelines can set, under ``configuration`` in pipeline.yml or as a view's ``spark_conf``.
+
+    Args:
+        enabled: False: views are recomputed whole.
+        max_changed_share: of a source's bytes; where more changed, the view is recomputed whole.
+        max_changed_sources: more changed sources than this, and it is recomputed whole.
+        max_keys: more distinct values of a column than this are not named one by one.
+    """
+
+    enabled: bool = True
+    max_changed_share: float = 0.25
+    max_changed_sources: int = 3
+    max_keys: int = 2000
+
+
+_SPELLED = {
+    "enabled": "enabled", "max_changed_share": "maxChangedShare",
+    "max_changed_sources": "maxChangedSources", "max_keys": "maxKeys",
+}  # fmt: skip
+
+
+def limits_from(settings: Mapping[str, str]) -> Limits:
+    """The limits that settings name, the others as they are by default.
+
+    Raises:
+        InvalidSpec: a setting below ``headwater.incremental.`` that there is not, or a value that it can't have.
+    """
+    known = {(PREFIX + spelled).lower(): name for name, spelled in _SPELLED.items()}
+    limits = Limits()
+    types = {part.name: str(part.type) for part in fields(Limits)}
+    for key, value in settings.items():
+        if not key.lower().startswith(PREFIX):
+            continue
+        name = known.get(key.lower())
+        if name is None:
+            allowed = ", ".join(PREFIX + spelled for spelled in _SPELLED.values())
+            raise InvalidSpec(f"There is no setting {key}.", where=key, remedy=f"There are {allowed}.")
+        change: dict[str, Any] = {name: _value(key, str(value), types[name])}
+        limits = replace(limits, **change)
+    return limits
+
+
+def _value(key: str, text: str, kind: str) -> bool | float | int:
+    plain = text.strip().lower()
+    if kind == "bool":
+        if plain in ("true", "false"):
+            return plain == "true"
+    else:
+        try:
+            number = float(plain) if kind == "float" else int(plain)
+        except ValueError:
+            number = -1
+        if number > 0 and (kind != "float" or number <= 1):
+            return number
+    wanted = {"bool": "true or false", "float": "a number above 0 and up to 1"}.get(
+        kind, "a whole number above 0"
+    )
+    raise InvalidSpec(f"{key} is {text!r}.", where=key, remedy=f"Give {wanted}.")
+
+
+@dataclass(frozen=True)
+class SourceSize:
+    """A source that changed: bytes in all, and in the files that changed."""
+
+    name: str
+    full_bytes: int
+    changed_bytes: int
+
+    @property
+    def share(self) -> float:
+        """The part that changed."""
+        return min(1.0, self.changed_bytes / self.full_bytes) if self.full_bytes else 1.0
+
+
+@dataclass(frozen=True)
+class FullRun:
+    """The last full refresh that was measured: how long it took, over how many bytes of sources."""
+
+    seconds: float
+    bytes: int
+
+
+def predicted_full(last: FullRun | None, bytes_now: int) -> float:
+    """How long a full refresh would take, in seconds."""
+    if last is None or last.bytes <= 0:
+        return FIXED_SECONDS / 2 + bytes_now / BYTES_PER_SECOND
+    return last.seconds * max(1.0, bytes_now / last.bytes)
+
+
+def predicted_incremental(full: float, changed: Sequence[SourceSize], share_read: float) -> float:
+    """How long an incremental refresh would take, in seconds.
+
+    Args:
+        full: what a full one would take.
+        changed: the sources that changed.
+        share_read: the part of the unchanged data that is read and written again, from 0 to 1.
+    """
+    share = max((source.share for source in changed), default=0.0)
+    return FIXED_SECONDS + full * min(1.0, share + share_read)
+
+
+def rejected(limits: Limits, changed: Sequence[SourceSize], full: float, incremental: float) -> Issue | None:
+    """Why an incremental refresh is not worth it, None where it is."""
+
+    def because(sub_type: str, reason: str, table: str | None = None) -> Issue:
+        return Issue(
+            IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL, reason, sub_type=sub_type, table=table
+        )
+
+    if len(changed) > limits.max_changed_sources:
+        return because(
+            "NUM_JOINS_THRESHOLD_EXCEEDED",
+            f"{len(changed)} sources changed, more than {PREFIX}maxChangedSources={limits.max_changed_sources}",
+        )
+    if full < SMALL_SECONDS:
+        return because(
+            "TABLE_SIZE_THRESHOLD_EXCEEDED",
+            f"a full refresh takes about {full:.1f} s, and none is much faster than {SMALL_SECONDS:.0f} s",
+        )
+    for source in changed:
+        if source.share > limits.max_changed_share:
+            return because(
+                "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
+                f"{source.share:.0%} of {source.name} lies in files that changed, more than "
+                f"{PREFIX}maxChangedShare={limits.max_changed_share}",
+                source.name,
+            )
+    if incremental >= ADVANTAGE * full:
+        return because(
+            "COST_MODEL_REJECTION_SUB_TYPE_UNSPECIFIED",
+            f"it would take about {incremental:.1f} s, and a full refresh {full:.1f} s",
+        )
+    return None

@@ -1,0 +1,208 @@
+"""What changed in a Delta table between two versions, by its log alone: nothing of the table's data is read.
+
+Decision 0163.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
+from headwater.incremental.techniques import Issue, IssueType
+
+# More than this, and reading the log costs as much as the view.
+MAX_FILE_ACTIONS = 50_000
+_CDF = "delta.enableChangeDataFeed"
+
+
+class ChangeKind(StrEnum):
+    """What a range of versions did to the rows."""
+
+    UNCHANGED = "UNCHANGED"
+    APPENDED = "APPENDED"
+    CHANGED = "CHANGED"
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """What happened to a table after version ``first`` up to ``last``.
+
+    Args:
+        added: files (``add`` actions) whose rows came; of a range that only appended, each as it was when it came.
+        removed: files (as ``add`` actions) whose rows went, unless ``added`` has them again.
+        change_feed: whether each version of the range has a change feed that says it row by row.
+    """
+
+    kind: ChangeKind
+    first: int
+    last: int
+    added: tuple[Action, ...] = ()
+    removed: tuple[Action, ...] = ()
+    change_feed: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """The size of the files on both sides."""
+        return sum(int(file.get("size") or 0) for file in (*self.added, *self.removed))
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows those files have, None where their statistics don't say."""
+        counts = [_records(file) for file in (*self.added, *self.removed)]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+
+def changes_between(  # noqa: PLR0911 - one return a reason
+    table: Path, first: int, last: int, columns: Collection[str], name: str
+) -> SourceChange | Issue:
+    """What the versions after ``first`` up to ``last`` did to a table, or why that can't be known.
+
+    Args:
+        table: the table's folder; it is the same table (by its id) at both versions.
+        columns: the columns that matter; that others come, go or change is no reason against.
+        name: what to call the table in a reason.
+    """
+    try:
+        commits = [read_actions(commit_file(table, version)) for version in range(first + 1, last + 1)]
+    except FileNotFoundError:
+        return Issue(
+            IssueType.CDF_UNAVAILABLE,
+            f"the log of {name} does not reach back to version {first}, where the last refresh stood",
+            table=name,
+        )
+    except (OSError, ValueError) as error:
+        return Issue(IssueType.CDF_UNAVAILABLE, f"the log of {name} can't be read: {error}", table=name)
+    if sum(map(len, commits)) > MAX_FILE_ACTIONS:
+        reason = f"{name} has had more than {MAX_FILE_ACTIONS} changes of files since the last refresh"
+        return Issue(IssueType.TOO_MANY_FILE_ACTIONS, reason, table=name)
+    issue = _shape_issue(table, first, commits, columns, name)
+    if issue is not None:
+        return issue
+    came = [file for actions in commits for file in data_files(actions, "add")]
+    went = any(data_files(actions, "remove") for actions in commits)
+    if not came and not went:
+        return SourceChange(ChangeKind.UNCHANGED, first, last)
+    if not went:
+        return SourceChange(ChangeKind.APPENDED, first, last, tuple(came))
+    added, removed = _net_files(commits)
+    if not removed:  # what went had come in between
+        kind = ChangeKind.APPENDED if added else ChangeKind.UNCHANGED
+        return SourceChange(kind, first, last, added)
+    feed = _has_feed(table, first, commits)
+    return SourceChange(ChangeKind.CHANGED, first, last, added, removed, feed)
+
+
+def _net_files(commits: list[list[Action]]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+    """Files that the last version has and the first has not, and the reverse.
+
+    A file is known by its path and its deletion vector: rows that are marked as deleted make another file of it.
+    """
+    came: dict[tuple[str, str], Action] = {}
+    went: dict[tuple[str, str], Action] = {}
+    for actions in commits:
+        removes = [action["remove"] for action in actions if "remove" in action]
+        for file in removes:
+            key = _file_key(file)
+            if came.pop(key, None) is None:
+                went[key] = file
+        for file in (action["add"] for action in actions if "add" in action):
+            if not removes and not file.get("dataChange", True):
+                continue  # new statistics, or ids of rows, for a file that is there
+            key = _file_key(file)
+            if went.pop(key, None) is None:
+                came[key] = file
+    return tuple(came.values()), tuple(went.values())
+
+
+def _file_key(file: Mapping[str, Any]) -> tuple[str, str]:
+    vector = file.get("deletionVector") or {}
+    return str(file["path"]), json.dumps(
+        [vector.get(part) for part in ("storageType", "pathOrInlineDv", "offset")]
+    )
+
+
+def _records(file: Mapping[str, Any]) -> int | None:
+    stats = file.get("stats")
+    return json.loads(stats).get("numRecords") if stats else None
+
+
+def _shape_issue(  # noqa: PLR0911 - one return a reason
+    table: Path, first: int, commits: list[list[Action]], columns: Collection[str], name: str
+) -> Issue | None:
+    """Why the rows of the two versions are not of one shape, None where they are."""
+    if any("protocol" in action for actions in commits for action in actions):
+        return Issue(
+            IssueType.DELTA_PROTOCOL_CHANGED,
+            f"features of the Delta table {name} were changed",
+            table=name,
+        )
+    after = next(_metadata_backwards(commits), None)
+    if after is None:
+        return None
+    before = metadata_at(table, first)
+    if before is None:
+        return Issue(
+            IssueType.CDF_UNAVAILABLE, f"version {first} of {name} can't be opened any more", table=name
+        )
+    if list(after.get("partitionColumns") or []) != before["partitionColumns"]:
+        return Issue(IssueType.PARTITION_SCHEMA_CHANGED, f"{name} is partitioned in another way", table=name)
+    mapping = "delta.columnMapping.mode"
+    if (after.get("configuration") or {}).get(mapping) != before["configuration"].get(mapping):
+        return Issue(IssueType.DELTA_PROTOCOL_CHANGED, f"columns of {name} are mapped anew", table=name)
+    was, now = _fields(before["schemaString"]), _fields(str(after["schemaString"]))
+    for column in sorted(columns):
+        if was.get(column.lower()) != now.get(column.lower()):
+            reason = f"the column {column} of {name} is not what it was"
+            return Issue(IssueType.DATA_SCHEMA_CHANGED, reason, table=name)
+    return None
+
+
+def _metadata_backwards(commits: list[list[Action]]) -> Iterator[Action]:
+    for actions in reversed(commits):
+        for action in reversed(actions):
+            if "metaData" in action:
+                yield action["metaData"]
+
+
+def _fields(schema: str) -> dict[str, str]:
+    """Each column by its name in lower case: type and, where columns are mapped, where its values lie."""
+    shown = {}
+    for field in json.loads(schema)["fields"]:
+        metadata = {
+            k: v for k, v in (field.get("metadata") or {}).items() if k.startswith("delta.columnMapping")
+        }
+        # Spelled otherwise it is another column to whoever reads all of them.
+        shown[field["name"].lower()] = json.dumps([field["name"], field["type"], metadata], sort_keys=True)
+    return shown
+
+
+def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
+    """Schema, partitioning and properties of a version, None where it can't be opened."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        opened = DeltaTable(str(table), version=version)
+        metadata = opened.metadata()
+        return {
+            "id": str(metadata.id),
+            "schemaString": opened.schema().to_json(),
+            "partitionColumns": list(metadata.partition_columns),
+            "configuration": dict(metadata.configuration),
+        }
+    except (DeltaError, OSError):
+        return None
+
+
+def _has_feed(table: Path, first: int, commits: list[list[Action]]) -> bool:
+    """Whether the feed was on at the beginning, and nothing turned it off since."""
+    switches = [metadata.get("configuration") or {} for metadata in _metadata_backwards(commits)]
+    before = metadata_at(table, first)
+    if before is None:
+        return False
+    return all(str(one.get(_CDF)).lower() == "true" for one in (*switches, before["configuration"]))

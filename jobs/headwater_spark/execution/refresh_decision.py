@@ -1,0 +1,242 @@
+"""Decide how a view is refreshed: what stands against an incremental refresh, and whether one is worth it.
+
+Decisions 0162 to 0165.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headwater.definitions.expectation import needs_judgement
+from headwater.incremental.costs import (
+    FullRun,
+    Limits,
+    SourceSize,
+    limits_from,
+    predicted_full,
+    predicted_incremental,
+    rejected,
+)
+from headwater.incremental.refresh_record import RefreshRecord
+from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
+from headwater.incremental.techniques import (
+    Issue,
+    IssueType,
+    Planned,
+    RefreshPolicy,
+    TableInformation,
+    Technique,
+)
+from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.view_sources import source_size, table_bytes
+from headwater_spark.views.examined_query import TIME_ZONE, ExaminedQuery
+from headwater_spark.views.plan_shape import shape_issues
+from headwater_spark.views.stored_types import stored_types
+from headwater_spark.views.techniques import Techniques
+
+# After these nothing is known of what the view has: its first refresh, as it were.
+BEGINNINGS = frozenset(
+    {
+        IssueType.CHANGE_SET_MISSING,
+        IssueType.QUERY_FINGERPRINT_CHANGED,
+        IssueType.SERIALIZATION_VERSION_CHANGED,
+        IssueType.CONFIGURATION_CHANGED,
+        IssueType.TIME_ZONE_CHANGED,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a view is refreshed. ``techniques``: what carries it out, where it is an incremental one."""
+
+    planned: Planned
+    techniques: Techniques | None = None
+
+
+@dataclass
+class RefreshDecision:
+    """One decision.
+
+    Args:
+        query: what was found of the view's query; a text says why it can't be looked into.
+        settings: of the session, that decide about rows.
+        others: what the sources that are no tables are at.
+        previous: the last refresh's record, or why there is none that counts.
+    """
+
+    run: FlowRun
+    query: ExaminedQuery | str
+    settings: Mapping[str, str]
+    others: Mapping[str, str | None]
+    previous: RefreshRecord | Issue
+    _changes: dict[str, SourceChange] = field(default_factory=dict)
+
+    def decide(self) -> Decision:
+        """The technique, with the reasons against others."""
+        found = self._since_last()
+        if isinstance(found, Planned):
+            return Decision(found)
+        query = self.query
+        lasting = [] if isinstance(query, str) else self._lasting(query)
+        if found is not None or lasting:
+            issues = (*([] if found is None else [found]), *lasting)
+            return Decision(Planned(Technique.COMPLETE_RECOMPUTE, issues, sources=self._tables()))
+        assert not isinstance(query, str)
+        return self._worth(query)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that the pipeline and the view set."""
+        return limits_from({**self.run.context.pipeline.project.configuration, **self.run.flow.spark_conf})
+
+    # -- since the last refresh ----------------------------------------------------------------------------------
+
+    def _since_last(self) -> Planned | Issue | None:  # noqa: PLR0911 - one return a reason
+        """NO_OP where the view has what its query gives, the reason where the last refresh can't be gone on from, else None."""
+        query, previous = self.query, self.previous
+        if isinstance(query, str):
+            return Issue(
+                IssueType.PLAN_NOT_INCREMENTALIZABLE,
+                f"the query's plan can't be looked into: {query}",
+                "OPERATOR_NOT_SUPPORTED",
+            )
+        if isinstance(previous, Issue):
+            return previous
+        issue = self._other_query(query, previous) or self._other_input(previous)
+        if issue is not None:
+            return issue
+        if query.sources is None or previous.sources is None:
+            return Issue(
+                IssueType.CHANGE_SET_MISSING, "rows were read that belong to no version that was noted"
+            )
+        issue = self._read_changes(query, previous)
+        if issue is not None:
+            return issue
+        kinds = {change.kind for change in self._changes.values()}
+        if kinds <= {ChangeKind.UNCHANGED} and query.only_tables and not self.run.entry.time_dependent:
+            return Planned(
+                Technique.NO_OP, note="no source has changed since the last refresh", sources=self._tables()
+            )
+        return None
+
+    def _other_query(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
+        if previous.fingerprint != query.fingerprint:
+            return Issue(
+                IssueType.QUERY_FINGERPRINT_CHANGED,
+                "the view's query, or what it is stored as, has changed",
+            )
+        before, now = dict(previous.settings), dict(self.settings)
+        if before.pop(TIME_ZONE, None) != now.pop(TIME_ZONE, None):
+            return Issue(IssueType.TIME_ZONE_CHANGED, "the session has another time zone")
+        changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+        if changed:
+            return Issue(IssueType.CONFIGURATION_CHANGED, f"{', '.join(changed)} changed")
+        return None
+
+    def _other_input(self, previous: RefreshRecord) -> Issue | None:
+        for key, now in self.others.items():
+            if now is None or previous.others.get(key) != now:
+                state = "can't be compared with what it was" if now is None else "has changed"
+                reason = f"{key} is no Delta table, and {state}"
+                return Issue(IssueType.INPUT_NOT_IN_DELTA, reason, table=key)
+        return None
+
+    def _read_changes(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
+        assert previous.sources is not None
+        for key, table in query.noted.items():
+            before = previous.sources.get(key)
+            if before is None:
+                return Issue(IssueType.CHANGE_SET_MISSING, f"the last refresh did not read {key}", table=key)
+            if before.table_id != table.head.table_id or before.version > table.head.version:
+                reason = f"{key} is another table than at the last refresh: it was made anew"
+                return Issue(IssueType.CHANGE_SET_MISSING, reason, table=key)
+            change = changes_between(
+                table.folder, before.version, table.head.version, query.columns_of(key), key
+            )
+            if isinstance(change, Issue):
+                return change
+            self._changes[key] = change
+        return None
+
+    # -- what lies in the query and its declaration --------------------------------------------------------------
+
+    def _lasting(self, query: ExaminedQuery) -> list[Issue]:
+        run = self.run
+        issues = shape_issues(query.plan.root, query.plan.undetermined())
+        if needs_judgement(run.dataset.expectations):
+            reason = "rules that quarantine rows, or look for duplicates, judge all rows together"
+            issues.append(Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason, lasting=True))
+        return issues
+
+    # -- what is worth it ----------------------------------------------------------------------------------------
+
+    def _worth(self, query: ExaminedQuery) -> Decision:
+        tables = self._tables()
+        policy = self.run.dataset.refresh_policy
+        limits = self.limits
+        if policy is RefreshPolicy.FULL or not limits.enabled:
+            told = (
+                'refresh_policy="full"'
+                if policy is RefreshPolicy.FULL
+                else "headwater.incremental.enabled=false"
+            )
+            return Decision(Planned(Technique.COMPLETE_RECOMPUTE, note=f"{told} asks for it", sources=tables))
+        moved = {key for key, change in self._changes.items() if change.kind is not ChangeKind.UNCHANGED}
+        behind = sorted(moved & query.in_subqueries)
+        if behind:
+            issue = Issue(
+                IssueType.PLAN_NOT_INCREMENTALIZABLE,
+                f"{behind[0]} changed, which a subquery in an expression reads",
+                "SUBQUERY_EXPRESSION",
+                table=behind[0],
+            )
+            return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (issue,), sources=tables))
+        stored = stored_types(self.run.table)
+        techniques = Techniques(query, self._changes, stored, self.run.dataset.partition_columns, limits)
+        chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
+        if isinstance(chosen, Issue):
+            return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
+        full, incremental, sizes = self._costs(query, moved, chosen)
+        costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
+        against = rejected(limits, sizes, full, incremental) if policy is RefreshPolicy.AUTO else None
+        if against is not None:
+            planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
+            return Decision(planned)
+        return Decision(Planned(chosen, costs=costs, sources=tables), techniques)
+
+    def _costs(
+        self, query: ExaminedQuery, moved: set[str], chosen: Technique
+    ) -> tuple[float, float, list[SourceSize]]:
+        state = self.run.checkpoint.read_state()
+        known = state.refresh if state is not None else {}
+        last = FullRun(float(known.get("full_seconds", 0)), int(known.get("full_bytes", 0)))
+        full = predicted_full(last, source_bytes(query))
+        sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
+        # The affected part is read by the view's own query, too.
+        again = 0.0 if chosen in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE) else 0.25
+        return full, predicted_incremental(full, sizes, again), sizes
+
+    def _tables(self) -> list[TableInformation]:
+        kinds = {
+            ChangeKind.APPENDED: "TABLE_CHANGE_TYPE_APPEND_ONLY",
+            ChangeKind.CHANGED: "TABLE_CHANGE_TYPE_GENERAL_CHANGE",
+        }
+        if isinstance(self.query, str):
+            return []
+        shown = []
+        for key, table in self.query.noted.items():
+            change = self._changes.get(key)
+            kind = (
+                kinds.get(change.kind, "TABLE_CHANGE_TYPE_UNKNOWN") if change else "TABLE_CHANGE_TYPE_UNKNOWN"
+            )
+            size = change.bytes if change else None
+            feed = change.change_feed if change and change.kind is ChangeKind.CHANGED else None
+            shown.append(TableInformation(key, table.head.table_id, kind, None, size, feed))
+        return shown
+
+
+def source_bytes(query: ExaminedQuery) -> int:
+    """The size of all tables that a query reads."""
+    return sum(table_bytes(table) or 0 for table in query.noted.values())

@@ -1,0 +1,142 @@
+"""The rows of a source that changed between two of its versions, read from the files that its log names.
+
+Decision 0163.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
+
+from headwater.delta_log.commits import Action
+from headwater.incremental.source_changes import ChangeKind, SourceChange
+from headwater_spark.plans.names import quoted
+from headwater_spark.views.plan_surgery import DeltaLeaf
+
+_SIGN = "__headwater_sign"
+_TEXT = "__headwater_text_"
+# Values whose equality is not that of what is made of them: rows that have some inside are all taken as changed.
+_UNEQUAL = ("map<", "variant", "collate", "double", "float", "interval")
+
+
+class FilesUnknown(Exception):
+    """The log does not say enough of files that are gone to read them."""
+
+
+class ChangedRows:
+    """What changed in one leaf of a plan.
+
+    Args:
+        leaf: the table, at the version that the refresh reads.
+        change: what its log says.
+        columns: the columns that the view uses.
+    """
+
+    def __init__(
+        self, session: SparkSession, leaf: DeltaLeaf, change: SourceChange, columns: Sequence[str]
+    ) -> None:
+        self._session = session
+        self._leaf = leaf
+        self._change = change
+        self._columns = list(columns)
+
+    def added(self) -> DataFrame:
+        """The rows that came, of a source that only grew."""
+        return self._read(self._change.added)
+
+    def touched(self) -> DataFrame:
+        """The rows that came or went, each at least once; rows that did both as often are left out where that can be told."""
+        if self._change.kind is ChangeKind.APPENDED:
+            return self._chosen(self.added())
+        signed = self._signed()
+        return self._chosen(signed if self._whole_values else self._net(signed))
+
+    def ever(self, now: DataFrame) -> DataFrame:
+        """The rows that are there or were: those of ``now``, and those that went."""
+        if self._change.kind is ChangeKind.APPENDED:
+            return self._chosen(now)
+        signed = self._signed()
+        gone = (signed if self._whole_values else self._net(signed)).where(F.col(_SIGN) < 0)
+        return self._chosen(now).union(self._chosen(gone))
+
+    def _signed(self) -> DataFrame:
+        if self._change.change_feed:
+            feed = (
+                DataFrameReader(self._session).format("delta").option("readChangeFeed", "true")
+                .option("startingVersion", str(self._change.first + 1))
+                .option("endingVersion", str(self._change.last)).load(str(self._leaf.folder))
+            )  # fmt: skip
+            gone = F.col("_change_type").isin("delete", "update_preimage")
+            return self._chosen(feed, F.when(gone, F.lit(-1)).otherwise(F.lit(1)).alias(_SIGN))
+        came = self._chosen(self._read(self._change.added), F.lit(1).alias(_SIGN))
+        went = self._chosen(self._read(self._change.removed), F.lit(-1).alias(_SIGN))
+        return came.union(went)
+
+    def _net(self, signed: DataFrame) -> DataFrame:
+        """One row of each set of equal ones that more came than went of, or the reverse."""
+        # Zero and minus zero are equal to a grouping, and not to what is made of them.
+        texts = [
+            F.col(quoted(field.name)).cast("string").alias(f"{_TEXT}{place}")
+            for place, field in enumerate(signed.schema.fields)
+            if isinstance(field.dataType, FloatType | DoubleType)
+        ]
+        names = [F.col(quoted(name)) for name in self._columns]
+        grouped = signed.groupBy(*names, *texts).agg(F.sum(_SIGN).alias(_SIGN))
+        return grouped.where(F.col(_SIGN) != 0)
+
+    @property
+    def _whole_values(self) -> bool:
+        """Whether rows can't be compared with each other."""
+        types = _types(self._leaf, self._columns)
+        return any(_compares_badly(one) for one in types)
+
+    def _chosen(self, rows: DataFrame, *more: Any) -> DataFrame:
+        return rows.select(*(F.col(quoted(name)) for name in self._columns), *more)
+
+    def _read(self, files: Iterable[Action]) -> DataFrame:
+        jvm: Any = self._session._jvm  # noqa: SLF001 - Delta has no public face for this
+        snapshot = self._leaf.snapshot
+        partitions = [str(one) for one in _scala_items(snapshot.metadata().partitionColumns())]
+        actions = getattr(jvm, "org.apache.spark.sql.delta.actions.Action")
+        read = [actions.fromJson(json.dumps({"add": _as_add(file, partitions)})) for file in files]
+        log = getattr(jvm, "org.apache.spark.sql.delta.DeltaLog").forTable(
+            self._session._jsparkSession,  # noqa: SLF001
+            str(self._leaf.folder),
+        )
+        seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq(read)
+        return DataFrame(log.createDataFrame(snapshot, seq, False, jvm.scala.Option.empty()), self._session)
+
+
+def _as_add(file: Mapping[str, Any], partitions: Sequence[str]) -> dict[str, Any]:
+    """A file as a version has it: what went is named by a ``remove``, which says less."""
+    values = file.get("partitionValues")
+    if values is None and partitions:
+        raise FilesUnknown("the log does not say of which partition removed files are")
+    return {
+        "path": file["path"],
+        "partitionValues": values or {},
+        "size": int(file.get("size") or 0),
+        "modificationTime": int(file.get("modificationTime") or file.get("deletionTimestamp") or 0),
+        "dataChange": True,
+        **{key: file[key] for key in ("stats", "deletionVector", "baseRowId", "defaultRowCommitVersion") if file.get(key) is not None},
+    }  # fmt: skip
+
+
+def _types(leaf: DeltaLeaf, columns: Sequence[str]) -> list[DataType]:
+    schema = StructType.fromJson(json.loads(leaf.relation.schema().json()))
+    return [field.dataType for field in schema.fields if field.name in columns]
+
+
+def _compares_badly(one: DataType) -> bool:
+    if isinstance(one, FloatType | DoubleType):
+        return False  # beside it stands its text
+    return any(word in one.simpleString() for word in _UNEQUAL)
+
+
+def _scala_items(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.length())]

@@ -1,0 +1,74 @@
+"""Whether a view can ever be refreshed by what changed, and by which technique for each of its sources: from its plan alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from headwater.incremental.techniques import Issue, IssueType, Technique
+from headwater_spark.views.appended_rows import appended, grouped
+from headwater_spark.views.key_conditions import usable
+from headwater_spark.views.plan_description import Node
+from headwater_spark.views.plan_shape import anchor, not_traceable, shape_issues
+from headwater_spark.views.touched_rows import NotTraceable, Tracing
+
+
+@dataclass(frozen=True)
+class LeafTechniques:
+    """What can be done when one read of a source changes. None: the view is recomputed.
+
+    Args:
+        leaf: its number in the plan.
+        grown: where it only got new rows; ``changed``: where rows of it changed or went.
+        columns: the places of the result's columns by which the changed part is found.
+    """
+
+    leaf: int
+    grown: Technique | None
+    changed: Technique | None
+    columns: tuple[int, ...]
+
+
+def leaf_techniques(root: Node, types: Sequence[str]) -> list[LeafTechniques]:
+    """The techniques for each leaf that is a table, where it alone changed.
+
+    Args:
+        types: of the result's columns, as Spark prints them.
+    """
+    found = []
+    for node in root.leaves:
+        if node.kind != "LogicalRelation":
+            continue
+        columns = tuple(
+            place for place, kind in enumerate(types) if usable(kind) and traced(root, node.number, place)
+        )
+        changed = anchor(root) if columns else None
+        grown = changed
+        if appended(root, node.number) is not None:
+            grown = Technique.APPEND_ONLY
+        elif grouped(root, node.number) is not None and columns:
+            grown = Technique.GROUP_AGGREGATE
+        found.append(LeafTechniques(node.number, grown, changed, columns))
+    return found
+
+
+def traced(root: Node, leaf: int, place: int) -> bool:
+    """Whether a column of the result says where rows of a leaf show, if it alone changed."""
+    try:
+        Tracing(frozenset({leaf})).touched(root, leaf, frozenset({root.output[place]}), frozenset())
+    except NotTraceable:
+        return False
+    return True
+
+
+def never_incremental(root: Node, types: Sequence[str], undetermined: Collection[str]) -> list[Issue]:
+    """Why no refresh of a view can ever be incremental; empty where one may be."""
+    issues = shape_issues(root, undetermined)
+    if issues:
+        return issues
+    leaves = leaf_techniques(root, types)
+    if not leaves:
+        return [Issue(IssueType.INPUT_NOT_IN_DELTA, "the query reads no Delta table", lasting=True)]
+    if any(leaf.grown or leaf.changed for leaf in leaves):
+        return []
+    return [not_traceable(root)]

@@ -1,0 +1,153 @@
+"""What of a query's plan stands against ever refreshing its view incrementally, in Lakeflow's names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from headwater.incremental.techniques import Issue, IssueType, Technique
+from headwater_spark.plans.plan_walk import CURRENT_TIME
+from headwater_spark.views.plan_description import PASSING, Expr, Node, is_distinct
+
+_LEAVES = {"LogicalRelation", "LocalRelation", "Range", "OneRowRelation"}
+_ALLOWED = {
+    *_LEAVES,
+    *PASSING,
+    "Project",
+    "Filter",
+    "Aggregate",
+    "Join",
+    "Union",
+    "Generate",
+    "Window",
+    "Distinct",
+    "Deduplicate",
+}
+_CHANCE = {
+    "Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "MonotonicallyIncreasingID", "SparkPartitionID",
+    "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "CurrentUser", "First", "Last", "AnyValue",
+    "CollectList", "CollectSet", "Mode", "ListAgg", "ApproximatePercentile", "HyperLogLogPlusPlus", "ApproxTopK",
+    "CountMinSketchAgg", "HllSketchAgg", "HllUnionAgg", "HistogramNumeric",
+}  # fmt: skip
+# What is the same in whatever order values were collected.
+_ORDERING = {"SortArray", "ArraySize", "Size"}
+_COLLECTS = {"CollectList", "CollectSet"}
+
+
+def shape_issues(root: Node, undetermined: Collection[str] = ()) -> list[Issue]:
+    """Why a query can't be refreshed incrementally, whatever its sources do; empty where it may be.
+
+    Args:
+        undetermined: the classes of expressions that Spark itself says give another result each time.
+    """
+    found = [*_operators(root), *_expressions(root)]
+    for plan in root.subquery_plans:
+        found += [*_operators(plan), *_expressions(plan)]
+    other = sorted(set(undetermined) - _COLLECTS)
+    if other and not any(issue.kind is IssueType.PLAN_NOT_DETERMINISTIC for issue in found):
+        found.append(_chance(other[0]))
+    return list({issue.reason: issue for issue in found}.values())
+
+
+def anchor(root: Node) -> Technique:
+    """The technique that recomputes the parts of a view that changed: by the topmost operator that makes groups of rows."""
+    node = root
+    while node.kind in PASSING or node.kind in ("Project", "Filter"):
+        node = node.children[0]
+    if node.kind == "Aggregate" or is_distinct(node):
+        return Technique.GENERIC_AGGREGATE
+    return Technique.WINDOW_FUNCTION if node.kind == "Window" else Technique.ROW_BASED
+
+
+def not_traceable(root: Node) -> Issue:
+    """Why no column of a result can say which part of it changed."""
+
+    def because(sub_type: str, reason: str, operator: str | None = None) -> Issue:
+        return Issue(
+            IssueType.PLAN_NOT_INCREMENTALIZABLE, reason, sub_type=sub_type, operator=operator, lasting=True
+        )
+
+    if any(node.kind == "Aggregate" for node in root.walk()):
+        return because(
+            "AGGREGATE_NOT_TOP_NODE",
+            "no column of the result is a grouping key of each aggregation that changed rows go through",
+            "Aggregate",
+        )
+    return because(
+        "OPERATOR_NOT_SUPPORTED", "no column of the result says which rows of it a changed row is in"
+    )
+
+
+def _operators(root: Node) -> Iterator[Issue]:
+    for node in root.walk():
+        if node.kind == "CollectMetrics":
+            reason = "it reads a view that has expectations, which count over all rows"
+            yield Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason, operator=node.kind, lasting=True)
+        elif node.kind not in _ALLOWED or (node.kind == "Union" and node.fields.get("byName") is True):
+            yield _operator(node.kind)
+        elif node.kind == "Deduplicate" and not is_distinct(node):
+            reason = "which of several rows with the same keys stays is left to chance"
+            yield Issue(
+                IssueType.PLAN_NOT_DETERMINISTIC,
+                reason,
+                "NON_DETERMINISTIC_EXPRESSION",
+                node.kind,
+                lasting=True,
+            )
+        elif node.kind == "Window" and not node.exprs("partitionSpec"):
+            yield Issue(
+                IssueType.PLAN_NOT_INCREMENTALIZABLE,
+                "a window has no PARTITION BY, so that each row depends on all others",
+                "WINDOW_FUNCTION_WITHOUT_PARTITION_BY",
+                node.kind,
+                lasting=True,
+            )
+
+
+def _operator(kind: str) -> Issue:
+    return Issue(
+        IssueType.PLAN_NOT_INCREMENTALIZABLE,
+        f"{kind} can't be refreshed incrementally",
+        "OPERATOR_NOT_SUPPORTED",
+        kind,
+        lasting=True,
+    )
+
+
+def _expressions(root: Node) -> Iterator[Issue]:
+    for node in root.walk():
+        for expression in node.expressions:
+            yield from _expression(expression, None)
+
+
+def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
+    above = parents or ()
+    if one.kind in CURRENT_TIME:
+        yield Issue(
+            IssueType.PLAN_NOT_DETERMINISTIC,
+            f"{one.kind} gives another result at another time",
+            "TIME_FUNCTION",
+            expression=one.kind,
+            lasting=True,
+        )
+    elif one.kind in _CHANCE and not (one.kind in _COLLECTS and set(above[-2:]) & _ORDERING):
+        yield _chance(one.kind)
+    elif one.kind in ("PythonUDF", "PythonUDAF") and one.fields.get("udfDeterministic") is not True:
+        yield Issue(
+            IssueType.PLAN_NOT_DETERMINISTIC,
+            f"the Python function {one.name} is declared as not deterministic",
+            "USER_DEFINED_FUNCTION",
+            expression=one.name,
+            lasting=True,
+        )
+    for child in one.children:
+        yield from _expression(child, (*above, one.kind))
+
+
+def _chance(kind: str) -> Issue:
+    return Issue(
+        IssueType.PLAN_NOT_DETERMINISTIC,
+        f"{kind} may give another result from the same rows",
+        "NON_DETERMINISTIC_EXPRESSION",
+        expression=kind,
+        lasting=True,
+    )

@@ -1,0 +1,252 @@
+"""The only place that takes plans apart and puts them together by Catalyst's own classes.
+
+Another version of Spark may have other ones: whatever fails here, the view is recomputed whole.
+
+Decision 0162.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headwater_spark.plans.plan_walk import (
+    class_name,
+    descends_from,
+    expression_nodes,
+    items,
+    plan_leaves,
+    plan_nodes,
+)
+from headwater_spark.views.plan_description import Node, read_plan
+from headwater_spark.views.touched_rows import (
+    Columns,
+    Joined,
+    Leaf,
+    Over,
+    Recipe,
+    Renamed,
+    Rows,
+    Together,
+    Whole,
+)
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_LOGICAL = f"{_CATALYST}.plans.logical"
+# Gives the rows of a leaf, by its number: a frame with columns named as the leaf's; those that are not used may be left out.
+RowsOf = Callable[[int, Rows], DataFrame]
+
+
+class DeltaLeaf:
+    """A Delta table in a plan: the relation that reads it."""
+
+    def __init__(self, relation: Any) -> None:
+        self._location = relation.relation().location()
+        self.relation = relation
+
+    @property
+    def folder(self) -> Path:
+        """The table's folder."""
+        url = urlparse(str(self._location.path().toString()))
+        return Path(unquote(url.path))
+
+    @property
+    def pinned(self) -> bool:
+        """Whether it reads one version, whatever is committed meanwhile."""
+        return bool(self._location.isTimeTravelQuery())
+
+    @property
+    def version(self) -> int:
+        """The version that it reads, or read when it was analysed."""
+        return int(self.snapshot.version())
+
+    @property
+    def table_id(self) -> str:
+        """The id that Delta gave the table."""
+        return str(self.snapshot.metadata().id())
+
+    @property
+    def snapshot(self) -> Any:
+        """Delta's own description of the version."""
+        return self._location.snapshotAtAnalysis()
+
+    @property
+    def clustering(self) -> list[str]:
+        """The columns that the table is partitioned by."""
+        return [str(one) for one in items(self.snapshot.metadata().partitionColumns())]
+
+
+def delta_leaf(relation: Any) -> DeltaLeaf | None:
+    """A leaf of a plan, if it is a Delta table."""
+    if class_name(relation).rpartition(".")[2] != "LogicalRelation":
+        return None
+    if not descends_from(relation.relation(), "HadoopFsRelation"):
+        return None
+    return DeltaLeaf(relation) if "TahoeLogFileIndex" in class_name(relation.relation().location()) else None
+
+
+class ViewPlan:
+    """The analysed plan of a view's query, and plans that are made from it."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.frame = frame
+        self.session: SparkSession = frame.sparkSession
+        jvm: Any = self.session._jvm  # noqa: SLF001 - plans have no public face in Python
+        self._jvm = jvm
+        analysed = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+        # What a WITH clause names is put where it is read, so that each read is a leaf of its own.
+        self._plan = self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
+        text = str(self._plan.toJSON())
+        self.root: Node = read_plan(text)
+        self._has_python = "PythonUD" in text
+        self._nodes = list(_in_order(self._plan))
+
+    @property
+    def text(self) -> str:
+        """The plan as Spark prints it, with nothing left out."""
+        return str(self._plan.treeString(True, False, 1 << 30, False, False))
+
+    @property
+    def all_leaves(self) -> list[Any]:
+        """The leaves, those of subqueries included."""
+        return list(plan_leaves(self._plan))
+
+    def leaf(self, number: int) -> Any:
+        """The leaf with a number."""
+        return self._nodes[number]
+
+    def python_functions(self) -> Iterator[bytes]:
+        """The pickled Python functions of the plan, in its order."""
+        for node in plan_nodes(self._plan) if self._has_python else ():
+            for expression in items(node.expressions().toSeq()):
+                for part in expression_nodes(expression):
+                    if class_name(part).rpartition(".")[2] in ("PythonUDF", "PythonUDAF"):
+                        numbers = str(part.func().command().mkString(","))
+                        yield bytes(int(number) & 0xFF for number in numbers.split(",") if number)
+
+    def undetermined(self) -> set[str]:
+        """The classes of expressions that Spark calls not deterministic, without those that only have such parts."""
+        if self._plan.deterministic():
+            return set()
+        found = set()
+        for node in plan_nodes(self._plan):
+            for expression in items(node.expressions().toSeq()):
+                for part in expression_nodes(expression):
+                    if not part.deterministic() and all(
+                        child.deterministic() for child in items(part.children())
+                    ):
+                        found.add(class_name(part).rpartition(".")[2])
+        return found or {"an expression"}
+
+    def frame_of(self, recipe: Recipe, ids: Sequence[int], rows_of: RowsOf) -> DataFrame:
+        """The rows of a recipe, with the columns that have these ids; their names are those in the plan."""
+        plan = self._chosen(self._built(recipe, rows_of), ids, ids)
+        rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.session._jsparkSession, plan)  # noqa: SLF001
+        return DataFrame(rows, self.session)
+
+    # -- building ------------------------------------------------------------------------------------------------
+
+    def _built(self, recipe: Recipe, rows_of: RowsOf) -> Any:  # noqa: PLR0911 - one return a kind of recipe
+        match recipe:
+            case Leaf(number, rows):
+                return self._leaf_plan(number, rows_of(number, rows))
+            case Whole(number):
+                return self._nodes[number]
+            case Over(number, children):
+                return self._nodes[number].withNewChildren(
+                    self._seq([self._built(child, rows_of) for child in children])
+                )
+            case Columns(number, places, child):
+                node = self._nodes[number]
+                is_project = class_name(node).endswith(".Project")
+                outputs = items(node.projectList() if is_project else node.aggregateExpressions())
+                return self._project([outputs[place] for place in places], self._built(child, rows_of))
+            case Renamed(_, old, new, child):
+                return self._chosen(self._built(child, rows_of), old, new)
+            case Together(parts):
+                union = self._class(f"{_LOGICAL}.Union")
+                return union(self._seq([self._built(part, rows_of) for part in parts]), False, False)
+            case Joined():
+                return self._joined(recipe, rows_of)
+
+    def _joined(self, recipe: Joined, rows_of: RowsOf) -> Any:
+        condition = self._nodes[recipe.number].condition()
+        parts = list(_conjuncts(condition.get())) if condition.isDefined() else []
+        chosen = [parts[place] for place in recipe.parts]
+        together = chosen[0] if chosen else None
+        for part in chosen[1:]:
+            together = self._class(f"{_CATALYST}.expressions.And")(together, part)
+        return self._class(f"{_LOGICAL}.Join")(
+            self._built(recipe.left, rows_of),
+            self._built(recipe.right, rows_of),
+            self._module(f"{_CATALYST}.plans.{recipe.how}"),
+            self._option(together),
+            self._module(f"{_LOGICAL}.JoinHint").NONE(),
+        )
+
+    def _leaf_plan(self, number: int, frame: DataFrame) -> Any:
+        """The frame's plan, with the ids that the leaf's columns have in the query."""
+        plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+        named = {str(attribute.name()): attribute for attribute in items(plan.output())}
+        columns = [
+            self._alias(named[str(own.name())], own)
+            for own in items(self._nodes[number].output())
+            if str(own.name()) in named
+        ]
+        return self._project(columns, plan)
+
+    def _chosen(self, plan: Any, old: Sequence[int], new: Sequence[int]) -> Any:
+        """A plan's columns with the ids ``old``, under the ids ``new`` of this view's plan."""
+        there = {int(attribute.exprId().id()): attribute for attribute in items(plan.output())}
+        chosen = []
+        for before, after in zip(old, new, strict=True):
+            attribute = there[before]
+            chosen.append(attribute if before == after else self._alias(attribute, self._attribute(after)))
+        return self._project(chosen, plan)
+
+    def _attribute(self, number: int) -> Any:
+        for node in self._nodes:
+            for attribute in items(node.output()):
+                if int(attribute.exprId().id()) == number:
+                    return attribute
+        raise KeyError(number)
+
+    def _alias(self, value: Any, named: Any) -> Any:
+        """The value, under the name and id of another column."""
+        alias = self._class(f"{_CATALYST}.expressions.Alias")
+        nothing = self._seq([])
+        return alias(value, str(named.name()), named.exprId(), nothing, self._option(None), nothing)
+
+    def _project(self, columns: list[Any], plan: Any) -> Any:
+        return self._class(f"{_LOGICAL}.Project")(self._seq(columns), plan)
+
+    def _class(self, name: str) -> Any:
+        return getattr(self._jvm, name)
+
+    def _module(self, name: str) -> Any:
+        return getattr(getattr(self._jvm, f"{name}$"), "MODULE$")
+
+    def _option(self, value: Any) -> Any:
+        option = self._jvm.scala.Option
+        return option.empty() if value is None else option.apply(value)
+
+    def _seq(self, values: list[Any]) -> Any:
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(values)
+
+
+def _in_order(plan: Any) -> Iterator[Any]:
+    yield plan
+    for child in items(plan.children()):
+        yield from _in_order(child)
+
+
+def _conjuncts(condition: Any) -> Iterator[Any]:
+    if class_name(condition).endswith(".And"):
+        yield from _conjuncts(condition.left())
+        yield from _conjuncts(condition.right())
+    else:
+        yield condition

@@ -1,0 +1,16 @@
+"""The types of a table's columns, from its log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyspark.sql.types import StructType
+
+
+def stored_types(table: Path) -> dict[str, str]:
+    """Each column's type as Spark prints it, by its name in lower case."""
+    from deltalake import DeltaTable
+
+    schema = StructType.fromJson(json.loads(DeltaTable(str(table)).schema().to_json()))
+    return {field.name.lower(): field.dataType.simpleString() for field in schema.fields}

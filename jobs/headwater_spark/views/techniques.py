@@ -1,0 +1,190 @@
+"""The techniques that a refresh may take, in the order of what they cost, and the rows that each one writes.
+
+Decision 0162.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import functions as F
+
+from headwater.incremental.costs import Limits
+from headwater.incremental.source_changes import ChangeKind, SourceChange
+from headwater.incremental.techniques import Issue, IssueType, Technique
+from headwater_spark.views.appended_rows import Merging, appended, grouped
+from headwater_spark.views.changed_rows import ChangedRows
+from headwater_spark.views.examined_query import ExaminedQuery
+from headwater_spark.views.key_conditions import KeyColumn, key_condition, usable
+from headwater_spark.views.plan_shape import anchor, not_traceable
+from headwater_spark.views.touched_rows import Answer, NotTraceable, Rows, Tracing
+
+# More touched keys than this are not brought to the driver.
+MAX_COLLECTED = 20_000
+
+
+@dataclass(frozen=True)
+class Increment:
+    """What an incremental refresh writes.
+
+    Args:
+        rows: what is appended, merged, or put in the place of the rows that meet the condition; None: nothing changes.
+        condition: SQL text over the view's columns.
+        merging: how columns of groups are merged.
+    """
+
+    technique: Technique
+    rows: DataFrame | None
+    condition: str | None = None
+    merging: Sequence[tuple[str, Merging]] = ()
+
+
+class Techniques:
+    """What can be done for one refresh.
+
+    Args:
+        query: the view's.
+        changes: what happened to each table, by its key.
+        stored: the types of the view's columns as the table has them, as Spark prints them.
+        partitions: the columns that the view is partitioned by; ``preferred``: those that its rows are sorted into files by.
+    """
+
+    def __init__(
+        self,
+        query: ExaminedQuery,
+        changes: Mapping[str, SourceChange],
+        stored: Mapping[str, str],
+        partitions: Collection[str],
+        limits: Limits,
+    ) -> None:
+        self._query = query
+        self._plan = query.plan
+        self._changes = changes
+        self._partitions = {name.lower() for name in partitions}
+        self._limits = limits
+        self._changed = [
+            number
+            for number, (key, _) in query.tables.items()
+            if changes[key].kind is not ChangeKind.UNCHANGED
+        ]
+        fields = query.plan.frame.schema.fields
+        self._types = [
+            field.dataType.simpleString()
+            if stored.get(field.name.lower()) == field.dataType.simpleString()
+            else "another in the table"
+            for field in fields
+        ]
+        self._names = [field.name for field in fields]
+
+    def choose(self, *, judged: bool) -> Technique | Issue:
+        """The technique that is the least work, before anything is read.
+
+        Args:
+            judged: the view has rules: whole groups have to be judged then, not what is added to them.
+        """
+        only = self._changed[0] if len(self._changed) == 1 else None
+        if only is not None and self._changes[self._query.tables[only][0]].kind is ChangeKind.APPENDED:
+            if appended(self._plan.root, only) is not None:
+                return Technique.APPEND_ONLY
+            if not judged and self._merging(only):
+                return Technique.GROUP_AGGREGATE
+        return anchor(self._plan.root) if self._key_columns() else not_traceable(self._plan.root)
+
+    def increment(self, technique: Technique) -> Increment | Issue:
+        """What the technique writes; an affected part is looked for by one Spark job."""
+        leaf = self._changed[0]
+        if technique is Technique.APPEND_ONLY:
+            recipe = appended(self._plan.root, leaf)
+            assert recipe is not None
+            return Increment(
+                technique, self._named(self._plan.frame_of(recipe, self._plan.root.output, self._rows))
+            )
+        if technique is Technique.GROUP_AGGREGATE:
+            groups = grouped(self._plan.root, leaf)
+            assert groups is not None
+            rows = self._named(self._plan.frame_of(groups.recipe, self._plan.root.output, self._rows))
+            return Increment(technique, rows, merging=self._merging(leaf))
+        return self._affected(technique)
+
+    def _merging(self, leaf: int) -> Sequence[tuple[str, Merging]]:
+        """How each column is merged; empty where groups can't be."""
+        groups = grouped(self._plan.root, leaf)
+        if groups is None or len(set(self._names)) < len(self._names):
+            return ()
+        ansi = str(self._plan.session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+        for how, kind in zip(groups.columns, self._types, strict=True):
+            exact = kind == "bigint" or kind.startswith("decimal(")
+            if how is Merging.SUM and not (exact and ansi and "try_sum(" not in self._plan.text):
+                return ()
+            if how is not Merging.SUM and not usable(kind):
+                return ()
+        return list(zip(self._names, groups.columns, strict=True))
+
+    # -- affected keys -------------------------------------------------------------------------------------------
+
+    def _key_columns(self) -> list[int]:
+        """The places of the result's columns by which each changed source's rows can be found in it."""
+        return [place for place, kind in enumerate(self._types) if usable(kind) and self._traced([place])]
+
+    def _traced(self, places: Sequence[int]) -> list[Answer]:
+        tracing = Tracing(frozenset(self._changed))
+        wanted = frozenset(self._plan.root.output[place] for place in places)
+        try:
+            return [tracing.touched(self._plan.root, leaf, wanted, frozenset()) for leaf in self._changed]
+        except NotTraceable:
+            return []
+
+    def _affected(self, technique: Technique) -> Increment | Issue:
+        places = self._ordered(self._key_columns())
+        ids = [self._plan.root.output[place] for place in places]
+        columns = [KeyColumn(self._names[place], self._types[place]) for place in places]
+        frames = [
+            self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*(f"k{n}" for n in range(len(ids))))
+            for answer in self._traced(places)
+        ]
+        keys = frames[0]
+        for frame in frames[1:]:
+            keys = keys.union(frame)
+        collected = [
+            F.expr(KeyColumn(f"k{number}", column.type).collected) for number, column in enumerate(columns)
+        ]
+        found = [tuple(row) for row in keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).collect()]
+        if not found:
+            return Increment(Technique.NO_OP, None)
+        part = key_condition(columns, found, self._limits.max_keys) if len(found) <= MAX_COLLECTED else None
+        if part is None:
+            return Issue(
+                IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
+                f"more than {min(MAX_COLLECTED, len(found) - 1):,} parts of the view are affected",
+                "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
+            )
+        condition, named = part
+        whole_partitions = {name.lower() for name in named} <= self._partitions
+        rows = self._plan.frame.where(condition)
+        return Increment(Technique.PARTITION_OVERWRITE if whole_partitions else technique, rows, condition)
+
+    def _ordered(self, places: list[int]) -> list[int]:
+        """Columns that files are sorted by come first, and then those that few values are likely in; not more than help."""
+        rank = {"date": 1, "boolean": 3, "string": 2}
+
+        def order(place: int) -> tuple[int, int]:
+            inside = self._names[place].lower() in self._partitions
+            return (0 if inside else rank.get(self._types[place], 2), place)
+
+        chosen = sorted(places, key=order)
+        by_partition = [place for place in chosen if self._names[place].lower() in self._partitions]
+        return by_partition or chosen[:4]
+
+    def _rows(self, number: int, rows: Rows) -> DataFrame:
+        key, leaf = self._query.tables[number]
+        changed = ChangedRows(self._plan.session, leaf, self._changes[key], self._query.columns[number])
+        if rows is Rows.EVER:
+            now = DataFrameReader(self._plan.session).format("delta").option("versionAsOf", str(leaf.version))
+            return changed.ever(now.load(str(leaf.folder)))
+        appends = self._changes[key].kind is ChangeKind.APPENDED
+        return changed.added() if appends else changed.touched()
+
+    def _named(self, rows: DataFrame) -> DataFrame:
+        return rows.toDF(*self._names)

@@ -1,0 +1,126 @@
+"""Why a view is recomputed, or left alone: after an edit, a foreign commit, under each policy; and what explain says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.pipeline_case import PipelineCase
+
+from headwater.incremental.conditions import NeverIncrementalizable
+from headwater_spark.commands.explain import explain
+
+HELPER = "def twice(x):\n    return None if x is None else 2 * x\n"
+SOURCE = (
+    HELPER
+    + """
+doubled = F.udf(twice, "bigint")
+
+@dp.materialized_view(refresh_policy="incremental")
+def by_key():
+    return spark.read.table("events").groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("v"))
+
+@dp.materialized_view(refresh_policy="incremental_strict")
+def rows_of():
+    return spark.sql("select k, v from events where v > 0")
+
+@dp.materialized_view(refresh_policy="incremental")
+def in_python():
+    return spark.read.table("events").select("k", doubled("v").alias("d"))
+
+@dp.materialized_view
+def small():
+    return spark.read.table("events").select("k")
+"""
+)
+
+
+def planned(case: PipelineCase, report: Any) -> dict[str, str]:
+    """How each view was refreshed: the technique, and the names of the reasons."""
+    shown = {}
+    for event in case.events(update_id=report.result.update_id, event_type="planning_information"):
+        told = event["details"]["planning_information"]["technique_information"]
+        chosen = next(one["maintenance_type"] for one in told if one.get("is_chosen"))
+        reasons = [issue["issue_type"] for one in told for issue in one.get("incrementalization_issues", ())]
+        shown[event["origin"]["dataset_name"]] = " ".join(
+            [chosen.removeprefix("MAINTENANCE_TYPE_"), *reasons]
+        )
+    return shown
+
+
+def test_reasons(pipeline: Any, spark: Any) -> None:
+    """An edit recomputes what it changed only; foreign rows, a log that was cut and a small view are told by their names."""
+    case: PipelineCase = pipeline(SOURCE)
+    table = str(case.table("events"))
+    spark.sql("select id % 3 k, id v from range(10)").write.format("delta").save(table)
+    first = case.update()
+    assert first.state == "COMPLETED", first.error
+    assert planned(case, first) == dict.fromkeys(
+        ("by_key", "rows_of", "in_python", "small"), "COMPLETE_RECOMPUTE CHANGE_SET_MISSING"
+    )
+
+    # Lines move, one function does something else, one query has another condition.
+    edited = SOURCE.replace("2 * x", "3 * x")
+    case.rewrite("# a comment\n\n" + edited.replace("v > 0", "v > 1"))
+    second = case.update()
+    assert planned(case, second) == {
+        "by_key": "NO_OP", "small": "NO_OP",
+        "rows_of": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED", "in_python": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED",
+    }  # fmt: skip
+    assert case.rows("in_python", "sum(d)") == [(135,)]
+
+    spark.sql(f"insert into delta.`{table}` values (1, 100), (7, null)")
+    spark.sql(f"delete from delta.`{case.table('by_key')}` where k = 0")
+    third = case.update()
+    assert planned(case, third) == {
+        "by_key": "COMPLETE_RECOMPUTE DATA_HAS_CHANGED", "rows_of": "APPEND_ONLY", "in_python": "APPEND_ONLY",
+        "small": "COMPLETE_RECOMPUTE INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL",
+    }  # fmt: skip
+    assert case.rows("by_key") == [(0, 4, 18), (1, 4, 112), (2, 3, 15), (7, 1, None)]
+    assert third["rows_of"].output_rows == 1
+
+    with case.resolved() as resolved:
+        told = explain(resolved, "by_key")
+    assert told["eligible"]
+    assert told["sources"][0]["rows_added"] == "GROUP_AGGREGATE"
+    assert told["sources"][0]["rows_changed"] == "GENERIC_AGGREGATE"
+    assert told["sources"][0]["found_by"] == ["k"]
+    assert told["last_refresh"]["technique"] == "COMPLETE_RECOMPUTE"
+
+    # The log no longer says what came in between.
+    spark.sql(f"insert into delta.`{table}` values (1, 1)")
+    spark.sql(f"insert into delta.`{table}` values (2, 2)")
+    log = case.table("events") / "_delta_log"
+    newest = max(int(file.stem) for file in log.glob("*.json") if file.stem.isdigit())
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table).checkpoint()
+    (log / f"{newest - 1:020d}.json").unlink()
+    fourth = case.update()
+    assert fourth.statuses == {
+        "by_key": "COMPLETED",
+        "rows_of": "FAILED",
+        "in_python": "COMPLETED",
+        "small": "COMPLETED",
+    }
+    assert "VIEW_NOT_REFRESHED_INCREMENTALLY" in str(fourth["rows_of"].error)
+    assert planned(case, fourth)["by_key"] == "COMPLETE_RECOMPUTE CDF_UNAVAILABLE"
+    assert case.update(full_refresh=("rows_of",)).state == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("spark.read.table('events').orderBy('v').limit(3)", "OPERATOR_NOT_SUPPORTED"),
+        ("spark.read.table('events').select(F.rand().alias('r'))", "NON_DETERMINISTIC_EXPRESSION"),
+        ("spark.read.table('events').agg(F.count('*').alias('n'))", "AGGREGATE_NOT_TOP_NODE"),
+        ("spark.range(3)", "INPUT_NOT_IN_DELTA"),
+    ],
+)
+def test_policies_that_can_not_be_kept(pipeline: Any, spark: Any, query: str, reason: str) -> None:
+    """A view that can never be refreshed incrementally is refused where its policy promises that, before anything is written."""
+    case: PipelineCase = pipeline(
+        f"@dp.materialized_view(refresh_policy='incremental')\ndef t():\n    return {query}\n"
+    )
+    spark.sql("select 1 k, 2 v").write.format("delta").save(str(case.table("events")))
+    with pytest.raises(NeverIncrementalizable, match=reason) as refused:
+        case.manifest()
+    assert refused.value.where

@@ -1,0 +1,65 @@
+"""Whether an incremental refresh is worth it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.errors import InvalidSpec
+from headwater.incremental.costs import (
+    FullRun,
+    Limits,
+    SourceSize,
+    limits_from,
+    predicted_full,
+    predicted_incremental,
+    rejected,
+)
+
+LARGE = [SourceSize("sales", 1000, 10)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "changed", "full", "incremental", "sub_type"),
+    [
+        (Limits(), LARGE, 60.0, 5.0, None),
+        (Limits(), LARGE, 5.9, 1.0, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(), [SourceSize("sales", 1000, 251)], 60.0, 5.0, "CHANGESET_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(max_changed_share=0.5), [SourceSize("sales", 1000, 251)], 60.0, 5.0, None),
+        (Limits(), LARGE * 4, 60.0, 5.0, "NUM_JOINS_THRESHOLD_EXCEEDED"),
+        (Limits(max_changed_sources=4), LARGE * 4, 60.0, 5.0, None),
+        (Limits(), LARGE, 60.0, 48.0, "COST_MODEL_REJECTION_SUB_TYPE_UNSPECIFIED"),
+    ],
+)
+def test_what_is_not_worth_it(limits: Limits, changed, full: float, incremental: float, sub_type: str | None):
+    """Too small a view, too large a change, too many sources, too little gained: each with its name; limits can be set."""
+    found = rejected(limits, changed, full, incremental)
+    assert (found.sub_type if found else None) == sub_type
+
+
+def test_predictions():
+    """A full refresh grows with its sources; an incremental one has a fixed price, and its share of a full one."""
+    assert predicted_full(FullRun(10.0, 100), 200) == 20.0
+    assert predicted_full(FullRun(10.0, 100), 50) == 10.0
+    assert predicted_full(None, 20_000_000) == 3.0
+    assert predicted_full(FullRun(0, 0), 20_000_000) == 3.0
+    assert predicted_incremental(100.0, LARGE, 0.0) == 5.0
+    assert predicted_incremental(100.0, LARGE, 2.0) == 104.0
+    assert SourceSize("t", 0, 0).share == 1.0
+
+
+def test_limits_are_settings():
+    """Spelled in any letter case; others are left alone."""
+    settings = {"headwater.incremental.maxchangedshare": "0.5", "headwater.incremental.maxKeys": "10", "headwater.incremental.enabled": "False", "a": "b"}  # fmt: skip
+    assert limits_from(settings) == Limits(enabled=False, max_changed_share=0.5, max_keys=10)
+    assert limits_from({}) == Limits()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("maxChangedShare", "2"), ("maxChangedShare", "x"), ("maxKeys", "0"), ("maxKeys", "1.5"), ("enabled", "1"), ("maxKey", "1")],
+)  # fmt: skip
+def test_settings_that_can_not_be(key: str, value: str):
+    """A setting that there is not, or a value that it can't have, is refused with what may be given."""
+    with pytest.raises(InvalidSpec) as refused:
+        limits_from({f"headwater.incremental.{key}": value})
+    assert refused.value.remedy

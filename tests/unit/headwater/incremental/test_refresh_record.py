@@ -1,0 +1,91 @@
+"""The record of a refresh, written into its commit and read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.headwater.incremental.test_source_changes import PROTOCOL, add, metadata, remove, table
+
+from headwater.incremental.refresh_record import (
+    KEY,
+    RefreshRecord,
+    SourceState,
+    last_record,
+    newest_update,
+    read_record,
+)
+from headwater.incremental.techniques import Issue, IssueType
+
+RECORD = RefreshRecord(
+    "ROW_BASED", "f", {"spark": "4"}, {"shop/sales": SourceState("t", 3)}, {"files:x": "d"}
+)
+
+
+def commit(*actions, update: str = "u1", **told):
+    """A commit with what its writer said of it."""
+    import json
+
+    body = {"pipeline": "p", "flow": "v", "update": update, **told}
+    return [{"commitInfo": {"userMetadata": json.dumps(body)}}, *actions]
+
+
+OWN = commit(add("a"), **{KEY: RECORD.as_dict()})
+
+
+def test_a_record_comes_back_as_it_was():
+    """With sources, and without."""
+    assert read_record({KEY: RECORD.as_dict()}) == RECORD
+    nowhere = RefreshRecord("NO_OP", "f")
+    assert read_record({KEY: nowhere.as_dict()}) == nowhere
+
+
+@pytest.mark.parametrize(
+    ("told", "issue"),
+    [
+        ({}, IssueType.CHANGE_SET_MISSING),
+        ({KEY: {"format": 99}}, IssueType.SERIALIZATION_VERSION_CHANGED),
+        ({KEY: {"format": 1}}, IssueType.CHANGE_SET_MISSING),
+        ({KEY: {**RECORD.as_dict(), "sources": {"a": 1}}}, IssueType.CHANGE_SET_MISSING),
+    ],
+)
+def test_what_is_no_record(told, issue: IssueType):
+    """It counts for nothing, and says why."""
+    found = read_record(told)
+    assert isinstance(found, Issue)
+    assert found.kind is issue
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ([], None),
+        ([[add("b", moved=True), remove("a", moved=True)]], None),
+        ([[metadata(a="b")]], None),
+        ([[add("b")]], IssueType.DATA_HAS_CHANGED),
+        ([commit(add("b"), flow="another", **{KEY: RECORD.as_dict()})], IssueType.DATA_HAS_CHANGED),
+        ([commit(remove("a"))], IssueType.DATA_HAS_CHANGED),
+        ([[remove("a")], [add("a")]], IssueType.DATA_HAS_CHANGED),
+    ],
+)
+def test_the_views_log_is_the_truth(tmp_path: Path, later, expected: IssueType | None):
+    """The newest refresh counts where nothing else has changed rows since; optimize and properties change none."""
+    view = table(tmp_path / "v", OWN, *later)
+    found = last_record(view, "p", "v")
+    assert found == RECORD if expected is None else (isinstance(found, Issue) and found.kind is expected)
+
+
+def test_a_view_without_a_refresh(tmp_path: Path):
+    """A table that was only made has nothing to go on from; and a log that is gone neither."""
+    view = table(tmp_path / "v", first=[PROTOCOL, metadata()])
+    found = last_record(view, "p", "v")
+    assert isinstance(found, Issue)
+    assert found.kind is IssueType.CHANGE_SET_MISSING
+    assert isinstance(last_record(tmp_path / "nothing", "p", "v"), Issue)
+
+
+def test_whose_the_newest_refresh_is(tmp_path: Path):
+    """Delta leaves out, in silence, a commit with a number that it has: the update that made the newest one is named."""
+    view = table(tmp_path / "v", OWN, commit(add("b"), update="u2"), [add("c")])
+    assert newest_update(view, "p", "v") == "u2"
+    assert newest_update(view, "p", "w") is None

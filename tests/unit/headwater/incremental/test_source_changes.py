@@ -1,0 +1,166 @@
+"""What a range of versions did to a table, by its log alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
+from headwater.incremental.techniques import Issue, IssueType
+
+FIELDS = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("id", "unused")]
+
+
+def add(
+    path: str, vector: str | None = None, *, moved: bool = False, size: int = 10, rows: int = 3
+) -> dict[str, Any]:
+    """A file that comes; ``vector``: the rows of it that are marked as deleted; ``moved``: by optimize."""
+    body: dict[str, Any] = {
+        "path": path, "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": not moved,
+        "stats": json.dumps({"numRecords": rows}),
+    }  # fmt: skip
+    return {
+        "add": body
+        | ({"deletionVector": {"storageType": "u", "pathOrInlineDv": vector, "offset": 1}} if vector else {})
+    }
+
+
+def remove(path: str, vector: str | None = None, *, moved: bool = False) -> dict[str, Any]:
+    """A file that goes."""
+    body: dict[str, Any] = {
+        "path": path,
+        "deletionTimestamp": 0,
+        "dataChange": not moved,
+        "extendedFileMetadata": True,
+        "size": 10,
+    }
+    return {
+        "remove": body
+        | ({"deletionVector": {"storageType": "u", "pathOrInlineDv": vector, "offset": 1}} if vector else {})
+    }
+
+
+def metadata(
+    fields: list[dict[str, Any]] | None = None, partitions: tuple[str, ...] = (), **properties: str
+) -> dict[str, Any]:
+    """A table's schema and properties."""
+    schema = json.dumps({"type": "struct", "fields": FIELDS if fields is None else fields})
+    return {
+        "metaData": {
+            "id": "t", "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+            "partitionColumns": list(partitions), "configuration": properties, "createdTime": 0,
+        }
+    }  # fmt: skip
+
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def table(folder: Path, *commits: list[dict[str, Any]], first: list[dict[str, Any]] | None = None) -> Path:
+    """A table's log: its creation, then these commits."""
+    log = folder / "_delta_log"
+    log.mkdir(parents=True)
+    for version, actions in enumerate([first or [PROTOCOL, metadata()], *commits]):
+        (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    return folder
+
+
+def change(folder: Path, *commits: list[dict[str, Any]], **more: Any) -> SourceChange | Issue:
+    """What the commits behind the table's creation did to it."""
+    made = table(folder, *commits, **more)
+    return changes_between(made, 0, len(commits), {"id"}, "t")
+
+
+@pytest.mark.parametrize(
+    ("commits", "kind", "added", "removed"),
+    [
+        ([], ChangeKind.UNCHANGED, [], []),
+        ([[add("b", moved=True), remove("x", moved=True)]], ChangeKind.UNCHANGED, [], []),
+        ([[add("old", moved=True)]], ChangeKind.UNCHANGED, [], []),
+        ([[add("a")], [add("b")]], ChangeKind.APPENDED, ["a", "b"], []),
+        ([[add("a")], [add("ab", moved=True), remove("a", moved=True)]], ChangeKind.APPENDED, ["a"], []),
+        ([[add("a")], [remove("a"), add("a", "v")]], ChangeKind.APPENDED, ["a"], []),
+        ([[add("a")], [remove("a")]], ChangeKind.UNCHANGED, [], []),
+        ([[remove("old"), add("new")]], ChangeKind.CHANGED, ["new"], ["old"]),
+        ([[remove("old"), add("old", "v")]], ChangeKind.CHANGED, ["old"], ["old"]),
+        ([[remove("old"), add("new")], [remove("new"), add("old")]], ChangeKind.UNCHANGED, [], []),
+        ([[remove("old"), add("new")], [add("newer", moved=True), remove("new", moved=True)]], ChangeKind.CHANGED, ["newer"], ["old"]),
+        ([[remove("old"), add("new")], [add("new", moved=True)]], ChangeKind.CHANGED, ["new"], ["old"]),
+    ],
+)  # fmt: skip
+def test_kinds_of_changes(tmp_path: Path, commits, kind: ChangeKind, added: list[str], removed: list[str]):
+    """Files that only moved are no change; a range that only appended names its files as they came; the others are netted."""
+    found = change(tmp_path / "t", *commits)
+    assert isinstance(found, SourceChange)
+    assert found.kind is kind
+    assert [file["path"] for file in found.added] == added
+    assert [file["path"] for file in found.removed] == removed
+    assert found.bytes == 10 * (len(added) + len(removed))
+
+
+def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
+    """Rows that were deleted from it since are no new rows."""
+    found = change(tmp_path / "t", [add("a")], [remove("a"), add("a", "v")])
+    assert isinstance(found, SourceChange)
+    assert found.added[0]["deletionVector"]["pathOrInlineDv"] == "v"
+
+
+@pytest.mark.parametrize(
+    ("commit", "issue"),
+    [
+        ([metadata([{**FIELDS[0], "type": "string"}, FIELDS[1]])], IssueType.DATA_SCHEMA_CHANGED),
+        ([metadata(FIELDS[1:])], IssueType.DATA_SCHEMA_CHANGED),
+        ([metadata(FIELDS, ("id",))], IssueType.PARTITION_SCHEMA_CHANGED),
+        ([metadata(**{"delta.columnMapping.mode": "name"})], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([metadata([*FIELDS, {**FIELDS[0], "name": "new"}]), add("a")], None),
+        ([metadata(FIELDS[:1]), add("a")], None),
+        ([metadata(comment="x")], None),
+    ],
+)  # fmt: skip
+def test_another_shape(tmp_path: Path, commit, issue: IssueType | None):
+    """Columns that the view uses, partitioning and features must be what they were; other columns may come and go."""
+    found = change(tmp_path / "t", commit)
+    assert (found.kind if isinstance(found, Issue) else None) == issue
+
+
+def test_a_log_that_does_not_reach_back(tmp_path: Path):
+    """A commit that was cleaned away, or is damaged, may have done anything."""
+    made = table(tmp_path / "t", [add("a")], [add("b")])
+    file = made / "_delta_log" / f"{1:020d}.json"
+    file.write_text("{")
+    for _ in range(2):
+        found = changes_between(made, 0, 2, {"id"}, "t")
+        assert isinstance(found, Issue)
+        assert found.kind is IssueType.CDF_UNAVAILABLE
+        file.unlink(missing_ok=True)
+
+
+def test_too_many_files(tmp_path: Path, monkeypatch):
+    """A range that is as long as the table is not read."""
+    monkeypatch.setattr("headwater.incremental.source_changes.MAX_FILE_ACTIONS", 2)
+    found = change(tmp_path / "t", [add("a"), add("b"), add("c")])
+    assert isinstance(found, Issue)
+    assert found.kind is IssueType.TOO_MANY_FILE_ACTIONS
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "has"),
+    [
+        (FEED, None, True),
+        ({}, None, False),
+        ({}, FEED, False),
+        (FEED, {}, False),
+        (FEED, FEED | {"a": "b"}, True),
+    ],
+)
+def test_a_feed_counts_where_it_was_on_all_the_time(tmp_path: Path, first, later, has: bool):
+    """A version without a feed would be missing from it."""
+    more = [[metadata(**later)]] if later is not None else []
+    found = change(tmp_path / "t", [remove("old"), add("new")], *more, first=[PROTOCOL, metadata(**first)])
+    assert isinstance(found, SourceChange)
+    assert found.change_feed is has

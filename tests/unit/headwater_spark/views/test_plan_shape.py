@@ -1,0 +1,190 @@
+"""What of a plan stands against incremental refreshes, in Lakeflow's names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.headwater_spark.views import plans as p
+
+from headwater.incremental.techniques import IssueType, Technique
+from headwater_spark.views.eligibility import leaf_techniques, never_incremental
+from headwater_spark.views.plan_description import Expr, Node, is_distinct, read_plan
+from headwater_spark.views.plan_shape import anchor, shape_issues
+from headwater_spark.views.used_columns import used_columns
+
+SALES, STORES = p.leaf(1, 2, 3), p.leaf(11, 12)
+COUNTED = p.named(p.aggregate("Count", 3), 90)
+COLLECT = p.aggregate("CollectSet", 3)
+UNDETERMINED = IssueType.PLAN_NOT_DETERMINISTIC
+
+
+def selecting(*parts: Expr) -> Node:
+    """A query that selects an expression."""
+    return p.project(SALES, *(p.named(part, 80 + place) for place, part in enumerate(parts)))
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "sub_type"),
+    [
+        (Node("GlobalLimit", 0, {}, (SALES,)), IssueType.PLAN_NOT_INCREMENTALIZABLE, "OPERATOR_NOT_SUPPORTED"),
+        (Node("Expand", 0, {}, (SALES,)), IssueType.PLAN_NOT_INCREMENTALIZABLE, "OPERATOR_NOT_SUPPORTED"),
+        (Node("Union", 0, {"byName": True}, (SALES,)), IssueType.PLAN_NOT_INCREMENTALIZABLE, "OPERATOR_NOT_SUPPORTED"),
+        (Node("LogicalRDD"), IssueType.PLAN_NOT_INCREMENTALIZABLE, "OPERATOR_NOT_SUPPORTED"),
+        (Node("CollectMetrics", 0, {}, (SALES,)), IssueType.EXPECTATIONS_NOT_SUPPORTED, None),
+        (Node("Window", 0, {}, (SALES,)), IssueType.PLAN_NOT_INCREMENTALIZABLE, "WINDOW_FUNCTION_WITHOUT_PARTITION_BY"),
+        (Node("Deduplicate", 0, {"keys": (p.column(1),)}, (SALES,)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
+        (selecting(Expr("Cast", {}, (Expr("CurrentDate"),))), UNDETERMINED, "TIME_FUNCTION"),
+        (selecting(Expr("Rand")), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
+        (p.group(SALES, (1,), p.column(1), p.named(COLLECT, 90)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
+        (selecting(Expr("PythonUDF", {"name": "f", "udfDeterministic": False})), UNDETERMINED, "USER_DEFINED_FUNCTION"),
+        (selecting(Expr("ScalarSubquery", {}, (), (Node("LocalLimit", 0, {}, (STORES,)),))), IssueType.PLAN_NOT_INCREMENTALIZABLE, "OPERATOR_NOT_SUPPORTED"),
+    ],
+)  # fmt: skip
+def test_what_is_never_incremental(query: Node, kind: IssueType, sub_type: str | None):
+    """Operators and expressions that are not known to be safe, subqueries' included, each by its name."""
+    (found,) = shape_issues(p.numbered(query))
+    assert (found.kind, found.sub_type) == (kind, sub_type)
+    assert found.lasting
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)),
+        p.group(SALES, (1,), p.column(1), p.named(Expr("SortArray", {}, (COLLECT,)), 90)),
+        selecting(Expr("PythonUDF", {"name": "f", "udfDeterministic": True})),
+        Node("Deduplicate", 0, {"keys": tuple(map(p.column, (1, 2, 3)))}, (SALES,)),
+        p.window(SALES, 1, 90),
+    ],
+)
+def test_what_may_be(query: Node):
+    """A collection that is sorted, a function that is not declared otherwise, a distinct in DataFrame code."""
+    assert shape_issues(p.numbered(query)) == []
+
+
+def test_what_spark_calls_undetermined():
+    """An expression that no list has, and Spark calls not deterministic, is one; collections are judged by the list."""
+    assert [issue.kind for issue in shape_issues(SALES, {"NewFunction"})] == [UNDETERMINED]
+    assert shape_issues(SALES, {"CollectSet"}) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "technique"),
+    [
+        (p.where(SALES, p.above(1, 1)), Technique.ROW_BASED),
+        (p.where(p.group(SALES, (1,), p.column(1), COUNTED), p.above(90, 1)), Technique.GENERIC_AGGREGATE),
+        (p.distinct(SALES), Technique.GENERIC_AGGREGATE),
+        (p.project(p.window(SALES, 1, 90), p.column(1)), Technique.WINDOW_FUNCTION),
+    ],
+)
+def test_the_name_of_recomputing_a_part(query: Node, technique: Technique):
+    """By the topmost operator that makes groups of rows."""
+    assert anchor(query) is technique
+
+
+def test_techniques_by_source():
+    """What each source allows, and by which columns its changes are found; types that are no keys are left out."""
+    root = p.numbered(
+        p.project(p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), p.column(1), p.column(12))
+    )
+    sales, stores = leaf_techniques(root, ["bigint", "string"])
+    assert (sales.grown, sales.changed, sales.columns) == (Technique.APPEND_ONLY, Technique.ROW_BASED, (0, 1))
+    assert (stores.grown, stores.changed, stores.columns) == (Technique.ROW_BASED, Technique.ROW_BASED, (0,))
+    assert never_incremental(root, ["bigint", "string"], ()) == []
+    (only,) = leaf_techniques(p.numbered(p.group(SALES, (1,), p.column(1), COUNTED)), ["double", "bigint"])
+    assert (only.grown, only.changed) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "types", "names"),
+    [
+        (p.group(SALES, (), COUNTED), ["bigint"], "PLAN_NOT_INCREMENTALIZABLE (AGGREGATE_NOT_TOP_NODE)"),
+        (
+            p.join(p.group(SALES, (1,), p.column(1)), STORES, "FullOuter", p.equal(1, 11)),
+            ["int"] * 3,
+            "PLAN_NOT_INCREMENTALIZABLE (AGGREGATE_NOT_TOP_NODE)",
+        ),
+        (
+            p.join(SALES, STORES, "FullOuter", p.equal(2, 11)),
+            ["int"] * 5,
+            "PLAN_NOT_INCREMENTALIZABLE (OPERATOR_NOT_SUPPORTED)",
+        ),
+        (Node("Range", 0, {"output": (p.column(1),)}), ["int"], "INPUT_NOT_IN_DELTA"),
+        (Node("Sample", 0, {}, (SALES,)), ["int"], "PLAN_NOT_INCREMENTALIZABLE (OPERATOR_NOT_SUPPORTED)"),
+    ],
+)
+def test_policies_that_can_not_be_kept(query: Node, types: list[str], names: str):
+    """A view without any column that says where it changed, or without a table below it, is recomputed for good."""
+    assert [issue.name for issue in never_incremental(p.numbered(query), types, ())] == [names]
+
+
+def test_used_columns():
+    """Columns that are carried along and dropped again are not used; those of conditions and keys are."""
+    joined = p.project(p.join(SALES, STORES, "Inner", p.equal(2, 11)), *map(p.column, (1, 2, 3, 11, 12)))
+    root = p.numbered(p.project(p.where(joined, p.above(1, 0)), p.column(12)))
+    sales, stores = root.leaves
+    assert used_columns(root) == {sales.number: {1, 2}, stores.number: {11, 12}}
+    grouped = p.numbered(p.project(p.group(SALES, (1, 2), p.column(1), COUNTED), p.column(1)))
+    assert used_columns(grouped)[grouped.leaves[0].number] == {1, 2}
+    both = p.numbered(p.project(p.union(p.project(SALES, p.column(1), p.column(3)), STORES), p.column(1)))
+    assert [used_columns(both)[leaf.number] for leaf in both.leaves] == [{1}, {11}]
+
+
+# -- the JSON that Spark gives ---------------------------------------------------------------------------------------
+
+ATTRIBUTE = "org.apache.spark.sql.catalyst.expressions.AttributeReference"
+LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+
+
+def attribute(number: int, name: str = "a") -> list[dict[str, Any]]:
+    """A column as the JSON has it."""
+    return [
+        {
+            "class": ATTRIBUTE,
+            "num-children": 0,
+            "name": name,
+            "exprId": {"id": number, "jvmId": "x"},
+            "qualifier": [],
+        }
+    ]
+
+
+def test_a_plan_is_read_from_its_json():
+    """Operators from the top, expressions as trees, the plan of a subquery inside its expression, join types by their names."""
+    relation = {
+        "class": "org.apache.spark.sql.execution.datasources.LogicalRelation",
+        "num-children": 0,
+        "relation": None,
+        "output": [attribute(1)],
+    }
+    other = {**relation, "output": [attribute(2, "b")]}
+    exists = {
+        "class": "org.apache.spark.sql.catalyst.expressions.Exists",
+        "num-children": 0,
+        "plan": [relation],
+    }
+    condition = [{"class": "x.And", "num-children": 2}, *attribute(1), exists]
+    text = json.dumps([
+        {"class": LOGICAL + "Filter", "num-children": 1, "condition": condition, "child": 0},
+        {"class": LOGICAL + "Join", "num-children": 2, "left": 0, "right": 1, "joinType": {"object": "org.apache.spark.sql.catalyst.plans.LeftOuter$"}},
+        relation,
+        other,
+    ])  # fmt: skip
+    root = read_plan(text)
+    join = root.children[0]
+    assert (root.kind, join.kind, join.join_type, join.number) == ("Filter", "Join", "LeftOuter", 1)
+    assert root.output == (1, 2)
+    (found,) = root.exprs("condition")
+    assert found.references == {1}
+    assert found.has_subquery
+    assert [plan.kind for plan in root.subquery_plans] == ["LogicalRelation"]
+    assert not is_distinct(root)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "x"])
+def test_what_is_no_plan(text: str):
+    """Another form of the JSON is not taken for a plan."""
+    with pytest.raises(ValueError):
+        read_plan(text)

@@ -1,0 +1,82 @@
+"""What a Python function does decides whether it is the same, not where it stands."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark import cloudpickle
+
+from headwater_spark.views.python_functions import NotDigestible, function_digest, pickled_digest
+
+FACTOR = "FACTOR = {factor}\ndef helper(x):\n    return x * FACTOR\n{gap}\ndef f(x, y={default!r}):\n    return helper(x) + {constant}\n"
+
+
+def made(
+    *, factor: object = 2, gap: str = "", default: object = 1, constant: object = 3, helper: str = ""
+) -> object:
+    """A function of a user's module, made from its text."""
+    scope: dict[str, object] = {"__name__": "transformations.main"}
+    exec(
+        compile(
+            (FACTOR + helper).format(factor=factor, gap=gap, default=default, constant=constant),
+            "f.py",
+            "exec",
+        ),
+        scope,
+    )
+    return scope["f"]
+
+
+def test_where_it_stands_is_not_what_it_does():
+    """Lines that are put in before it change nothing."""
+    assert function_digest(made()) == function_digest(made(gap="\n\n# a comment\n"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"factor": 5},
+        {"default": 9},
+        {"constant": 4},
+        {"constant": 3.0},
+        {"helper": "def helper(x):\n    return x\n"},
+    ],
+)
+def test_what_it_does(change):
+    """A constant, a default, a value of its module, a function that it calls."""
+    assert function_digest(made()) != function_digest(made(**change))
+
+
+def test_closures_count():
+    """A value that a function was made with is part of what it does."""
+
+    def around(value: object) -> object:
+        return lambda x: (x, value)
+
+    assert function_digest(around(1)) == function_digest(around(1))
+    assert function_digest(around(1)) != function_digest(around(2))
+    assert function_digest(around({"b", "a"})) == function_digest(around({"a", "b"}))
+
+
+def test_as_spark_pickles_it():
+    """The pickle holds the function with its type; it is looked into, not compared byte by byte."""
+    one, other = (cloudpickle.dumps((made(gap=gap), "int")) for gap in ("", "\n\n"))
+    assert pickled_digest(one) == pickled_digest(other)
+    with pytest.raises(NotDigestible):
+        pickled_digest(b"no pickle")
+
+
+@pytest.mark.parametrize("value", ["object()", "__import__('tests.seeds').seeds"])
+def test_what_can_not_be_told(value: str):
+    """An object of any class, or a module beside the pipeline: what they do is not known."""
+    with pytest.raises(NotDigestible):
+        function_digest(made(factor=value))
+
+
+def test_libraries_are_named():
+    """A function of an installed library is known by its name and version."""
+    assert function_digest(made(factor="__import__('json')")) == function_digest(
+        made(factor="__import__('json')")
+    )
+    assert function_digest(made(factor="__import__('json').loads")) != function_digest(
+        made(factor="__import__('json').dumps")
+    )

@@ -1,0 +1,125 @@
+"""Touched rows are never too few: whatever changed in a result is among them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.headwater_spark.views import plans as p
+
+from headwater_spark.views.plan_description import Node
+from headwater_spark.views.touched_rows import Joined, Leaf, NotTraceable, Rows, Tracing
+
+VALUES = st.one_of(st.none(), st.integers(0, 2))
+SALES, STORES, RETURNS = p.leaf(1, 2, 3), p.leaf(11, 12), p.leaf(21, 22)
+COUNTED = p.named(p.aggregate("Sum", 3), 90)
+
+# Each query, and the columns of its result that tell where it changed.
+QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
+    "filter": (p.where(SALES, p.above(3, 1)), (1, 2, 3)),
+    "inner": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1, 12)),
+    "inner by one side": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1,)),
+    "two joins": (
+        p.join(p.join(SALES, STORES, "Inner", p.equal(2, 11)), RETURNS, "Inner", p.equal(1, 21)), (1, 12),
+    ),
+    "left outer": (p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), (1, 2)),
+    "right outer": (p.join(STORES, SALES, "RightOuter", p.equal(11, 2)), (1, 2)),
+    "semi": (p.join(SALES, STORES, "LeftSemi", p.equal(2, 11)), (1, 2, 3)),
+    "anti": (p.join(SALES, STORES, "LeftAnti", p.equal(2, 11)), (1, 2, 3)),
+    "groups": (p.group(p.where(SALES, p.above(3, 0)), (1, 2), p.column(1), p.column(2), COUNTED), (1, 2)),
+    "having": (p.where(p.group(SALES, (1,), p.column(1), COUNTED), p.above(90, 2)), (1,)),
+    "groups of a join": (
+        p.group(p.join(SALES, STORES, "Inner", p.equal(2, 11)), (12, 1), p.column(1), p.named(p.column(12), 13), COUNTED), (1, 13),
+    ),
+    "nested groups": (
+        p.group(p.group(SALES, (1, 2), p.column(1), p.column(2), COUNTED), (1,), p.column(1), p.named(p.aggregate("Sum", 90), 91)), (1,),
+    ),
+    "groups of an outer join": (
+        p.group(p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), (1,), p.column(1), p.named(p.aggregate("Sum", 12), 91)), (1,),
+    ),
+    "window": (p.window(p.where(SALES, p.above(3, 0)), 2, 90), (2,)),
+    "over a window": (p.where(p.window(SALES, 2, 90), p.above(90, 1)), (2,)),
+    "joined windows": (p.join(p.window(SALES, 1, 90), p.window(RETURNS, 21, 92), "Inner", p.equal(1, 21)), (1,)),
+    "distinct": (p.distinct(p.project(SALES, p.column(1), p.column(2))), (1, 2)),
+    "union": (p.union(p.project(SALES, p.column(1), p.named(p.column(3), 5)), p.project(STORES, p.column(11), p.column(12))), (1, 5)),
+    "groups of a union": (
+        p.group(p.union(p.project(SALES, p.column(1), p.column(3)), STORES), (1,), p.column(1), COUNTED), (1,),
+    ),
+    "share of a total": (
+        p.join(
+            p.group(SALES, (1, 2), p.column(1), p.column(2), COUNTED),
+            p.group(RETURNS, (21,), p.column(21), p.named(p.aggregate("Sum", 22), 92)),
+            "Inner",
+            p.equal(1, 21),
+        ), (1,),
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def changes(draw: Any, root: Node) -> tuple[dict[int, Counter[Any]], dict[int, Counter[Any]]]:
+    """What the leaves of a plan had before, and what they have now."""
+    before, after = {}, {}
+    for leaf in root.leaves:
+        row = st.tuples(*(st.tuples(st.just(number), VALUES) for number in leaf.output))
+        old = draw(st.lists(row, max_size=5))
+        kept = [one for one in old if draw(st.booleans())] if draw(st.booleans()) else old
+        before[leaf.number] = Counter(old)
+        after[leaf.number] = Counter(kept + (draw(st.lists(row, max_size=2))))
+    return before, after
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_row_of_a_result_changes_untouched(name: str):
+    """Over random rows of all sources, before and after: the keys of what changed are among the touched keys."""
+    query, wanted = QUERIES[name]
+    root = p.numbered(query)
+
+    @settings(max_examples=60, deadline=None)
+    @given(changes(root))
+    def check(rows: tuple[dict[int, Counter[Any]], dict[int, Counter[Any]]]) -> None:
+        before, after = rows
+        changed = frozenset(number for number in before if before[number] != after[number])
+        tracing = Tracing(changed)
+        touched = set()
+        for leaf in changed:
+            answer = tracing.touched(root, leaf, frozenset(wanted), frozenset())
+            for row in p.recipe_rows(answer.recipe, root, before, after):
+                touched.add(tuple(dict(row)[number] for number in wanted))
+        old, new = p.rows_of(root, before), p.rows_of(root, after)
+        differing = {tuple(dict(row)[number] for number in wanted) for row in (old - new) + (new - old)}
+        assert differing <= touched
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        (p.group(SALES, (1,), COUNTED), 90),
+        (p.group(SALES, (), COUNTED), 90),
+        (p.window(SALES, 2, 90), 1),
+        (p.join(SALES, STORES, "FullOuter", p.equal(2, 11)), 1),
+        (p.join(SALES, STORES, "Inner", p.above(1, 1)), 12),
+        (Node("Sample", 0, {}, (SALES,)), 1),
+    ],
+)
+def test_what_can_not_be_followed(query: Node, wanted: int):
+    """A column that changed rows say nothing of is not answered for: no part of the result would be safe."""
+    root = p.numbered(query)
+    leaf = root.leaves[0].number
+    with pytest.raises(NotTraceable):
+        Tracing(frozenset({leaf})).touched(root, leaf, frozenset({wanted}), frozenset())
+
+
+def test_an_unneeded_side_of_a_join_is_not_read():
+    """Where the changed side says all that is wanted, no join is made; where it does not, only equalities find partners."""
+    root = p.numbered(p.join(SALES, STORES, "Inner", p.equal(2, 11)))
+    sales, stores = (leaf.number for leaf in root.leaves)
+    tracing = Tracing(frozenset({sales}))
+    assert tracing.touched(root, sales, frozenset({1}), frozenset()).recipe == Leaf(sales, Rows.CHANGED)
+    other = Tracing(frozenset({stores})).touched(root, stores, frozenset({1}), frozenset()).recipe
+    assert isinstance(other, Joined)
