@@ -251,12 +251,18 @@ def test_a_value_that_nobody_gives():
         declared("CREATE STREAMING TABLE t COMMENT '${nobody}' AS SELECT 1")
 
 
+@pytest.mark.parametrize("policy", ["AUTO", "FULL", "INCREMENTAL", "INCREMENTAL STRICT"])
+def test_refresh_policies(policy: str):
+    """Each of Lakeflow's policies is the one of Python's argument."""
+    (view,) = declared(f"CREATE MATERIALIZED VIEW t REFRESH POLICY {policy} AS SELECT 1").datasets()
+    assert view.refresh_policy == policy.lower().replace(" ", "_")
+
+
 @pytest.mark.parametrize(
     "clause",
     [
         "USING csv",
         "CLUSTER BY AUTO",
-        "REFRESH POLICY INCREMENTAL",
         "TBLPROPERTIES ('pipelines.reset.alowed' = 'x')",
     ],
 )
