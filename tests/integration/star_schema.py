@@ -27,7 +27,6 @@ class View:
 
 FULL = "COMPLETE_RECOMPUTE"
 VIEWS = {
-    "projected": View("select sale_id, upper(status) st, amount*qty v from sales where qty > 2", "APPEND_ONLY", "ROW_BASED"),
     "exploded": View("select sale_id, day, t from sales lateral view explode(tags) x as t", "APPEND_ONLY", "ROW_BASED"),
     "united": View("select day, qty, 'S' k from sales union all select day, -qty, 'R' from returns", "APPEND_ONLY", "ROW_BASED"),
     "star": View("select s.sale_id, s.day, c.segment, p.category, st.region, s.amount from sales s join customer c using(cust_id) join product p using(prod_id) join store st using(store_id)", "APPEND_ONLY", "ROW_BASED"),
@@ -47,7 +46,6 @@ VIEWS = {
     "over_a_view": View("select region, max(m) top from distinct_customers group by region", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "topmost": View("select sale_id, amount from sales order by amount desc, sale_id limit 10", FULL, FULL),
     "today": View("select day, sum(amount) m from sales where day >= date_add(current_date(), -30) group by day", FULL, FULL),
-    "total": View("select count(*) n, sum(amount) m from sales", FULL, FULL),
 }  # fmt: skip
 
 

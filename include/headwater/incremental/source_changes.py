@@ -135,7 +135,10 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
     table: Path, first: int, commits: list[list[Action]], columns: Collection[str], name: str
 ) -> Issue | None:
     """Why the rows of the two versions are not of one shape, None where they are."""
-    if any("protocol" in action for actions in commits for action in actions):
+    protocols = [action["protocol"] for actions in commits for action in actions if "protocol" in action]
+    # RESTORE writes down the one that is there.
+    before = metadata_at(table, first) if protocols else None
+    if any(before is None or _features(one) != before["protocol"] for one in protocols):
         return Issue(
             IssueType.DELTA_PROTOCOL_CHANGED,
             f"features of the Delta table {name} were changed",
@@ -160,6 +163,12 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
             reason = f"the column {column} of {name} is not what it was"
             return Issue(IssueType.DATA_SCHEMA_CHANGED, reason, table=name)
     return None
+
+
+def _features(protocol: Mapping[str, Any]) -> tuple[int, int, frozenset[str]]:
+    """What a reader and a writer of a table must know."""
+    named = [*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())]
+    return int(protocol["minReaderVersion"]), int(protocol["minWriterVersion"]), frozenset(map(str, named))
 
 
 def _metadata_backwards(commits: list[list[Action]]) -> Iterator[Action]:
@@ -188,12 +197,20 @@ def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
 
     try:
         opened = DeltaTable(str(table), version=version)
-        metadata = opened.metadata()
+        metadata, protocol = opened.metadata(), opened.protocol()
         return {
             "id": str(metadata.id),
             "schemaString": opened.schema().to_json(),
             "partitionColumns": list(metadata.partition_columns),
             "configuration": dict(metadata.configuration),
+            "protocol": _features(
+                {
+                    "minReaderVersion": protocol.min_reader_version,
+                    "minWriterVersion": protocol.min_writer_version,
+                    "readerFeatures": protocol.reader_features,
+                    "writerFeatures": protocol.writer_features,
+                }
+            ),
         }
     except (DeltaError, OSError):
         return None

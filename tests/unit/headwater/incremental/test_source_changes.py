@@ -117,6 +117,7 @@ def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
         ([metadata(FIELDS, ("id",))], IssueType.PARTITION_SCHEMA_CHANGED),
         ([metadata(**{"delta.columnMapping.mode": "name"})], IssueType.DELTA_PROTOCOL_CHANGED),
         ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([PROTOCOL, add("a")], None),
         ([metadata([*FIELDS, {**FIELDS[0], "name": "new"}]), add("a")], None),
         ([metadata(FIELDS[:1]), add("a")], None),
         ([metadata(comment="x")], None),
