@@ -160,7 +160,9 @@ ROWS = [
 def of_python(entry: Any) -> dict[str, Any]:
     """An entry of the manifest with SQL's names turned into their twins', without its place."""
     text = re.sub(r"\bsql(?=[._/])", "py", entry.model_dump_json())
-    return {key: value for key, value in json.loads(text).items() if key != "defined_at"}
+    fields = {key: value for key, value in json.loads(text).items() if key != "defined_at"}
+    # In the order of declarations, and the halves are declared one after the other.
+    return {**fields, "inputs": sorted(fields.get("inputs", ()))}
 
 
 def as_stored(table: Any) -> tuple[Any, ...]:

@@ -126,7 +126,8 @@ def _entries(node: Any, names: TableNames) -> list[SourceEntry]:
     if kind == "DataSourceV2Relation":
         options = {str(k): str(v) for k, v in dict(node.options()).items()}
         return [_entry(str(node.table().name()), options, names, streaming=False)]
-    if kind in _CONSTANT or kind.startswith("Unresolved"):
+    # What a CTE reads is among the leaves itself, once for all places that name it.
+    if kind in _CONSTANT or kind == "CTERelationRef" or kind.startswith("Unresolved"):
         return []
     return [SourceEntry(kind=SourceKind.OTHER, streaming=False, format=kind)]
 
