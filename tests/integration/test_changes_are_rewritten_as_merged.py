@@ -213,12 +213,12 @@ def test_others_commit_meanwhile(spark: SparkSession, tmp_path: Path, monkeypatc
     changes = target(spark, tmp_path, {})
     changes.apply([(key, 1, "U", "a", "x") for key in (1, 2, 3)])
     table = DeltaTable.forPath(spark, str(changes.target.path))
-    tell = FileRewrite._tell
+    register = FileRewrite._register_metrics
 
     def slow(*args: Any) -> None:
         table.delete("key = 2")
-        tell(*args)
+        register(*args)
 
-    monkeypatch.setattr(FileRewrite, "_tell", slow)
+    monkeypatch.setattr(FileRewrite, "_register_metrics", slow)
     changes.apply([(1, 2, "U", "b", "y"), (4, 1, "U", "c", "z")])
     assert changes.rows("key") == [(1, 2, "b", "y"), (3, 1, "a", "x"), (4, 1, "c", "z")]

@@ -15,6 +15,7 @@ from headwater.definitions.finding import CODE_OF_CONDITION, LINT_RULES, Finding
 from headwater.errors import InvalidPipeline
 from headwater.graph.manifest import read_manifest
 from headwater.graph.pipeline_project import open_project
+from headwater.graph.spec_file import read_source
 from headwater_spark.commands.update import answer
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
@@ -35,8 +36,8 @@ DAILY = 'airflow: {schedule: "0 3 * * *"}\n'
 
 
 def examples(code: str) -> list[str]:
-    """The Python blocks of a rule's section."""
-    return re.findall(r"^```python\n(.*?)^```", SECTIONS[code], re.DOTALL | re.MULTILINE)
+    """The Python blocks of a rule's section; of a rule about the pipeline's file, its JSON."""
+    return re.findall(r"^```(?:python|json)\n(.*?)^```", SECTIONS[code], re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -98,6 +99,11 @@ def test_examples(code, findings, tmp_path):
         write_deltalake(str(table), pa.table({"id": [1, 2]}))
         DeltaTable(str(table)).delete("id = 1")
     bad, good = examples(code)
+    if code == "HW603":
+        for spec, count in ((bad, 2), (good, 0)):
+            (tmp_path / "pipeline.json").write_text(spec)
+            assert len(read_source(tmp_path / "pipeline.json").notes) == count
+        return
     if code in RAISED:
         with pytest.raises(InvalidPipeline) as raised:
             findings(bad)

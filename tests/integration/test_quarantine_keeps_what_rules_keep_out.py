@@ -320,7 +320,7 @@ def test_rows_that_are_lost_are_noticed(pipeline, monkeypatch):
     monkeypatch.setattr(DeltaAppend, "write", lambda self, rows, tx: write(self, rows.where("id = 1"), tx))
     error = case.update().error
     assert isinstance(error, RowsNotConserved)
-    assert "6 rows came, 1 were written, 1 dropped, 3 quarantined" in error.what
+    assert "6 rows were read, 1 were written, 1 dropped, 3 quarantined" in error.what
 
 
 def test_what_one_pass_can_not_do(pipeline, monkeypatch):

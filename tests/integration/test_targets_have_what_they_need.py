@@ -164,7 +164,10 @@ def test_several_flows_fill_one_target(pipeline):
             "and rows from 'more'",
         ),
         ('dp.apply_changes(target="t", system_sequence_by="version", **ARGUMENTS)', "Bitemporal"),
-        ('dp.apply_changes(target="t", columns_to_update="name", **ARGUMENTS)', "no column of lists"),
+        (
+            'dp.apply_changes(target="t", columns_to_update="name", **ARGUMENTS)',
+            "not an array of column names",
+        ),
     ],
 )
 def test_what_does_not_go_together(pipeline, rest: str, what: str):
