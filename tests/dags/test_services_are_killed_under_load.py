@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from tests.dags.live_airflow import wait_for
+from tests.seeds import SOAK
 
 from headwater_demo.airflow_services import SERVICES
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not SOAK, reason="a loop of kills over minutes: in make soak"),
+]
 DAG_FILE = """
 from headwater_airflow.dag import PipelineDag
 
