@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from tests.integration.star_schema import FULL, VIEWS, Star
 from tests.pipeline_case import PipelineCase
-from tests.seeds import SEED
+from tests.seeds import SEED, SOAK
 
 SOURCE = """
 VIEWS = {views!r}
@@ -28,6 +28,14 @@ def declare(name, text, policy):
 for name, (text, policy) in VIEWS.items():
     declare(name, text, policy)
 """
+# One view of each technique and kind of plan; the soak has all of them.
+CHOSEN = {
+    name: view
+    for name, view in VIEWS.items()
+    if SOAK
+    or name
+    in ("united", "star", "anti_joined", "by_day", "distinct_customers", "latest", "shares", "over_a_view", "topmost", "today")
+}  # fmt: skip
 TABLES = ("sales", "returns", "customer", "product", "store")
 GROWN, CHANGED, SAME, ANEW, RESTORED = "grown", "changed", "same", "anew", "restored"
 
@@ -76,8 +84,8 @@ class Oracle:
     """A pipeline of views, and what each of them should have."""
 
     def __init__(self, make: Any, spark: Any, seed: int, policy: str = "incremental") -> None:
-        self.views = {name: view.text for name, view in VIEWS.items()}
-        declared = {n: (v.text, "auto" if v.changed == FULL else policy) for n, v in VIEWS.items()}
+        self.views = {name: view.text for name, view in CHOSEN.items()}
+        declared = {n: (v.text, "auto" if v.changed == FULL else policy) for n, v in CHOSEN.items()}
         self.case: PipelineCase = make(SOURCE.format(views=declared))
         self.spark = spark
         self.star = Star(spark, self.case.warehouse / "shop", seed)
@@ -150,6 +158,8 @@ def _expected(name: str, kinds: dict[str, str]) -> set[str]:
         RESTORED in moved.values()
     ):  # RESTORE writes the table's protocol down, which is another one where its features were
         return {view.changed, FULL, "NO_OP"}
+    if name == "shares":  # its top is a join of two aggregates
+        return {"GENERIC_AGGREGATE", "ROW_BASED", "NO_OP"}
     # A change may come to nothing in the columns that the view uses.
     if moved == {"returns": GROWN} and name == "united":
         return {"APPEND_ONLY"}
@@ -174,7 +184,7 @@ def test_views_equal_their_query(pipeline: Any, spark: Any) -> None:
     assert {name for name, (technique, _) in again.items() if technique != "NO_OP"} == {"today"}
 
 
-@pytest.mark.skipif(not os.environ.get("HEADWATER_SEED"), reason="a loop of make soak, which gives the seed")
+@pytest.mark.skipif(not SOAK, reason="a loop of make soak, which gives the seed")
 def test_random_changes(pipeline: Any, spark: Any) -> None:
     """Steps at random, one to three of them before each update: the rows of all views are right after each."""
     oracle = Oracle(pipeline, spark, SEED)
