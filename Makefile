@@ -34,7 +34,7 @@ classes: setup ## Fetch the jars and make the archive of classes that drivers sh
 demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
 	$(BIN)/python -m headwater_demo demo $(if $(filter 1 yes true,$(ONCE)),--once)
 
-test: test-unit test-integration test-dags ## Run every test but those that kill: the same ones each time
+test: test-unit test-integration test-dags ## Run the tests but those that kill: the same ones each time, few long ones left to the soak
 
 test-unit: setup ## Run the unit tests: no JVM, about a minute
 	$(BIN)/pytest tests/unit $(WORKERS)
@@ -61,7 +61,7 @@ format: setup ## Format the code
 bench: classes ## Measure updates against the same queries written by hand
 	$(BIN)/pytest tests/benchmarks
 
-soak: classes ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); longer examples of all tests
+soak: classes ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); long tests, and longer examples of all
 	$(eval SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')))
 	@echo "SEED=$(SEED)"
 	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection

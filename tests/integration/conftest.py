@@ -1,12 +1,14 @@
-"""The session of these tests."""
+"""The session of these tests, and which of them only the soak has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
+from tests.seeds import SOAK
 from tests.spark_fixtures import pipeline, spark
 
 __all__ = ["done", "pipeline", "prepared", "spark"]
@@ -26,3 +28,31 @@ ROOMY = {
 def spark_settings() -> Mapping[str, str]:
     """Those of a process that runs for twenty minutes."""
     return {**SPARK, **ROOMY}
+
+
+# Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take half an hour more.
+LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is listed, where the whole folder runs and not a test that is named."""
+    names = set(_left_out(config))
+    if not names:
+        return
+    unknown = names - {item.nodeid for item in items}
+    assert not unknown, f"{LEFT_TO_THE_SOAK} names tests that are not there: {sorted(unknown)}"
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in names])
+    items[:] = [item for item in items if item.nodeid not in names]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How many more tests there are."""
+    if left := len(_left_out(config)):
+        terminalreporter.write_sep("=", f"{left} more tests run in `make soak`: {LEFT_TO_THE_SOAK.name}")
+
+
+def _left_out(config: pytest.Config) -> list[str]:
+    here = Path(__file__).parent
+    if SOAK or not any(here.is_relative_to(Path(argument).resolve()) for argument in config.args):
+        return []
+    return [f"tests/integration/{line}" for line in LEFT_TO_THE_SOAK.read_text().split("\n") if line]
