@@ -41,7 +41,7 @@ VIEWS = {
     "pairs": View("select distinct cust_id, prod_id from sales", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "latest": View("select * from (select sale_id, cust_id, day, qty, row_number() over (partition by cust_id order by ts desc, sale_id desc) rn from sales) where rn = 1", "WINDOW_FUNCTION", "WINDOW_FUNCTION"),
     "running": View("select store_id, day, sale_id, sum(amount) over (partition by store_id, day order by ts, sale_id) run, lag(qty) over (partition by store_id order by ts, sale_id) prev from sales", "WINDOW_FUNCTION", "WINDOW_FUNCTION"),
-    "shares": View("with d as (select s.day, p.category, sum(s.amount) a from sales s join product p using(prod_id) group by all), t as (select day, sum(a) ta from d group by day) select d.day, category, a, a/ta share from d join t using(day)", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
+    "shares": View("with d as (select s.day, p.category, sum(s.amount) a from sales s join product p using(prod_id) group by all), t as (select day, sum(a) ta from d group by day) select d.day, category, a, a/ta share from d join t using(day)", "ROW_BASED", "ROW_BASED"),
     "in_subquery": View("select prod_id, sum(qty) q from sales where store_id in (select store_id from store where country='AT') group by prod_id", "GROUP_AGGREGATE", "GENERIC_AGGREGATE"),
     "over_a_view": View("select region, max(m) top from distinct_customers group by region", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "topmost": View("select sale_id, amount from sales order by amount desc, sale_id limit 10", FULL, FULL),

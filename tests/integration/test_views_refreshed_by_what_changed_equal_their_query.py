@@ -158,8 +158,6 @@ def _expected(name: str, kinds: dict[str, str]) -> set[str]:
         RESTORED in moved.values()
     ):  # RESTORE writes the table's protocol down, which is another one where its features were
         return {view.changed, FULL, "NO_OP"}
-    if name == "shares":  # its top is a join of two aggregates
-        return {"GENERIC_AGGREGATE", "ROW_BASED", "NO_OP"}
     # A change may come to nothing in the columns that the view uses.
     if moved == {"returns": GROWN} and name == "united":
         return {"APPEND_ONLY"}
