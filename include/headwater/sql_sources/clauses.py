@@ -43,7 +43,7 @@ def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]
     clauses: dict[tuple[str, ...], _Clause] = (
         {("COMMENT",): _comment} if of_view else _STORED | {("COMMENT",): _comment}
     )
-    while not (parser.at_end or parser.see("AS") or parser.see("FLOW")):
+    while not (parser.at_end or parser.see("AS") or parser.see("FLOW") or query_begins(parser)):
         token = parser.current
         for refused, (what, remedy) in _REFUSED.items():
             if parser.see(*refused):
@@ -60,6 +60,11 @@ def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]
                 )
             found[name] = value
     return found
+
+
+def query_begins(parser: StatementParser) -> bool:
+    """Whether a query stands here without the AS before it, which Spark's grammar lets be left out."""
+    return parser.see("SELECT") or (parser.see("WITH") and not parser.see("WITH", "ROW", "FILTER"))
 
 
 def _comment(parser: StatementParser) -> dict[str, object]:
@@ -79,8 +84,13 @@ def _partitions(parser: StatementParser) -> dict[str, object]:
 
 
 def _clusters(parser: StatementParser) -> dict[str, object]:
+    token = parser.current
     if parser.words("AUTO"):
-        return {"cluster_by_auto": True}
+        parser.unsupported(
+            "CLUSTER BY AUTO",
+            token,
+            "Open Delta can't choose clustering columns by itself. Name them: CLUSTER BY (column, ...).",
+        )
     if parser.words("NONE"):
         return {"cluster_by": None}
     return {"cluster_by": parser.listed(lambda: parser.plain_name("a column"))}

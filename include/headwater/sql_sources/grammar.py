@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import Token
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.sql_sources.changes import read_changes
-from headwater.sql_sources.clauses import read_clauses
+from headwater.sql_sources.clauses import query_begins, read_clauses
 from headwater.sql_sources.columns import ColumnList, read_columns
 from headwater.sql_sources.conditions import SqlNotUnderstood, StatementNotAllowed
 from headwater.sql_sources.forms import FORMS, instead, nearest_form
@@ -128,7 +128,8 @@ def _with_query(
                 "What the flow does", "AUTO CDC", "INSERT BY NAME", "REPLACE WHERE", "REPLACE USING"
             )
     elif not parser.at_end:
-        parser.need("AS")
+        if not query_begins(parser):
+            parser.need("AS")
         query = parser.rest("A query")
     elif kind is not DatasetKind.STREAMING_TABLE:
         parser.expected("AS and a query", "AS")

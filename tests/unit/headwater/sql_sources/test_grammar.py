@@ -85,6 +85,15 @@ def test_queries_of_any_form(query: str):
     assert statement.query.text == query
 
 
+@pytest.mark.parametrize("query", ["select distinct * from stream s", "WITH a AS (SELECT 1) SELECT * FROM a"])
+def test_a_query_without_as(query: str):
+    """As Spark's grammar has it, AS may be left out before SELECT and WITH."""
+    statement = dataset(f"CREATE STREAMING TABLE t (CONSTRAINT r EXPECT (a)) COMMENT 'c' {query}")
+    assert statement.query is not None
+    assert statement.query.text == query
+    assert statement.comment == "c"
+
+
 COLUMNS = """(
   id BIGINT NOT NULL COMMENT 'it''s, (one)',
   place STRUCT<a: INT, b: ARRAY<DECIMAL(10, 2)>>, tags MAP<STRING, ARRAY<INT>>, v VARIANT, `a b` STRING COLLATE UTF8_LCASE,
@@ -160,7 +169,6 @@ def test_columns_without_types():
         ("USING DELTA", {"format": "DELTA"}),
         ("PARTITIONED BY (a, `b c`)", {"partition_cols": ["a", "b c"]}),
         ("CLUSTER BY (a)", {"cluster_by": ["a"]}),
-        ("CLUSTER BY AUTO", {"cluster_by_auto": True}),
         ("CLUSTER BY NONE", {"cluster_by": None}),
         ("LOCATION '/data/t'", {"path": "/data/t"}),
         ("TBLPROPERTIES ('a' = 'b', \"c\"=\"d\")", {"table_properties": {"a": "b", "c": "d"}}),
