@@ -205,13 +205,15 @@ def _bounded(flow: FlowFact, facts: PipelineFacts) -> Iterator[Remedy]:
 
 def _operators(flow: FlowFact) -> list[tuple[str, tuple[str, ...]]]:
     """Kind and keys of the flow's stateful operators, from their texts; from Spark's names of them where there are no texts."""
-    found = []
+    operators = []
     for text in flow.state_plan:
         kind = text.partition("(")[0].strip()
         match = _KEYS.match(text)
         keys = tuple(part.partition(":")[0].strip() for part in _parts(match[2])) if match else ()
-        found.append((kind, tuple(key for key in keys if re.fullmatch(r"\w+", key) and not _MADE.match(key))))
-    return found or [(_kind(state.operator), ()) for state in flow.working[-1].states]
+        operators.append(
+            (kind, tuple(key for key in keys if re.fullmatch(r"\w+", key) and not _MADE.match(key)))
+        )
+    return operators or [(_kind(state.operator), ()) for state in flow.working[-1].states]
 
 
 def _parts(text: str) -> list[str]:

@@ -121,18 +121,18 @@ def _filled(value: Any, data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 def _looked_up(match: re.Match[str], data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     kind, name = match[1], match[2]
-    found = None
+    value = None
     if kind == "var":
         declared = _mapping(data.get("variables")).get(name)
-        found = declared.get("default") if isinstance(declared, Mapping) else declared
+        value = declared.get("default") if isinstance(declared, Mapping) else declared
     elif (kind, name) == ("bundle", "name"):
-        found = _mapping(data.get("bundle")).get("name")
-    if not isinstance(found, str | int | float | bool):
+        value = _mapping(data.get("bundle")).get("name")
+    if not isinstance(value, str | int | float | bool):
         raise NotOnePipeline(
             f"`{'.'.join(keys)}`: {match[0]} has no value in this file", keys,
             f"Give the variable a `default` in `variables`, or write the value out: ${{env:{re.sub(r'[^A-Za-z0-9]+', '_', name).upper()}}} takes it from the environment.",
         )  # fmt: skip
-    return found
+    return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

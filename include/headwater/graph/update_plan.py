@@ -155,10 +155,10 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
 def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[str]) -> list[FlowEntry]:
     """The flows that start from the beginning while their table keeps its rows."""
     tables = {entry.name: entry for entry in manifest.outputs}
-    found = [
+    flows = [
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
     ]
-    for flow in found:
+    for flow in flows:
         if not _may_reset(tables[flow.target]):
             raise ResetNotAllowed(
                 f"The flow {flow.name!r} must not start over: the property pipelines.reset.allowed of its table "
@@ -167,7 +167,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
                 remedy="To go on from a position and keep the rows: headwater repair PIPELINE_DIR FLOW --action rebuild, or remove "
                 "the property.",
             )
-    return found
+    return flows
 
 
 def _chosen(manifest: Manifest, selection: Selection, reset_flows: Sequence[FlowEntry]) -> set[str]:
@@ -206,14 +206,14 @@ def ordered(manifest: Manifest) -> list[str]:
 
 
 def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
-    asked = (
+    requested = (
         {entry.name for entry in manifest.outputs}
         if selection.full_refresh_all
         else set(selection.full_refresh)
     )
     names = []
     for entry in manifest.outputs:
-        if entry.name not in asked or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
+        if entry.name not in requested or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
             continue
         if not _may_reset(entry):
             if entry.name in selection.full_refresh:

@@ -86,10 +86,10 @@ def lag_acceptable(facts: ProductionFacts) -> Answer:
 
 def memory_sustainable(facts: ProductionFacts) -> Answer:
     """No state grows without bound, or is too large for where it lies."""
-    found = facts.found("STATE_UNBOUNDED", "STATE_IN_HEAP", "STATE_LARGE")
-    if found:
+    findings = facts.findings_of("STATE_UNBOUNDED", "STATE_IN_HEAP", "STATE_LARGE")
+    if findings:
         return FAIL, "; ".join(
-            f"{finding.subject}: {finding.message} ({finding.evidence[0]})" for finding in found
+            f"{finding.subject}: {finding.message} ({finding.evidence[0]})" for finding in findings
         )
     young = [*_not_run(facts), *(flow.flow for flow in facts.stateful if len(flow.working) < 3)]
     if young:
@@ -124,10 +124,10 @@ def monitoring(facts: ProductionFacts) -> Answer:
         return UNKNOWN, "there is no folder dags/ above the pipeline to look for its check DAG"
     if not operation.check_dag:
         return FAIL, "no file in dags/ makes a PipelineCheckDag of this pipeline"
-    told = (
+    alerting = (
         "with notifiers" if operation.notified else "whose tasks turn red; give it notifiers to tell people"
     )
-    return PASS, f"a check DAG {told}; limits: {', '.join(operation.limits)}"
+    return PASS, f"a check DAG {alerting}; limits: {', '.join(operation.limits)}"
 
 
 def documentation(facts: ProductionFacts) -> Answer:

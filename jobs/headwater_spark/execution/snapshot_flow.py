@@ -104,8 +104,8 @@ class _Snapshots:
         assert self._flow.snapshots is not None
         where, started = self._flow.location, time.monotonic()
         frame = in_own_session(snapshot.frame)
-        asked = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
-        columns = change_columns(asked, frame, where)
+        declared = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
+        columns = change_columns(declared, frame, where)
         check_unchanged(columns, self._target, where, events=False)
         spark, path = frame.sparkSession, self._target.path
         table = DeltaTable.forPath(spark, str(path))
