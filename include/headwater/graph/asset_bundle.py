@@ -66,7 +66,26 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
             raise NotOnePipeline(
                 f"Unknown key `{key}` of a bundle", (key,), did_you_mean(near, "Take it out.")
             )
-    resources = data["resources"]
+    name, settings = _named(data["resources"], chosen)
+    keys = ("resources", "pipelines", name)
+    if not isinstance(settings, Mapping):
+        raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
+    notes = [SettingNote(key, _IDLE[key]) for key in data if key in _IDLE]
+    notes += [
+        SettingNote(f"resources.{kind}", "the folder is one pipeline; Airflow schedules it")
+        for kind in data["resources"]
+        if kind != "pipelines"
+    ]
+    notes += [
+        SettingNote(f"resources.pipelines.{other}", "the folder is one pipeline")
+        for other in data["resources"]["pipelines"]
+        if str(other) != name
+    ]
+    return BundlePipeline(name, _filled(dict(settings), data, keys), keys, tuple(notes))
+
+
+def _named(resources: Any, chosen: str | None) -> tuple[str, Any]:
+    """Key and settings of the one pipeline, or of the ``chosen`` one."""
     pipelines = resources.get("pipelines") if isinstance(resources, Mapping) else None
     if not isinstance(pipelines, Mapping) or not pipelines:
         raise NotOnePipeline(
@@ -88,22 +107,7 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
             ("resources", "pipelines"),
             did_you_mean(near, f"It has: {', '.join(map(str, pipelines))}."),
         )
-    keys = ("resources", "pipelines", str(name))
-    settings = pipelines[name]
-    if not isinstance(settings, Mapping):
-        raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
-    notes = [SettingNote(key, _IDLE[key]) for key in data if key in _IDLE]
-    notes += [
-        SettingNote(f"resources.{kind}", "the folder is one pipeline; Airflow schedules it")
-        for kind in resources
-        if kind != "pipelines"
-    ]
-    notes += [
-        SettingNote(f"resources.pipelines.{other}", "the folder is one pipeline")
-        for other in pipelines
-        if other != name
-    ]
-    return BundlePipeline(str(name), _filled(dict(settings), data, keys), keys, tuple(notes))
+    return str(name), pipelines[name]
 
 
 def _filled(value: Any, data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

@@ -114,19 +114,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     reset_flows = _reset_flows(manifest, selection, emptied)
     chosen = _chosen(manifest, selection, reset_flows)
     left_out = _left_out(manifest, selection, reset_flows)
-    resets = [
-        ResetStage(
-            name,
-            tuple(
-                f.name
-                for f in manifest.flows_into(name)
-                if f.streaming or f.once or f.output_mode is OutputKind.SNAPSHOT
-            ),
-            # What has left the pipeline stays where it is: its readers get the rows again.
-            tables[name].kind is not DatasetKind.SINK,
-        )
-        for name in emptied
-    ]
+    resets = [_emptying(manifest, tables[name]) for name in emptied]
     resets += [ResetStage(flow.target, (flow.name,), False) for flow in reset_flows]
     refreshes = [
         RefreshStage(
@@ -144,12 +132,18 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         tuple(stage for stage in resets if stage.dataset not in done),
         tuple(refreshes),
         tuple(name for name in tables if name not in chosen or name in done),
-        tuple(
-            f.name
-            for f in manifest.flows
-            if f.name in left_out and f.target in chosen and f.target not in done
-        ),
+        tuple(f.name for f in manifest.flows if f.name in left_out and f.target in chosen.difference(done)),
     )
+
+
+def _emptying(manifest: Manifest, entry: DatasetEntry) -> ResetStage:
+    flows = tuple(
+        f.name
+        for f in manifest.flows_into(entry.name)
+        if f.streaming or f.once or f.output_mode is OutputKind.SNAPSHOT
+    )
+    # What has left the pipeline stays where it is: its readers get the rows again.
+    return ResetStage(entry.name, flows, entry.kind is not DatasetKind.SINK)
 
 
 def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[str]) -> list[FlowEntry]:

@@ -153,9 +153,9 @@ def test_advise_for_people_and_for_programs(done, capsys):
     assert 'write: .option("maxFilesPerTrigger", 50) (instead of .option("maxFilesPerTrigger", 1))' in text
     assert "where: the read of the source" in text
     code, text = call(done, capsys, "advise", "--json")
-    found = json.loads(text.splitlines()[-1])["findings"]
+    findings = json.loads(text.splitlines()[-1])["findings"]
     assert code == 0
     assert [finding.code for finding in advise(pipeline_facts(done.project, done.manifest))] == [
-        f["code"] for f in found
+        f["code"] for f in findings
     ]
-    assert found[0]["remedies"][0]["settings"][0]["place"] == "the read of the source"
+    assert findings[0]["remedies"][0]["settings"][0]["place"] == "the read of the source"

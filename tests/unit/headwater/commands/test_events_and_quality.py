@@ -114,10 +114,10 @@ def test_follow_prints_what_comes(ruled, capsys):
 
 def test_quality_as_json(ruled, capsys):
     """Each rule has its points by update, and each dataset the rows kept out."""
-    found = json.loads(call(ruled, capsys, "quality", "--json").splitlines()[-1])
-    (rule,) = found["rules"]
+    answer = json.loads(call(ruled, capsys, "quality", "--json").splitlines()[-1])
+    (rule,) = answer["rules"]
     assert [(p["update_id"], p["failed"]) for p in rule["updates"]] == [("u1", 0), ("u2", 1)]
-    assert found["datasets"] == [{"dataset": "bronze", "dropped": 1, "quarantined": 0, "updates": 2}]
+    assert answer["datasets"] == [{"dataset": "bronze", "dropped": 1, "quarantined": 0, "updates": 2}]
     (rule,) = json.loads(call(ruled, capsys, "quality", "--updates=1", "--json"))["rules"]
     assert len(rule["updates"]) == 1
 

@@ -16,8 +16,8 @@ from headwater.graph.registry import Registry, registering
 @pytest.fixture(autouse=True)
 def registry():
     """A registry that declarations go to."""
-    with registering(Registry(schema="shop")) as found:
-        yield found
+    with registering(Registry(schema="shop")) as active:
+        yield active
 
 
 def only(registry: Registry) -> Dataset:

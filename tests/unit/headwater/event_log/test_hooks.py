@@ -28,8 +28,8 @@ def run(folder, hooks, tell, seconds=10.0):
 
 
 def states(folder):
-    found = reader.events(folder, event_type="hook_progress")
-    return [tuple(event["details"]["hook_progress"][key] for key in ("name", "state")) for event in found]
+    records = reader.events(folder, event_type="hook_progress")
+    return [tuple(event["details"]["hook_progress"][key] for key in ("name", "state")) for event in records]
 
 
 def test_hooks_hear_stable_events_once_written_and_in_order(tmp_path):

@@ -47,8 +47,8 @@ def test_order_and_filters(tmp_path):
         for number in range(5):
             log.emit("user_action", f"message {number}", flow=f"f{number % 2}", level="INFO")
         log.emit("user_action", "it's bad", level="WARN", dataset="o'brien")
-    found = [event["message"] for event in reader.events(tmp_path)]
-    assert found == [*(f"message {number}" for number in range(5)), "it's bad"]
+    messages = [event["message"] for event in reader.events(tmp_path)]
+    assert messages == [*(f"message {number}" for number in range(5)), "it's bad"]
     assert [e["message"] for e in reader.events(tmp_path, flow="f1")] == ["message 1", "message 3"]
     assert [e["message"] for e in reader.events(tmp_path, dataset="o'brien", level="WARN")] == ["it's bad"]
     assert [e["message"] for e in reader.events(tmp_path, limit=2)] == ["message 4", "it's bad"]

@@ -48,8 +48,8 @@ def test_old_leftovers_go_and_what_lives_stays(aged):
     assert not any(folder.exists() for folder in aged.old)
     assert aged.newest.exists()
     assert aged.pipeline.checkpoint("silver").epochs() == [1, 2]
-    told = events(aged.project.state_folder, event_type="operation_progress")
-    assert {item["details"]["operation_progress"]["chore"] for item in told} == {
+    records = events(aged.project.state_folder, event_type="operation_progress")
+    assert {item["details"]["operation_progress"]["chore"] for item in records} == {
         "epochs",
         "snapshots",
         "orphans",

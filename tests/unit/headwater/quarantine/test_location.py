@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from tests.unit.headwater.metrics.conftest import done, pipeline
-from tests.unit.headwater.quarantine.test_table import TYPES, held
+from tests.unit.headwater.quarantine.test_table import TYPES, entry
 
 from headwater.commands.command_line import main
 from headwater.quarantine import columns as c
@@ -31,7 +31,7 @@ def left(done: Any) -> Path:
     """Two held rows of silver, which has no rule that quarantines (any more)."""
     schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in c.MANAGED])
     path = done.table("silver_quarantine")
-    rows = [held(1, "whole", flow="silver"), held(2, "whole", flow="silver")]
+    rows = [entry(1, "whole", flow="silver"), entry(2, "whole", flow="silver")]
     write_deltalake(str(path), pa.Table.from_pylist(rows, schema=schema))
     return Path(path)
 

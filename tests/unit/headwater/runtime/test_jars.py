@@ -83,13 +83,13 @@ def test_a_lost_file_is_fetched_again(repository: FakeRepository):
 
 def test_several_at_once_fetch_once(repository: FakeRepository):
     """Whoever comes second waits and finds them there."""
-    found: list[list[Path]] = []
-    threads = [threading.Thread(target=lambda: found.append(ensure_jars("spark"))) for _ in range(4)]
+    fetched: list[list[Path]] = []
+    threads = [threading.Thread(target=lambda: fetched.append(ensure_jars("spark"))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 4
+    assert len(fetched) == 4
     assert repository.calls == 1
 
 

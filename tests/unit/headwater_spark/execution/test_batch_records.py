@@ -47,7 +47,9 @@ class Recording:
     def recorded(self) -> list[tuple[int, int, Any]]:
         emitted = [more for kind, _, more in self.context.events.emitted if kind == "flow_progress"]
         progress = [(more["batch_id"], more["details"]["flow_progress"]) for more in emitted]
-        return [(batch, told["metrics"]["num_output_rows"], told["end_offsets"]) for batch, told in progress]
+        return [
+            (batch, entry["metrics"]["num_output_rows"], entry["end_offsets"]) for batch, entry in progress
+        ]
 
 
 def test_batches_whose_driver_died_before_it_told_them(monkeypatch, tmp_path: Path):
@@ -108,8 +110,8 @@ def test_a_batch_that_came_again(monkeypatch, tmp_path: Path):
     """Nothing is observed of it: what it came to is with the table's commit."""
     recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
     recording.start()
-    told = {"quality": {"rows": 5, "dropped": 1, "quarantined": 1, "failed": {"r": 2}, "files": 0}}
-    commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": "3"}, told=told)
+    metadata = {"quality": {"rows": 5, "dropped": 1, "quarantined": 1, "failed": {"r": 2}, "files": 0}}
+    commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": "3"}, metadata=metadata)
     recording.records._record(6, 0, Quality(0, 0, (RuleCounts("r", 0, 0),)), None, {})
     recording.records.check_conservation()
     assert (recording.outcome.dropped_rows, recording.outcome.quarantined_rows) == (1, 1)
