@@ -26,7 +26,7 @@ _CORES = 8
 _KEYS = re.compile(r"(\w+)\((.*?)\)")
 _WINDOW = "1 hour"
 _DELAY = "10 minutes"
-# Columns of a window are no keys of the user's.
+# Columns of a window are not keys of the user's.
 _MADE = re.compile(r"window|session", re.IGNORECASE)
 
 
@@ -109,7 +109,7 @@ def large_state(facts: PipelineFacts) -> Iterator[Advice]:
             "the state is large for its number of parts",
             (f"{newest.state_rows:,} rows, {size(newest.state_bytes)} in {parts or 'an unknown number of'} parts",),
             (
-                Remedy("Wait less long for late rows: see what delay is enough", "rows that come later than that are left out", (), (shorter,)),
+                Remedy("Wait less time for late rows: see which delay is enough", "rows that come later than that are left out", (), (shorter,)),
                 Remedy("Cut it into more parts", _REREAD, (setting,), (_refresh(flow, facts),)),
             ),
         )  # fmt: skip

@@ -46,7 +46,7 @@ def add_maintenance_arguments(parser: Parser) -> None:
         type=_duration,
         metavar="SPAN",
         default=timedelta(0),
-        help="wait so long for an update to end",
+        help="how long to wait for an update to end",
     )
     parser.add_argument("--yes", action="store_true", help="do it; without it nothing is changed")
 
@@ -67,7 +67,7 @@ def _duration(text: str) -> timedelta:
     try:
         return _DURATION.validate_python(text.strip())
     except (ValidationError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of time (7 days, 12 hours)") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a span of time (7 days, 12 hours)") from None
 
 
 def _kinds(text: str) -> list[ChoreKind]:

@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r"\$\{(var|bundle|workspace|resources|artifacts)\.([^}]*
 _IDLE = {
     "bundle": "the folder is the pipeline",
     "include": "one file is read; copy what others say about the pipeline into it",
-    "targets": "nothing is deployed; what differs from machine to machine belongs into ${env:NAME}",
+    "targets": "nothing is deployed; what differs from machine to machine belongs in ${env:NAME}",
     "variables": "their defaults are filled in where the pipeline names them",
     "workspace": "nothing is deployed",
     "permissions": "access is Airflow's matter",

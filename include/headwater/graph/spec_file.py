@@ -70,7 +70,7 @@ def read_source(path: Path, pipeline: str | None = None) -> SpecSource:
     if not is_bundle(data):
         if pipeline is not None:
             raise InvalidSpec(
-                f"{path.name} is no bundle, so it has no pipeline {pipeline!r}.",
+                f"{path.name} is not a bundle, so it has no pipeline {pipeline!r}.",
                 where=path,
                 remedy="Leave it out.",
             )

@@ -76,7 +76,7 @@ def _of_topics(
     if ahead:
         yield Damage(
             SourceReplaced(
-                f"{start.flow!r} stands behind the end of what it reads ({ahead[0]}): the topic was recreated, or cut.",
+                f"{start.flow!r} is past the end of what it reads ({ahead[0]}): the topic was recreated, or cut.",
                 where=source.name,
                 remedy=f"Read the new topic from its beginning, and keep the rows: {start.command('new-epoch')} --from-start",
             ),

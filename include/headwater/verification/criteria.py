@@ -42,7 +42,7 @@ def watermarking(facts: ProductionFacts) -> Answer:
     if without:
         return FAIL, f"state and no watermark: {', '.join(without)}"
     if open_:
-        return UNKNOWN, f"no batch by the definition of today: {', '.join(open_)}"
+        return UNKNOWN, f"no batch with the present definition: {', '.join(open_)}"
     return (
         PASS,
         f"{_count(len(facts.stateful), 'flow')} with state, each with a watermark or state of one size",
@@ -95,7 +95,7 @@ def memory_sustainable(facts: ProductionFacts) -> Answer:
     if young:
         return (
             UNKNOWN,
-            f"fewer than three batches by the definition of today: {', '.join(dict.fromkeys(young))}",
+            f"fewer than three batches with the present definition: {', '.join(dict.fromkeys(young))}",
         )
     total = sum(flow.working[-1].state_bytes for flow in facts.stateful)
     return PASS, f"state of {_count(len(facts.stateful), 'flow')}, {size(total)}, does not grow without bound"
@@ -110,7 +110,7 @@ def errors_handled(facts: ProductionFacts) -> Answer:
         return FAIL, "an update that fails is not tried again: airflow: {retries: 2}"
     if not facts.pipeline.tables:
         return UNKNOWN, "no table yet"
-    return PASS, f"rules on the way of every streaming table, {facts.operation.retries} retries of an update"
+    return PASS, f"rules on the way to every streaming table, {facts.operation.retries} retries of an update"
 
 
 def monitoring(facts: ProductionFacts) -> Answer:

@@ -90,9 +90,9 @@ class _Snapshots:
             position = self._versions.from_table(path, self._run.identity, self._epoch)
             if position is None:
                 raise CheckpointMismatch(
-                    f"It is not known any more which snapshots {self._flow.name!r} has applied.",
+                    f"It is no longer known which snapshots {self._flow.name!r} has applied.",
                     where=self._versions.path,
-                    remedy=f"Fill the table anew: --full-refresh {self._run.dataset.name}",
+                    remedy=f"Refill the table: --full-refresh {self._run.dataset.name}",
                 )
         position = position or SnapshotPosition()
         if position.intended is not None and has_transaction(path, self._application, position.intended[0]):

@@ -184,7 +184,7 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
     run_resets(context, plan)
     context.events.emit(
         "update_progress",
-        "Each table is made ready before its flows.",
+        "Each table is prepared before its flows start.",
         details=update_progress(UpdateState.SETTING_UP_TABLES),
     )
     context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))

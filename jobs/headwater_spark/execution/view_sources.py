@@ -37,7 +37,7 @@ def noted_tables(context: UpdateContext, entry: FlowEntry) -> list[NotedTable]:
 
 
 def other_sources(context: UpdateContext, entry: FlowEntry) -> dict[str, str | None]:
-    """What the sources are at that are no Delta tables, by their keys; None where that can't be known."""
+    """What the sources are at that are not Delta tables, by their keys; None where that can't be known."""
     warehouse = context.pipeline.project.warehouse
     return {
         source_key(source): source_fingerprint(source, warehouse)

@@ -81,7 +81,7 @@ class ReplayReport:
 
     def __str__(self) -> str:
         lines = [str(flow) for flow in self.flows]
-        return "\n".join(lines) or f"No held row of {self.table}: nothing to replay."
+        return "\n".join(lines) or f"{self.table} has no held row: nothing to replay."
 
 
 def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport:

@@ -81,7 +81,7 @@ def test_only_the_definition_of_today_counts(done):
 
 
 def test_reports_that_were_cut_leave_batches_known():
-    """Without Spark's own report, or with one that is no JSON, a batch has its measures and nothing else."""
+    """Without Spark's own report, or with one that is not JSON, a batch has its measures and nothing else."""
     record = {
         "origin": {"flow_name": "f", "update_id": "u", "batch_id": 0, "epoch": 0},
         "event_type": "flow_progress",

@@ -22,7 +22,7 @@ def reads(done, *sources, flow="bronze"):
 
 
 def test_nothing_is_unread_after_an_update(done):
-    """What the checkpoint has is read; its own tables are no arrival, however far behind a flow is in them."""
+    """What the checkpoint has is read; its own tables do not count as arrivals, however far behind a flow is in them."""
     assert unread(done.project, done.manifest) == Unread()
     write_rows(done.table("bronze"), 8)
     write_rows(done.table("silver"), 9)

@@ -80,7 +80,7 @@ def test_a_commit_that_is_gone_and_one_that_is_damaged(orders):
 
 
 def test_the_newest_version_is_that_of_the_newest_commit(orders):
-    """Checkpoints, checksums and temporary files are no versions; no table has none."""
+    """Checkpoints, checksums and temporary files are not versions; where there is no table, there are none."""
     assert newest_version(orders.path) is None
     orders.append([1])
     orders.append([2])

@@ -65,7 +65,7 @@ def test_filters_of_events(ruled, capsys):
         ("--flow=bronce", "no such flow.\n  what to do: Did you mean 'bronze'?"),
         ("--dataset=tin", "There is: bronze, silver, gold"),
         ("--type=flow_progress,update_progres", "Did you mean 'update_progress'?"),
-        ("--update-id=u", "2 updates begin so.\n  what to do: Give more of it: u1, u2."),
+        ("--update-id=u", "2 update ids begin like this.\n  what to do: Give more of it: u1, u2."),
         ("--update-id=x", "The newest is u2"),
     ],
 )
@@ -137,7 +137,7 @@ def test_quality_without_a_log(pipeline, capsys):
 
 
 def test_quality_of_a_dataset_without_rules(ruled, capsys):
-    """A dataset that has no rules is told apart from one whose rules have not been checked."""
+    """A dataset that has no rules is distinguished from one whose rules have not been checked."""
     roots = [f"--storage={ruled.project.storage}", f"--warehouse={ruled.project.warehouse}"]
     assert main(["quality", str(ruled.project.folder), *roots, "--dataset=bronse"]) == 2
     assert (

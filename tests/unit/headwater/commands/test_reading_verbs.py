@@ -76,7 +76,7 @@ def test_tables_for_people(recorded, capsys):
 
 
 def test_lateness(done, capsys):
-    """The shares are printed with the watermark to choose; a table that is none of the pipeline's is wrong use."""
+    """The shares are printed with the watermark to choose; a table that the pipeline does not have is wrong use."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     rows = {"at": [noon] * 100, "came": [noon + timedelta(seconds=number) for number in range(100)]}
     gold = str(done.project.warehouse / "shop" / "gold")

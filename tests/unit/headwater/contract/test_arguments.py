@@ -103,7 +103,7 @@ def test_a_slip_in_an_action_is_no_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_no_rows_are_one_line(capsys: pytest.CaptureFixture[str]):
-    """A table without rows is told as such, not drawn."""
+    """For a table without rows one line says so, and nothing is drawn."""
     print_table("orders: files", ("name", "rows"), [])
     assert capsys.readouterr().out == "orders: files: none\n"
 

@@ -87,7 +87,7 @@ def test_an_event_is_plain_json(tmp_path):
 
 
 def test_disabled_after_one_failure_more_than_allowed(tmp_path):
-    """With a limit of n the n+1st failure in a row disables a hook; a call that goes well starts the count anew."""
+    """With a limit of n the n+1st failure in a row disables a hook; a call that succeeds resets the count."""
     calls = []
 
     def shaky(event):

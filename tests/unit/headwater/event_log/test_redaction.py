@@ -1,4 +1,4 @@
-"""No secret is left in a text that is kept, in whatever form it stands there."""
+"""No secret is left in a text that is kept, in whatever form it is written."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_the_work_grows_with_the_text_alone(piece):
 
 
 def test_the_pattern_for_java_is_one_for_python(monkeypatch):
-    """Names are told by one pattern on both sides."""
+    """One pattern recognises names on both sides."""
     assert re.compile(f"(?i){secret_values.NAMES_OF_SECRETS}").search("spark.hadoop.fs.azure.account.key.x")
     monkeypatch.setenv("HEADWATER_SECRET_A", base64.b64encode(b"abcdefgh").decode())
     assert redact_text("YWJjZGVmZ2g=") == REDACTED
@@ -240,7 +240,7 @@ def test_the_pattern_for_java_is_one_for_python(monkeypatch):
     ],
 )
 def test_an_address_stays_one(address, left):
-    """Without its login it still is an address that can be taken apart; a container and a port are no login."""
+    """Without its login it is still an address that can be parsed; a container and a port are not a login."""
     assert public_address(address) == left
     assert urlparse(left).path.startswith("/")
 

@@ -29,7 +29,7 @@ def test_the_time_of_the_request_outlives_later_records():
 
 @pytest.mark.parametrize("value", [None, "", "soon", 17, "2026-01-01T00:00:00", ["x"]])
 def test_a_log_of_another_version_is_read(value: object):
-    """A record without such a time, or with something else in its place, is an update of which it is not known."""
+    """A record without such a time, or with something else in its place, is an update whose request has no known time."""
     details = create_update()
     if value is not None:
         details["create_update"]["requested_at"] = value

@@ -178,7 +178,7 @@ def test_request_joins_its_attempts(tmp_path):
 
 
 def test_replayed_batch_is_recorded_once(tmp_path):
-    """A batch that the log holds is left out, in the same run and after a restart that was told of it."""
+    """A batch that the log holds is left out, in the same run and after a restart that knows of it."""
     with writer(tmp_path) as log:
         assert batch(log, 0, 10)
         assert batch(log, 1, 10)

@@ -63,7 +63,7 @@ def test_the_newest_commit_that_says_so_names_the_pipeline(project: PipelineProj
 
 
 def test_a_table_of_another_pipeline_is_refused(project: PipelineProject) -> None:
-    """Nothing is refused before it is there, nor where no pipeline or this one wrote it, nor where others are asked for."""
+    """Nothing is refused before the table exists, where no pipeline or this one wrote it, and where the command is about other tables."""
     refuse_foreign_tables(project, declared())
     for user_metadata in (None, json.dumps({"pipeline": "mine"})):
         commit(project, user_metadata)

@@ -63,7 +63,7 @@ class Request:
 
     @property
     def emptied(self) -> set[str]:
-        """What begins anew as a whole: a protected table never does."""
+        """What is refilled from the beginning: never a protected table."""
         return {n for n in self.fully_refreshed if self.kind(n) in (TABLE, SINK)} - self.protected
 
     @property
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def broken(self) -> set[str]:
-        """The tables whose streams would stand before an emptied source, and are not to begin anew with it."""
+        """The tables whose streams would stand before an emptied source, and are not refilled with it."""
         return {
             flow.target
             for flow in self.manifest.flows
@@ -232,9 +232,9 @@ def test_the_order(request_):
 @given(requests())
 @settings(max_examples=100)
 def test_what_begins_anew(request_):
-    """Tables and sinks named for it, but protected ones; a sink's rows stay. All flows with a position begin anew.
+    """Tables and sinks named for it, but protected ones; a sink's rows stay. All flows with a position start over.
 
-    A flow that was named begins anew by itself where its table is not emptied; nothing that is done is reset.
+    A flow that was named starts over by itself where its table is not emptied; nothing that is done is reset.
     """
     plan = planned(request_)
     whole = {stage.dataset: stage for stage in plan.resets if stage.dataset in request_.emptied}

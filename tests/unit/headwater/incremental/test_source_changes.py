@@ -93,7 +93,7 @@ def change(folder: Path, *commits: list[dict[str, Any]], **more: Any) -> SourceC
     ],
 )  # fmt: skip
 def test_kinds_of_changes(tmp_path: Path, commits, kind: ChangeKind, added: list[str], removed: list[str]):
-    """Files that only moved are no change; a range that only appended names its files as they came; the others are netted."""
+    """Files that only moved are not a change; a range that only appended names its files as they came; the others are netted."""
     outcome = change(tmp_path / "t", *commits)
     assert isinstance(outcome, SourceChange)
     assert outcome.kind is kind
@@ -103,7 +103,7 @@ def test_kinds_of_changes(tmp_path: Path, commits, kind: ChangeKind, added: list
 
 
 def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
-    """Rows that were deleted from it since are no new rows."""
+    """Rows that were deleted from it since are not new rows."""
     outcome = change(tmp_path / "t", [add("a")], [remove("a"), add("a", "v")])
     assert isinstance(outcome, SourceChange)
     assert outcome.added[0]["deletionVector"]["pathOrInlineDv"] == "v"

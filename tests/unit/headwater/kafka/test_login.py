@@ -67,6 +67,6 @@ def test_the_login_is_that_of_any_of_the_servers(pipeline, monkeypatch: pytest.M
     ],
 )
 def test_what_is_no_login(given: dict[str, str], message: str):
-    """Half a login, a secret in the file, or a name that is no variable is refused."""
+    """Half a login, a secret in the file, or a name that is not a variable is refused."""
     with pytest.raises(ValueError, match=message):
         BrokerLogin.model_validate(given)

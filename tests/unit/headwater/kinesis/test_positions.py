@@ -180,7 +180,7 @@ def test_closed_shards_are_forgotten_when_they_expire():
 
 
 def test_another_stream_of_the_name():
-    """A stream that was made anew is refused, as its numbers begin anew."""
+    """A stream that was recreated is refused, because its numbers start over."""
     stream = MemoryStream()
     stream.add("a", 1)
     entry = planner(stream).begin("trim_horizon")

@@ -91,7 +91,7 @@ def test_commits_without_data_are_no_news(table):
 
 
 def test_deletes_count_for_the_change_feed_only(table):
-    """A commit that removes rows is news for a reader of changes; others are told only of files added."""
+    """A commit that removes rows is news for a reader of changes; for others only added files count."""
     from deltalake import DeltaTable
 
     before = delta_offset(table, 3)
@@ -124,7 +124,7 @@ def test_cleaned_log(table):
 
 
 def test_damaged_log(table):
-    """A gap in the log is told as what it is, by a typed error."""
+    """A gap in the log is reported as such, by a typed error."""
     (table / "_delta_log" / f"{1:020d}.json").unlink()
     with pytest.raises(SourceUnreachable, match="can't be read"):
         table_head(table)

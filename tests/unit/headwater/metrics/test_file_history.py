@@ -1,4 +1,4 @@
-"""Which files were taken in, and when: told from the checkpoint alone where the event log has nothing."""
+"""Which files were taken in, and when: read from the checkpoint alone where the event log has nothing."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_expired_messages_are_not_counted():
 
 
 def test_topic_made_anew():
-    """An end before the checkpoint's offset is told as a topic made anew, not as negative lag."""
+    """An end before the checkpoint's offset is reported as a recreated topic, not as negative lag."""
     backlog = kafka_backlog(OPTIONS, {"ev": {"0": 90}}, FakeTopics({("ev", 0): (0, 3)}))
     assert (backlog.records, backlog.moved) == (None, True)
     assert "recreated" in (backlog.unknown or "")

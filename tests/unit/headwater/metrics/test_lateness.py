@@ -67,7 +67,7 @@ def test_round_delays(seconds: float, text: str, kind: str):
     ],
 )
 def test_what_can_not_be_measured(tmp_path: Path, columns: tuple[str, str], said: str):
-    """Columns that are missing or no times, and a table without both, are told apart."""
+    """A missing column, one without times, and a table without both have errors of their own."""
     with pytest.raises(UsageError, match=said):
         table_lateness(table_of(tmp_path / "t", [None]), *columns)
 

@@ -80,7 +80,7 @@ def test_a_topic_that_was_deleted(tmp_path: Path):
 
 
 def test_a_broker_that_says_nothing(tmp_path: Path):
-    """What can't be asked is no finding; what was known of a topic is kept."""
+    """What can't be asked is not a finding; what was known of a topic is kept."""
     seen = FlowState(sources=({"kind": "kafka", "name": "t", "topics": {"t": "a"}},))
     silent = start(tmp_path, Broker(), seen)
     assert not list(messages_are_gone(silent))

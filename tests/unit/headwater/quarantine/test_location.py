@@ -62,14 +62,14 @@ def test_rows_of_a_removed_rule_are_not_hidden(done, capsys, left):
     ],
 )
 def test_filters_that_name_nothing_are_told(done, capsys, left, argument, said):
-    """A rule or a flow that nobody knows is no empty answer."""
+    """A rule or a flow that nobody knows is an error, not an empty answer."""
     code, answer = call(done, capsys, "quarantine show", "silver", argument)
     assert code == 2
     assert said in answer["error"]["remedy"]
 
 
 def test_a_drop_takes_the_quarantine_along(done, capsys, left):
-    """A table that is made anew reads its rows again; a replay of the old ones would double them."""
+    """A table that is refilled reads its rows again; a replay of the old ones would double them."""
     assert call(done, capsys, "drop", "silver", "--yes")[0] == 0
     assert not left.exists()
 

@@ -73,7 +73,7 @@ def test_another_content_is_refused(repository: FakeRepository, tmp_path: Path):
 
 
 def test_a_lost_file_is_fetched_again(repository: FakeRepository):
-    """A cache that lost a file, or holds half of one, is filled anew."""
+    """A cache that lost a file, or holds half of one, is filled again."""
     one, two = ensure_jars("spark")
     one.unlink()
     two.write_bytes(CONTENT[:3])

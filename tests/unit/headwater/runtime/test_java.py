@@ -55,7 +55,7 @@ class TestSystemJava:
         assert str(tmp_path / "old") in caught.value.where
 
     def test_a_home_without_java_is_named(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-        """A JAVA_HOME that leads nowhere is told as such."""
+        """A JAVA_HOME that leads nowhere is named as the reason."""
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
         monkeypatch.setenv("HEADWATER_JAVA", "system")
         with pytest.raises(JavaNotFound) as caught:

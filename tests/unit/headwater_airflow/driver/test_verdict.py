@@ -62,7 +62,7 @@ def test_a_killed_driver_says_which_signal():
 
 
 def test_flows_in_the_log_decide_where_there_is_no_report():
-    """One flow that failed for good is enough to make the update final."""
+    """One flow that failed finally is enough to make the update final."""
     assert judge(1, None, [record("a", fatal=False)]).transient
     verdict = judge(1, {"flows": []}, [record("a", fatal=False), record("b", fatal=True)])
     assert not verdict.transient

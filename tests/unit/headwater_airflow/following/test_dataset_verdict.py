@@ -27,7 +27,7 @@ def test_a_table_at_work_is_waited_for(state):
 
 
 def test_a_table_that_got_rows_is_updated():
-    """Rows, version and update are told as soon as the flow is done, though the update goes on."""
+    """Rows, version and update are reported as soon as the flow is done, though the update goes on."""
     decided = decide(
         SILVER,
         [

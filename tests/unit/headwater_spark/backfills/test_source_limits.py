@@ -86,7 +86,7 @@ def test_of_a_table_all_before_the_position(tmp_path: Path):
 
 @pytest.mark.parametrize("middle", [{"index": 3}, {"index": 0}, {"index": -1, "isStartingVersion": True}])
 def test_in_the_middle_of_a_version(tmp_path: Path, middle: dict[str, Any]):
-    """Which of its rows have come can't be told: refused."""
+    """Which of its rows have come can't be determined: refused."""
     at = position(tmp_path, (delta(), {"reservoirVersion": 5, **middle}))
     with pytest.raises(RangeNotReadYet):
         read_so_far(at, "f")
@@ -122,7 +122,7 @@ def test_of_a_folder_the_files_that_were_taken_in(tmp_path: Path):
     ],
 )
 def test_sources_without_rows_up_to_a_position(tmp_path: Path, source: StreamSource):
-    """A change feed, and what can't be read as a batch: which rows came of them can't be told."""
+    """A change feed, and what can't be read as a batch: which rows came from them can't be determined."""
     with pytest.raises(BackfillNotPossible):
         read_so_far(position(tmp_path, (source, {"reservoirVersion": 5, **WHOLE})), "f")
 

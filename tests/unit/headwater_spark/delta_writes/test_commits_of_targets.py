@@ -159,7 +159,7 @@ def test_the_lower_of_two_sequences(monkeypatch: pytest.MonkeyPatch):
 
 
 def jvm_of(last: int) -> tuple[Any, dict[str, Any], Any]:
-    """A JVM whose table has the batches up to ``last``; what it was told, and the transaction that was begun."""
+    """A JVM whose table has the batches up to ``last``; the options it got, and the transaction that was begun."""
     options_given: dict[str, Any] = {}
     jvm, begun = MagicMock(), MagicMock()
 

@@ -123,7 +123,7 @@ def test_what_takes_a_full_refresh(monkeypatch, tmp_path: Path, declared, schema
     ],
 )
 def test_a_view_takes_another_shape(monkeypatch, tmp_path: Path, declared, schema, shaped):
-    """Its rows are made anew anyway; with a declared schema the table is shaped before."""
+    """Its rows are computed again anyway; with a declared schema the table is shaped before."""
     _, shapes = kept_up(monkeypatch, tmp_path, declared, schema, VIEW)
     assert shapes == ([] if shaped is None else [shaped])
 

@@ -1,4 +1,4 @@
-"""The record of each batch, also of one whose driver died before it told of it."""
+"""The record of each batch, also of one whose driver died before it recorded it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_epoch_of_which_nothing_is_recorded(monkeypatch, tmp_path: Path, firs
 
 
 def test_batches_of_this_run(monkeypatch, tmp_path: Path):
-    """Those that the listener never told of are recorded in the end, once, and counted."""
+    """Those that the listener never reported are recorded in the end, once, and counted."""
     recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
     recording.start()
     plan_batch(recording.folder, 6, {"n": 6}, done=True)

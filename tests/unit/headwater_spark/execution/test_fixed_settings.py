@@ -59,7 +59,7 @@ def test_settings_of_a_state_that_is_new(monkeypatch, tmp_path: Path, given, par
 
 
 def test_settings_of_a_state_that_is_there(monkeypatch, tmp_path: Path):
-    """They stand; whoever asks for others is told, with the command that lays state down anew. A machine asks for nothing."""
+    """They are kept; where others are configured, a record says so, with the command that creates the state again. What the machine decides is not reported."""
     recorded = {PARTITIONS: "3", PROVIDER: "x"}
     fixed, context = kept(monkeypatch, tmp_path, recorded)
     assert (fixed, context.events.emitted) == (recorded, [])

@@ -33,7 +33,7 @@ ID = "11111111-2222-3333-4444-555555555555"
 
 
 def test_progress_goes_to_the_query_it_is_of():
-    """Handlers know their queries by name; the end, which has only a run's id, is told once, and after it nothing comes."""
+    """Handlers know their queries by name; the end, which has only a run's id, is reported once, and nothing comes after it."""
     listener, seen = ProgressListener(), []
     ended = listener.expect("p.orders", seen.append)
     other = listener.expect("p.other", seen.append)

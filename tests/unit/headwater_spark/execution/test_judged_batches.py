@@ -127,7 +127,7 @@ def test_nothing_to_hold(monkeypatch):
 
 
 def test_a_batch_that_a_killed_driver_left_in_the_quarantine(monkeypatch):
-    """Its rows are put anew, since rules may have changed meanwhile, also by none; only the first batch of a run can be one."""
+    """Its rows are replaced, since rules may have changed meanwhile, even by none; only the first batch of a run can be one."""
     judging = Judging(monkeypatch, quarantined=0, left=True)
     assert judging.write(7) == ["replace", "table"]
     judging.quality = replace(judging.quality, quarantined=1)

@@ -39,7 +39,7 @@ TOLD = {"pipeline": "p", "flow": "orders", "epoch": 2}
 def started(
     tmp_path: Path, table: Any, one: Any = None, mode: OutputMode | None = None, **state: Any
 ) -> tuple[Any, RecordedWrite, Any]:
-    """The stream that a flow is started as, what Spark was told, and the context."""
+    """The stream that a flow is started as, the write as Spark got it, and the context."""
     one = one or flow(target=table.name)
     modes = {} if mode is None else {one.name: mode}
     context = context_of(tmp_path, table, flows=(one,), modes=modes)
@@ -172,7 +172,7 @@ def test_a_sink_that_is_a_function(tmp_path: Path):
 
 
 def test_a_quarantine_whose_name_is_taken(tmp_path: Path):
-    """A table that is none of ours is not written to."""
+    """A table that is not ours is not written to."""
     table = dataset(expectations=(QUARANTINE,))
     context = context_of(tmp_path, table)
     assert run_of(context).quarantine(0) is None

@@ -245,7 +245,7 @@ def test_whether_a_replay_is_in_the_table(tmp_path: Path, application: str, ther
 
 
 class Quarantine:
-    """A quarantine table that says what it is told."""
+    """A quarantine table that records the changes made to it."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[str, str, Any]] = []

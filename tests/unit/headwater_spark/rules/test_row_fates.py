@@ -187,7 +187,7 @@ def test_without_rules():
 
 
 def test_records_stay_with_the_rows_that_a_quarantine_takes():
-    """The source's record is kept beside quarantined rows alone, and is no column of the row itself."""
+    """The source's record is kept beside quarantined rows alone, and is not a column of the row itself."""
     rules = rules_of([QUARANTINE, DROP])
     outcomes = [(True, True), (False, True), (True, False)]
     marked = mark_rows(frame_of(rules, outcomes, **{SOURCE: 1}), rules)

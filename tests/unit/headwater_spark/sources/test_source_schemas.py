@@ -1,4 +1,4 @@
-"""A change of a source's columns that reaches the result is told with the ways out."""
+"""A change of a source's columns that reaches the result is reported with the ways out."""
 
 from __future__ import annotations
 

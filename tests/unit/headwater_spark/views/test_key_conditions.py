@@ -77,7 +77,7 @@ def test_too_many_values_make_a_range():
     ],
 )
 def test_types_that_are_no_keys(kind: str):
-    """Where equal values are not told by their text, or by Spark's own comparison, nothing is replaced by them."""
+    """Where equal values are not recognised by their text, or by Spark's own comparison, nothing is replaced by them."""
     assert not usable(kind)
 
 

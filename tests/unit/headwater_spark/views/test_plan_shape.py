@@ -85,7 +85,7 @@ def test_the_name_of_recomputing_a_part(query: Node, technique: Technique):
 
 
 def test_techniques_by_source():
-    """What each source allows, and by which columns its changes are found; types that are no keys are left out."""
+    """What each source allows, and by which columns its changes are found; types that are not keys are left out."""
     root = p.numbered(
         p.project(p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), p.column(1), p.column(12))
     )

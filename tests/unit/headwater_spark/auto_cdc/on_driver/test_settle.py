@@ -318,7 +318,7 @@ def test_what_is_no_number_is_equal_to_itself():
 )
 @settings(deadline=None)
 def test_facts_of_a_batch(events: list[Event], missing: str | None):
-    """A NULL sequence or key is told of, and so are the deletes, the first sequence and the range of the keys."""
+    """A NULL sequence or key is reported, and so are the deletes, the first sequence and the range of the keys."""
     columns = columns_of(T.IntegerType(), history=False, kept=True)
     if missing is not None:
         events = [*events, {**event(3), missing: None}]
