@@ -55,7 +55,7 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
 
     Raises:
         UpdateInProgress: where an update, or another repair, holds the lease; nothing was changed.
-        StorageFailed: where storage can't be written to; what was live before is live still.
+        StorageFailed: where storage can't be written to; what was live before is still live.
     """
     project = case.project
     repair_id = str(uuid.uuid4())
