@@ -67,7 +67,7 @@ def _duration(text: str) -> timedelta:
     try:
         return _DURATION.validate_python(text.strip())
     except (ValidationError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a span of time (7 days, 12 hours)") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of time (7 days, 12 hours)") from None
 
 
 def _kinds(text: str) -> list[ChoreKind]:

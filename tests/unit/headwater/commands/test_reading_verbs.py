@@ -36,7 +36,7 @@ def call(done, capsys, verb, *more):
 
 
 @pytest.fixture
-def recorded(done):
+def told(done):
     """A finished pipeline with an update in its event log."""
     with EventLogWriter(done.project.state_folder, "orders", "orders", "u1") as log:
         log.emit("create_update", "Update u1 was requested.", details=details.create_update())
@@ -48,15 +48,15 @@ def recorded(done):
     return done
 
 
-def test_json_is_one_last_line(recorded, capsys):
+def test_json_is_one_last_line(told, capsys):
     """Each verb prints one JSON object as the last line, with what it is asked for."""
-    answers = {verb: json.loads(call(recorded, capsys, verb, "--json").splitlines()[-1]) for verb in VERBS}
-    assert answers["status"]["update"]["state"] == "COMPLETED"
-    assert answers["status"]["flows"][0]["output_rows"] == 1234
-    assert {entry["dataset"] for entry in answers["status"]["datasets"]} == {"bronze", "silver", "gold"}
-    assert [flow["moved"] for flow in answers["lag"]["flows"]] == [False, False, False]
-    assert [event["level"] for event in answers["events"]["events"]] == ["INFO", "INFO", "WARN", "INFO"]
-    entries = {entry["flow"]: entry for entry in answers["checkpoints"]["checkpoints"]}
+    found = {verb: json.loads(call(told, capsys, verb, "--json").splitlines()[-1]) for verb in VERBS}
+    assert found["status"]["update"]["state"] == "COMPLETED"
+    assert found["status"]["flows"][0]["output_rows"] == 1234
+    assert {entry["dataset"] for entry in found["status"]["datasets"]} == {"bronze", "silver", "gold"}
+    assert [flow["moved"] for flow in found["lag"]["flows"]] == [False, False, False]
+    assert [event["level"] for event in found["events"]["events"]] == ["INFO", "INFO", "WARN", "INFO"]
+    entries = {entry["flow"]: entry for entry in found["checkpoints"]["checkpoints"]}
     assert set(entries) == {"bronze", "silver"}
     assert (entries["silver"]["epoch"], entries["silver"]["live"], entries["silver"]["last_batch"]) == (
         0,
@@ -67,16 +67,16 @@ def test_json_is_one_last_line(recorded, capsys):
     assert entries["silver"]["size"] > 0
 
 
-def test_tables_for_people(recorded, capsys):
+def test_tables_for_people(told, capsys):
     """Without --json each verb prints a table in which brackets and numbers read as they should."""
-    assert "1,234" in call(recorded, capsys, "status")
-    assert "up to date" in call(recorded, capsys, "lag")
-    assert "Flow gold is [done]." in call(recorded, capsys, "events")
-    assert "files up to 0" in call(recorded, capsys, "checkpoints")
+    assert "1,234" in call(told, capsys, "status")
+    assert "up to date" in call(told, capsys, "lag")
+    assert "Flow gold is [done]." in call(told, capsys, "events")
+    assert "files up to 0" in call(told, capsys, "checkpoints")
 
 
 def test_lateness(done, capsys):
-    """The shares are printed with the watermark to choose; a table that the pipeline does not have is wrong use."""
+    """The shares are printed with the watermark to choose; a table that is none of the pipeline's is wrong use."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     rows = {"at": [noon] * 100, "came": [noon + timedelta(seconds=number) for number in range(100)]}
     gold = str(done.project.warehouse / "shop" / "gold")
@@ -89,23 +89,23 @@ def test_lateness(done, capsys):
     shown = call(done, capsys, "lateness", *columns)
     assert '.withWatermark("at", "2 minutes")' in shown
     assert "gold has left out 5 rows as late." in shown
-    answers = json.loads(call(done, capsys, "lateness", *columns, "--json").splitlines()[-1])
-    assert (answers["rows"], answers["delays"]["0.5"], answers["late_rows"]) == (100, "1 minute", {"gold": 5})
+    found = json.loads(call(done, capsys, "lateness", *columns, "--json").splitlines()[-1])
+    assert (found["rows"], found["delays"]["0.5"], found["late_rows"]) == (100, "1 minute", {"gold": 5})
     roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
     assert main(["lateness", str(done.project.folder), "nowhere", *roots]) == 2
     assert "bronze" in capsys.readouterr().err
 
 
-def test_event_filters(recorded, capsys):
+def test_event_filters(told, capsys):
     """The filters of ``events`` reach the log."""
-    answers = json.loads(call(recorded, capsys, "events", "--level=WARN", "--limit=5", "--json"))
-    assert [event["message"] for event in answers["events"]] == ["Look at this."]
+    found = json.loads(call(told, capsys, "events", "--level=WARN", "--limit=5", "--json"))
+    assert [event["message"] for event in found["events"]] == ["Look at this."]
 
 
-def test_damaged_checkpoint_is_listed(recorded, capsys):
+def test_damaged_checkpoint_is_listed(told, capsys):
     """A checkpoint that can't be read is shown with its fault, and the others all the same."""
-    (recorded.checkpoint("silver").epoch_folder(0) / "offsets" / "0").write_text("")
-    entries = json.loads(call(recorded, capsys, "checkpoints", "--json"))["checkpoints"]
+    (told.checkpoint("silver").epoch_folder(0) / "offsets" / "0").write_text("")
+    entries = json.loads(call(told, capsys, "checkpoints", "--json"))["checkpoints"]
     assert [entry["problem"] is None for entry in entries] == [True, False]
 
 
@@ -118,10 +118,10 @@ def test_before_the_first_run(pipeline, capsys):
         assert "validate" in capsys.readouterr().err
 
 
-def test_stale_manifest_is_shown_with_a_warning(recorded, capsys):
+def test_stale_manifest_is_shown_with_a_warning(told, capsys):
     """A graph whose sources have changed since is still shown, and standard error says so."""
-    (recorded.project.folder / "transformations" / "tables.py").write_text("# changed\n")
-    project = recorded.project
+    (told.project.folder / "transformations" / "tables.py").write_text("# changed\n")
+    project = told.project
     assert main(["graph", str(project.folder), f"--storage={project.storage}"]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("flowchart LR")
