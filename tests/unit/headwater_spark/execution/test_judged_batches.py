@@ -74,10 +74,10 @@ def test_the_quarantine_is_written_first(monkeypatch):
     """A batch that the table has is whole: what it kept out is there before. Both carry what the batch came to."""
     judging = Judging(monkeypatch)
     assert judging.write() == ["hold", "table"]
-    (_, quarantined), (_, written) = judging.steps
-    assert quarantined[0] == "judged"
+    (_, held), (_, written) = judging.steps
+    assert held[0] == "judged"
     assert written[0] == "kept of judged"
-    assert quarantined[1] == written[1]
+    assert held[1] == written[1]
     assert (written[1].application, written[1].batch_id) == ("p.f@3", 7)
     assert json.loads(written[1].user_metadata) == {
         "batch": 7,
@@ -127,7 +127,7 @@ def test_nothing_to_hold(monkeypatch):
 
 
 def test_a_batch_that_a_killed_driver_left_in_the_quarantine(monkeypatch):
-    """Its rows are replaced, since rules may have changed meanwhile, even by none; only the first batch of a run can be one."""
+    """Its rows are put anew, since rules may have changed meanwhile, also by none; only the first batch of a run can be one."""
     judging = Judging(monkeypatch, quarantined=0, left=True)
     assert judging.write(7) == ["replace", "table"]
     judging.quality = replace(judging.quality, quarantined=1)
@@ -180,11 +180,11 @@ def one_pass(
     monkeypatch: pytest.MonkeyPatch,
     *,
     rows: int | None = 3,
-    collected: Any = "held",
+    held: Any = "held",
     staged: bool = True,
     fits: bool = True,
 ) -> Judging:
-    """A judgement while rows are written: ``rows`` were staged, ``collected`` came back."""
+    """A judgement while rows are written: ``rows`` were staged, ``held`` came back."""
     judging = Judging(monkeypatch)
     judging.judged.one_pass = True
     judging.judged.target = DeltaAppend(Path("/t"), ("day",))
@@ -193,9 +193,9 @@ def one_pass(
     monkeypatch.setattr(module, "Observation", lambda: "seen")
     monkeypatch.setattr(module, "can_collect", lambda *_: fits)
     monkeypatch.setattr(module, "observe_rows", lambda rows, *_: rows)
-    staged_append = Staged(rows, judging.steps) if staged else None
-    monkeypatch.setattr(module, "stage_append", lambda *_: staged_append)
-    monkeypatch.setattr(module, "read_observed", lambda *_: (judging.quality, collected))
+    found = Staged(rows, judging.steps) if staged else None
+    monkeypatch.setattr(module, "stage_append", lambda *_: found)
+    monkeypatch.setattr(module, "read_observed", lambda *_: (judging.quality, held))
     return judging
 
 
@@ -215,7 +215,7 @@ def test_judged_while_it_is_written(monkeypatch, rows):
     assert judging.judged.one_pass
 
 
-@pytest.mark.parametrize(("options", "again"), [({"rows": 4}, False), ({"rows": 2}, False), ({"collected": None}, False),
+@pytest.mark.parametrize(("options", "again"), [({"rows": 4}, False), ({"rows": 2}, False), ({"held": None}, False),
                                                 ({"staged": False}, True), ({"fits": False}, True)])  # fmt: skip
 def test_what_can_not_be_judged_so(monkeypatch, options: dict[str, Any], again: bool):
     """Where the rows staged are not those that were kept, or not all held rows came back, nothing of the pass is used: the
@@ -236,13 +236,13 @@ def test_what_the_quarantine_table_is_told(monkeypatch, tmp_path: Path):
     table.hold(rows, batch())  # type: ignore[arg-type]
     table.replace(rows, batch())  # type: ignore[arg-type]
     table.replace_all(rows, batch())  # type: ignore[arg-type]
-    options = {"mergeSchema": "true", "userMetadata": '{"batch": 7}'}
+    told = {"mergeSchema": "true", "userMetadata": '{"batch": 7}'}
     hold, again, whole = rows.writes
     assert (hold.words["mode"], hold.options_given) == (
         "append",
-        {**options, "txnAppId": "p.f@3", "txnVersion": "7"},
+        {**told, "txnAppId": "p.f@3", "txnVersion": "7"},
     )
     condition = "_flow = 'it''s' AND _epoch = 3 AND _batch = 7"
-    assert (again.words["mode"], again.options_given) == ("overwrite", {**options, "replaceWhere": condition})
-    assert (whole.words["mode"], whole.options_given) == ("overwrite", options)
+    assert (again.words["mode"], again.options_given) == ("overwrite", {**told, "replaceWhere": condition})
+    assert (whole.words["mode"], whole.options_given) == ("overwrite", told)
     assert {write.path for write in rows.writes} == {str(tmp_path)}
