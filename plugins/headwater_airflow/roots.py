@@ -94,7 +94,7 @@ def warehouse_table(name: str, environment: Mapping[str, str] = os.environ) -> P
     """The folder of the table ``[catalog.]schema.table`` below HEADWATER_WAREHOUSE.
 
     Raises:
-        InvalidName: if the name has no schema, or a part of it is no plain name.
+        InvalidName: if the name has no schema, or a part of it is not a plain name.
 
     """
     warehouse = _root("HEADWATER_WAREHOUSE", ".headwater/warehouse", environment)
@@ -105,7 +105,7 @@ def table_name(name: str) -> DatasetName:
     """The parts of ``[catalog.]schema.table``.
 
     Raises:
-        InvalidName: if the name has no schema, or a part of it is no plain name.
+        InvalidName: if the name has no schema, or a part of it is not a plain name.
 
     """
     parsed = DatasetName.parse(name, catalog=None, schema="")

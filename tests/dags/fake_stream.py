@@ -16,7 +16,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from headwater.event_log.live_driver import told_driver
+from headwater.event_log.live_driver import published_driver
 from headwater.leases.lease import update_lease
 
 
@@ -33,7 +33,7 @@ def stream(state_folder: Path, request: str) -> int:
     ui = "http://127.0.0.1:4040"
     with (
         update_lease(state_folder, request, wait=timedelta(minutes=10)),
-        told_driver(state_folder, request, "u", ui),
+        published_driver(state_folder, request, "u", ui),
     ):
         note(what="begun", request=request)
         ends = time.monotonic() + 2

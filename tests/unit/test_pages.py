@@ -12,7 +12,7 @@ def test_placeholders():
     """No page has a gap that someone meant to fill in later."""
     pages = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *(CHECKOUT / "docs").rglob("*.md")]
     gaps = {page.name: re.findall(r"@[A-Z_]{3,}@|\bTODO\b|\bTBD\b", page.read_text()) for page in pages}
-    assert not {name: found for name, found in gaps.items() if found}
+    assert not {name: texts for name, texts in gaps.items() if texts}
 
 
 def test_links():

@@ -61,7 +61,7 @@ def sections() -> dict[str, str]:
 
 
 def test_every_condition_has_a_section():
-    """None is missing, and none is of a condition that is no more."""
+    """None is missing, and none is about a condition that no longer exists."""
     assert set(sections()) == set(conditions())
 
 

@@ -25,7 +25,7 @@ _SKEW = 10
 _SKEWED_ROWS = 1000
 # Without a schedule nothing says how soon a backlog should be read.
 _PATIENCE = 60.0
-# Minutes that divide an hour: cron starts anew with each.
+# Minutes that divide an hour: cron starts over with each.
 _EVEN = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)
 
 

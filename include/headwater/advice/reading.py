@@ -32,7 +32,7 @@ _UPDATES = 200
 _LOCAL = re.compile(r"local\[(\d+|\*)(?:,\s*\d+)?\]")
 _LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger", "maxRecordsPerTrigger")
 _MOST_FILES = 200
-_ASKED_OUTSIDE = (SourceKind.KAFKA, SourceKind.KINESIS)
+_REMOTE = (SourceKind.KAFKA, SourceKind.KINESIS)
 
 
 def pipeline_facts(project: PipelineProject, manifest: Manifest, *, brokers: bool = True) -> PipelineFacts:
@@ -139,7 +139,7 @@ def _sources(
 ) -> tuple[SourceFact, ...]:
     entries = [source for source in flow.sources if source.streaming]
     backlogs: dict[int, Backlog] = {}
-    if brokers or not any(source.kind in _ASKED_OUTSIDE for source in entries):
+    if brokers or not any(source.kind in _REMOTE for source in entries):
         backlogs = dict(enumerate(part.backlog for part in flow_lag(project, flow).sources))
     uneven = is_uneven(history.batches)
     facts = []

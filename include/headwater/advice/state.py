@@ -26,7 +26,7 @@ _CORES = 8
 _KEYS = re.compile(r"(\w+)\((.*?)\)")
 _WINDOW = "1 hour"
 _DELAY = "10 minutes"
-# Columns of a window are no keys of the user's.
+# Columns of a window are not keys of the user's.
 _MADE = re.compile(r"window|session", re.IGNORECASE)
 
 
@@ -109,7 +109,7 @@ def large_state(facts: PipelineFacts) -> Iterator[Advice]:
             "the state is large for its number of parts",
             (f"{newest.state_rows:,} rows, {size(newest.state_bytes)} in {parts or 'an unknown number of'} parts",),
             (
-                Remedy("Wait less long for late rows: see what delay is enough", "rows that come later than that are left out", (), (shorter,)),
+                Remedy("Wait less time for late rows: see which delay is enough", "rows that come later than that are left out", (), (shorter,)),
                 Remedy("Cut it into more parts", _REREAD, (setting,), (_refresh(flow, facts),)),
             ),
         )  # fmt: skip
@@ -205,13 +205,15 @@ def _bounded(flow: FlowFact, facts: PipelineFacts) -> Iterator[Remedy]:
 
 def _operators(flow: FlowFact) -> list[tuple[str, tuple[str, ...]]]:
     """Kind and keys of the flow's stateful operators, from their texts; from Spark's names of them where there are no texts."""
-    found = []
+    operators = []
     for text in flow.state_plan:
         kind = text.partition("(")[0].strip()
         match = _KEYS.match(text)
         keys = tuple(part.partition(":")[0].strip() for part in _parts(match[2])) if match else ()
-        found.append((kind, tuple(key for key in keys if re.fullmatch(r"\w+", key) and not _MADE.match(key))))
-    return found or [(_kind(state.operator), ()) for state in flow.working[-1].states]
+        operators.append(
+            (kind, tuple(key for key in keys if re.fullmatch(r"\w+", key) and not _MADE.match(key)))
+        )
+    return operators or [(_kind(state.operator), ()) for state in flow.working[-1].states]
 
 
 def _parts(text: str) -> list[str]:

@@ -101,17 +101,17 @@ def unread(project: PipelineProject, manifest: Manifest, *, connect: Connect | N
 
     """
     connect = _without_times(connect or broker_connection(project))
-    found: list[UnreadSource] = []
+    sources: list[UnreadSource] = []
     unknown: list[str] = []
     for flow, source in _outer_sources(project, manifest):
         checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
         backlog = source_backlog(flow, source, checkpoint, project.warehouse, connect=connect)
         entry = _entry(project, flow, source, backlog, checkpoint)
         if entry is not None:
-            found.append(entry)
+            sources.append(entry)
         elif backlog.unknown:
             unknown.append(f"{flow.name}: {backlog.unknown}")
-    return Unread(tuple(found), tuple(unknown))
+    return Unread(tuple(sources), tuple(unknown))
 
 
 def _outer_sources(project: PipelineProject, manifest: Manifest) -> Iterator[tuple[FlowEntry, SourceEntry]]:

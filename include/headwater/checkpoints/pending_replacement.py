@@ -97,7 +97,7 @@ def _nobody_ends(state_folder: Path) -> Iterator[None]:
 
 
 def pending_replacements(state_folder: Path, dataset: str = "*") -> Iterator[PendingReplacement]:
-    """The replacements of a table, or of all, that nobody has crossed out."""
+    """The replacements, of a table or of all, that are not removed yet."""
     for file in sorted((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
         with suppress(FileNotFoundError):  # crossed out just now
             yield PendingReplacement(**json.loads(file.read_text(encoding="utf-8")))

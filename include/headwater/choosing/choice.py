@@ -20,7 +20,7 @@ _SECOND, _MINUTE, _HOUR, _DAY = (
 # A row of state takes about this much, with its key and in memory.
 _BYTES_OF_STATE = 200
 _ROWS_OF_A_BATCH = 1_000_000
-# Minutes that divide an hour: cron starts anew with each.
+# Minutes that divide an hour: cron starts over with each.
 _EVEN = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)
 STREAMING, WHOLE = "streaming table", "materialized view"
 
@@ -81,7 +81,7 @@ def _table(needs: Requirements) -> tuple[str, str, str]:
         why = "Rows of the source are changed: a stream follows only what is appended."
         return WHOLE, "@dp.materialized_view, with dp.read or spark.read", why
     if needs.processing is Processing.WHOLE:
-        why = "The result depends on all rows that there are: each update computes it anew."
+        why = "The result depends on all rows: each update computes it again."
         return WHOLE, "@dp.materialized_view, with dp.read or spark.read", why
     either = needs.source is Source.APPENDED_TABLE and needs.processing is Processing.AGGREGATE
     if either and needs.latency >= _HOUR:
@@ -136,7 +136,7 @@ def _watermark(needs: Requirements) -> tuple[str, str]:
     size = rows * _BYTES_OF_STATE
     why = f"State is kept until no row of its time may come: {delay}, about {rows:,.0f} rows or {size / 1e6:,.0f} MB."
     if size > needs.memory:
-        why += " That is more than the memory given: wait less long, or count on RocksDB, which spills to disk (it is the default)."
+        why += " That is more than the memory given: wait less time, or count on RocksDB, which spills to disk (it is the default)."
     return text, why
 
 

@@ -40,7 +40,7 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
             return kind(text.strip().lower())
         except ValueError:
             known = ", ".join(kind)
-            raise argparse.ArgumentTypeError(f"{text!r} is none of: {known}") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of: {known}") from None
 
     return read
 

@@ -23,7 +23,7 @@ def show_advice(project: PipelineProject, *, as_json: bool) -> int:
         return 0
     if not findings:
         judged = any(flow.batches for flow in facts.flows)
-        why = "" if judged else " There is no batch by the definition of today to judge by: run it."
+        why = "" if judged else " No batch has run with the present definition yet: run the pipeline."
         print(f"{project.pipeline_id}: nothing to advise.{why}")
         return 0
     _explain(findings)

@@ -98,7 +98,7 @@ def _graph(parsed: argparse.Namespace) -> int:
 def _explain(parsed: argparse.Namespace) -> int:
     from headwater.commands.run import become_program
 
-    _project(parsed)  # a folder that is no pipeline is reported without Spark
+    _project(parsed)  # a folder that is not a pipeline is reported without Spark
     become_program("explain_view.py", parsed.argv[1:])
     return 1
 
@@ -165,7 +165,7 @@ def _refuse_beside(option: str, remedy: str, others: Mapping[str, object]) -> No
 def _query(parsed: argparse.Namespace) -> int:
     from headwater.commands.run import become_program
 
-    _project(parsed)  # a folder that is no pipeline is reported without Spark
+    _project(parsed)  # a folder that is not a pipeline is reported without Spark
     roots = [f"--{name}={value}" for name in ("storage", "warehouse") if (value := getattr(parsed, name))]
     parameters = [f"--param={key}={value}" for key, value in parsed.parameters]
     shape = [f"--limit={parsed.limit}", *(["--json"] if parsed.as_json else [])]
@@ -242,7 +242,7 @@ _VERBS = (
     _Verb("advise", "What to do about lag, state, files and rules, with numbers; --choose: which kind of table fits.", add_advise_arguments, _advise),
     _Verb("verify", "Whether the pipeline is as one in production should be: lines that pass or fail.", add_verify_arguments, _verify),
     _Verb("checkpoints", "The checkpoints: what they hold, whether they are intact, copies of them.", add_checkpoints_verb),
-    _Verb("repair", "Make a flow's checkpoint good. Shows the plan; --yes carries it out.", add_repair_verb),
+    _Verb("repair", "Repair a flow's checkpoint. Shows the plan; --yes carries it out.", add_repair_verb),
     _Verb("rename", "Give a table another name, with its checkpoints. Shows the plan; --yes carries it out.", add_rename_verb),
     _Verb("move", "Have another pipeline own a table, with its checkpoints. Shows the plan; --yes carries it out.", add_move_verb),
     _Verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out.", add_drop_verb),

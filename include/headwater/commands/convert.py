@@ -43,7 +43,7 @@ def convert(file: str, output: str | None, pipeline: str | None, *, as_json: boo
 
     Raises:
         UsageError: there is no such file, or the folder has a spec already; nothing was written.
-        InvalidSpec: the file is no settings of a pipeline; nothing was written.
+        InvalidSpec: the file is not settings of a pipeline; nothing was written.
     """
     source_file = Path(file)
     if not source_file.is_file():

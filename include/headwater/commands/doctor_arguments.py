@@ -167,5 +167,5 @@ def _millis(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time of the form 2026-01-31T12:00:00") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time of the form 2026-01-31T12:00:00") from None
     return round((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -25,7 +25,7 @@ def move(project: PipelineProject, dataset: str, to: PipelineProject, *, yes: bo
     if to.state_folder == project.state_folder:
         raise UsageError(
             f"{dataset!r} is a table of that pipeline already.",
-            remedy="Another name it gets by: headwater rename PIPELINE_DIR TABLE NEW",
+            remedy="To give it another name: headwater rename PIPELINE_DIR TABLE NEW",
         )
     name = _name(project, dataset)
     full = name.location.replace("/", ".")

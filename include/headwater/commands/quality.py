@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 
 from headwater.contract.known_values import check_dataset_with_rules
@@ -31,37 +32,22 @@ def show_quality(
         every, _ = rule_histories(project.state_folder, updates=1)
         check_dataset_with_rules(project, dataset, [rule.dataset for rule in every])
     if as_json:
-        print_json(
-            {
-                "pipeline_id": project.pipeline_id,
-                "rules": [rule.as_dict() for rule in rules],
-                "datasets": [
-                    {
-                        "dataset": d.dataset,
-                        "dropped": d.dropped,
-                        "quarantined": d.quarantined,
-                        "updates": d.updates,
-                    }
-                    for d in datasets
-                ],
-            }
-        )
-        return 0
-    if not rules:
+        lost = [asdict(counts) for counts in datasets]
+        rates = [rule.as_dict() for rule in rules]
+        print_json({"pipeline_id": project.pipeline_id, "rules": rates, "datasets": lost})
+    elif rules:
+        title = f"{project.pipeline_id}: rules over the last {updates} updates"
+        _print_rates(title, rules, _actions(project))
+        kept_out = [(d.dataset, d.dropped, d.quarantined, d.updates) for d in datasets]
+        print_table("Rows kept out", ("dataset", "dropped", "quarantined", "updates"), kept_out)
+    else:
         print(f"{project.pipeline_id}: no rule has been checked{' in that time' if since else ' yet'}.")
-        return 0
-    actions = _actions(project)
+    return 0
+
+
+def _print_rates(title: str, rules: Sequence[RuleHistory], actions: Mapping[tuple[str, str], str]) -> None:
     bars = _can_show(_BARS)
-    columns = (
-        "dataset",
-        "rule",
-        "broken rows",
-        "passed",
-        "failed",
-        "pass rate",
-        "last",
-        *(["over time"] if bars else []),
-    )
+    columns = ("dataset", "rule", "broken rows", "passed", "failed", "pass rate", "last")
     rows = [
         (
             *(rule.dataset, rule.rule, actions.get((rule.dataset, rule.rule), ""), rule.passed, rule.failed),
@@ -70,13 +56,8 @@ def show_quality(
         )
         for rule in rules
     ]
-    styles = [_style(rule) for rule in rules]
-    print_table(
-        f"{project.pipeline_id}: rules over the last {updates} updates", columns, rows, row_styles=styles
-    )
-    lost = [(d.dataset, d.dropped, d.quarantined, d.updates) for d in datasets]
-    print_table("Rows kept out", ("dataset", "dropped", "quarantined", "updates"), lost)
-    return 0
+    over_time = ("over time",) if bars else ()
+    print_table(title, (*columns, *over_time), rows, row_styles=[_style(rule) for rule in rules])
 
 
 def percent(rate: float | None) -> str:

@@ -31,11 +31,11 @@ class Parser(argparse.ArgumentParser):
 
 def _nearest_choice(message: str) -> str | None:
     """The choice nearest to an invalid one, parsed from argparse's message."""
-    found = _WRONG_CHOICE.search(message)
-    if found is None:
+    match = _WRONG_CHOICE.search(message)
+    if match is None:
         return None
-    choices = re.findall(r"[\w-]+", found["choices"])
-    return nearest(found["given"], choices)
+    choices = re.findall(r"[\w-]+", match["choices"])
+    return nearest(match["given"], choices)
 
 
 @dataclass(frozen=True)
@@ -213,18 +213,18 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def names(text: str) -> list[str]:
     """Names separated by commas, for argparse."""
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
+    parsed = [name.strip() for name in text.split(",") if name.strip()]
+    if not parsed:
         raise argparse.ArgumentTypeError("give at least one name")
-    return found
+    return parsed
 
 
 def _instant(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time in ISO form (2026-01-31T08:00)") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _parameter(text: str) -> tuple[str, str]:

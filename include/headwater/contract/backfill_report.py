@@ -78,7 +78,7 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
     """A report's JSON values as lines for a log."""
     planned = report.get("state") == "PLANNED"
     will = "would be " if planned else ""
-    found = [str(one["message"]) for one in report.get("history") or ()]
+    lines = [str(one["message"]) for one in report.get("history") or ()]
     for flow in report.get("flows") or ():
         line = (
             f"{flow['dataset']} ({flow['flow']}): {flow['state']}, {flow['input_rows']} rows in range, {flow['output_rows']} {will}written, "
@@ -89,8 +89,8 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
         if planned:
             source = size(flow.get("source_bytes")) or "unknown"
             line += f"; source {source}, files rewritten {size(flow['replaced_bytes'])}, about {size(flow['output_bytes'])} to write"
-        found.append(line + (f". {flow['note']}" if flow.get("note") else ""))
-    return [*found, *(["Nothing was written."] if planned else [])]
+        lines.append(line + (f". {flow['note']}" if flow.get("note") else ""))
+    return [*lines, *(["Nothing was written."] if planned else [])]
 
 
 def _counts(table: TableBackfill) -> tuple[object, ...]:

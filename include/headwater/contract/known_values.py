@@ -93,7 +93,7 @@ def _whole_id(prefix: str, logged: LogNames) -> str:
     if len(matches) == 1:
         return matches[0]
     raise UsageError(
-        f"--update-id {prefix}: {f'{len(matches)} updates begin so' if matches else 'the log knows no such update'}.",
+        f"--update-id {prefix}: {f'{len(matches)} update ids begin like this' if matches else 'the log knows no such update'}.",
         remedy=f"Give more of it: {', '.join(matches[:_LISTED])}." if matches
         else f"The newest is {logged.updates[-1]}; `headwater events --type create_update` lists them.",
     )  # fmt: skip

@@ -46,7 +46,7 @@ def add_maintenance_arguments(parser: Parser) -> None:
         type=_duration,
         metavar="SPAN",
         default=timedelta(0),
-        help="wait so long for an update to end",
+        help="how long to wait for an update to end",
     )
     parser.add_argument("--yes", action="store_true", help="do it; without it nothing is changed")
 

@@ -57,7 +57,7 @@ class RunReport:
     """An update: ``state`` is COMPLETED, FAILED or CANCELED; ``message`` says why, where that helps.
 
     ``refused``: every flow that failed was refused for safety; a retry changes nothing until someone decides.
-    ``error``: what ended the update itself, where that was no flow's error.
+    ``error``: what ended the update itself, where that was not a flow's error.
     """
 
     update_id: str

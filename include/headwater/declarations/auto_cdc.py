@@ -123,7 +123,7 @@ def columns_given(
     """The columns as a tuple; None stays None. Raises InvalidChangeFlow where they are not columns."""
     if value is None:
         return None
-    # One bare name is one column; a Spark column is no list of columns either.
+    # One bare name is one column; a Spark column is not a list of columns either.
     if isinstance(value, str) or hasattr(value, "_jc"):
         return (value,)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import check_format, check_properties, columns, refuse, text_map
@@ -40,7 +41,7 @@ def _declare(
         raise UnsupportedArgument(
             f"{kind.value} decorates a function, not {type(function).__name__}.", where=where
         )
-    label = name or function.__name__
+    what, label = f"dp.{kind.value}", name or function.__name__
     dataset = Dataset(
         name=registry.canonical(label, where),
         qualified_name=registry.dataset_name(label, where),
@@ -51,30 +52,29 @@ def _declare(
     )
     registry.add_dataset(dataset, function)
     conf = text_map(spark_conf, "spark_conf", where, of_view=kind is DatasetKind.TEMPORARY_VIEW)
-    rule = replacement(f"dp.{kind.value}", replace_using, sequence_by, where)
-    if rule is not None and replace_where is not None:
-        raise UnsupportedArgument(
-            f"dp.{kind.value}: replace_where and replace_using exclude each other.",
-            where=where,
-            remedy="Keep one: replace_where recomputes a part of the table, replace_using lets rows of a stream replace others.",
+    rule = replacement(what, replace_using, sequence_by, where)
+    if replace_where is not None:
+        _check_slice(what, where, dataset.refresh_policy, replaces=rule is not None)
+    flow_kind = FlowKind.REPLACE if rule else FlowKind.DEFAULT
+    flow = Flow(dataset.name, dataset.name, function, where, spark_conf=conf, kind=flow_kind)
+    registry.add_flow(replace(flow, replacement=rule, replace_where=replace_where))
+
+
+def _check_slice(what: str, where: SourceLocation | None, policy: RefreshPolicy, *, replaces: bool) -> None:
+    """Refuse replace_where beside another way to fill the table."""
+    if replaces:
+        other, reason = (
+            "replace_using",
+            "recomputes a part of the table, replace_using lets rows of a stream replace others",
         )
-    if replace_where is not None and dataset.refresh_policy.promises_increments:
-        raise UnsupportedArgument(
-            f"dp.{kind.value}: replace_where and refresh_policy={str(dataset.refresh_policy)!r} exclude each other.",
-            where=where,
-            remedy="Keep one: replace_where names the part that each update recomputes.",
-        )
-    registry.add_flow(
-        Flow(
-            dataset.name,
-            dataset.name,
-            function,
-            where,
-            spark_conf=conf,
-            kind=FlowKind.REPLACE if rule else FlowKind.DEFAULT,
-            replacement=rule,
-            replace_where=replace_where,
-        )
+    elif policy.promises_increments:
+        other, reason = f"refresh_policy={str(policy)!r}", "names the part that each update recomputes"
+    else:
+        return
+    raise UnsupportedArgument(
+        f"{what}: replace_where and {other} exclude each other.",
+        where=where,
+        remedy=f"Keep one: replace_where {reason}.",
     )
 
 

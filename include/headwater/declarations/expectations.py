@@ -22,7 +22,7 @@ Decorator = Callable[[Function], Function]
 def expectations_from(
     rules: Mapping[str, str] | None, action: ViolationAction, where: SourceLocation | None
 ) -> tuple[Expectation, ...]:
-    """Check a dict of rules (name to SQL boolean); raises InvalidExpectation where a name or constraint is no text."""
+    """Check a dict of rules (name to SQL boolean); raises InvalidExpectation where a name or constraint is not a text."""
     if rules is None:
         return ()
     if not isinstance(rules, Mapping):

@@ -49,7 +49,7 @@ class NotifierSpec(Strict):
     def _without_secrets(cls, arguments: dict[str, Any]) -> dict[str, Any]:
         for name in arguments:
             if not name.isidentifier():
-                raise ValueError(f"{name!a} is no name of an argument")
+                raise ValueError(f"{name!a} is not the name of an argument")
             if names_a_secret(name):
                 raise ValueError(
                     f"`{name}` is named like a secret; put it into an Airflow connection, and name that"

@@ -15,7 +15,7 @@ from headwater.definitions.names import NAME_PATTERN
 from headwater.definitions.parameter_value import ParameterType, Value, kind_of, read_value, value_text
 from headwater.runtime.secret_values import names_a_secret
 
-# Fields of the form of an update that are no parameters; one that had such a name could not be filled in.
+# Fields of the form of an update that are not parameters; one that had such a name could not be filled in.
 FORM_FIELDS = frozenset(
     {"tables", "flows", "full_refresh", "full_refresh_all", "reset_checkpoint", "refresh_failed"}
 )

@@ -63,8 +63,8 @@ def kind_of(value: object) -> ParameterType:
         return ParameterType.BOOLEAN
     if isinstance(value, datetime):
         return ParameterType.TIMESTAMP
-    found = ((int, ParameterType.INTEGER), (float, ParameterType.NUMBER), (date, ParameterType.DATE))
-    return next((kind for known, kind in found if isinstance(value, known)), ParameterType.STRING)
+    types = ((int, ParameterType.INTEGER), (float, ParameterType.NUMBER), (date, ParameterType.DATE))
+    return next((kind for known, kind in types if isinstance(value, known)), ParameterType.STRING)
 
 
 def _string(given: object) -> str:

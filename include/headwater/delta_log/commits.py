@@ -51,7 +51,7 @@ def read_actions(file: Path) -> list[Action]:
     """
     actions = [json.loads(line) for line in read_lines(file) if line.strip()]
     if not all(isinstance(action, dict) for action in actions):
-        raise ValueError(f"a line of {file.name} is no JSON object")
+        raise ValueError(f"a line of {file.name} is not a JSON object")
     return actions
 
 

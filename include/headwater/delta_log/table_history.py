@@ -28,7 +28,7 @@ def table_exists(table: Path) -> bool:
 
 
 def missing_versions(table: Path) -> list[int]:
-    """Versions that are missing between others in a table's log; what retention takes at its beginning is no hole."""
+    """Versions that are missing between others in a table's log; what retention takes at its beginning is not a hole."""
     there = commit_versions(table)
     return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
 

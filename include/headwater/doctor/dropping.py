@@ -142,7 +142,7 @@ def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> N
             dropped += sorted(_readers(manifest, name) - {*dropped})
         raise RefusedForSafety(
             f"Streams into {', '.join(readers)} read {dataset!r} and could not go on without it.",
-            remedy=f"Drop all that hangs on it: headwater drop PIPELINE_DIR {' '.join(dropped)}; "
+            remedy=f"Drop everything that depends on it: headwater drop PIPELINE_DIR {' '.join(dropped)}; "
             "or take the table out of their sources first.",
         )
 

@@ -56,7 +56,7 @@ def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
         case.flow.name,
         case.flow.target,
         (
-            f"lay down epoch {case.unused_epoch()} at {'; '.join(text or '-' for text in position)}",
+            f"create epoch {case.unused_epoch()} at {'; '.join(text or '-' for text in position)}",
             *(f"take {len(lines)} files of source {index} as read" for index, lines in files.items()),
             "make it the live one; the old one stays",
         ),
@@ -148,7 +148,7 @@ def _requested_offsets(sources: tuple[StreamSource, ...], offsets: tuple[Any, ..
     for source, offset in zip(sources, offsets, strict=True):
         if not isinstance(offset, dict) or file_offset(json.dumps(offset)) is not None:
             raise UsageError(
-                f"{offset!r} is no offset of {source.name!r}.",
+                f"{offset!r} is not an offset of {source.name!r}.",
                 remedy="Give offsets as `checkpoints inspect --json` shows them; files are begun with --from-time.",
             )
     return tuple(json.dumps(offset, separators=(",", ":")) for offset in offsets)

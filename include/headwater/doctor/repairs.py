@@ -35,12 +35,12 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
     Raises:
         RepairNotPossible: where what it needs is not there, or its result would be wrong for this flow.
         ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
-        TableOwned: where another pipeline fills the table: an epoch laid down here would make it look like ours.
+        TableOwned: where another pipeline fills the table: an epoch created here would make it look like ours.
     """
     refuse_foreign_tables(case.project, case.manifest, [case.flow.target])
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(
-            f"{case.flow.name!r} is no stream: it has no checkpoint to repair.",
+            f"{case.flow.name!r} is not a stream: it has no checkpoint to repair.",
             remedy=f"Recompute it: headwater run PIPELINE_DIR --full-refresh {case.flow.target}",
         )
     return _PLANS[action](case, options)
@@ -51,7 +51,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     if not mending:
         conditions = ", ".join(damage.condition for damage in case.damages) or "nothing"
         raise RepairNotPossible(
-            f"There is nothing to mend in {case.flow.name!r} (found: {conditions}).",
+            f"There is nothing to repair in place in {case.flow.name!r} (found: {conditions}).",
             remedy="`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done.",
         )
 
@@ -68,7 +68,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
         Repair.MEND,
         case.flow.name,
         case.flow.target,
-        tuple(f"{damage.condition}: make good {damage.error.where}" for damage in mending),
+        tuple(f"{damage.condition}: repair {damage.error.where}" for damage in mending),
         "no rows, if the checkpoint is this flow's own" if foreign else NOTHING,
         again,
         carry_out,
@@ -95,7 +95,7 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
         case.flow.name,
         case.flow.target,
         (
-            f"lay down epoch {case.unused_epoch()} at the end of batch {batch} of epoch {case.epoch}: "
+            f"create epoch {case.unused_epoch()} at the end of batch {batch} of epoch {case.epoch}: "
             + "; ".join(text or "-" for text in position),
             "make it the live one; the old one stays",
         ),
@@ -118,7 +118,7 @@ def _files(case: FlowCase, position: Positions) -> dict[int, Lines]:
         lines = lines_of_log(folders, case.start, index, last)
         if lines is None:
             raise RepairNotPossible(
-                f"Which files {case.flow.name!r} has read stood only in the checkpoint, and that list is not whole.",
+                f"Which files {case.flow.name!r} has read is only in the checkpoint, and that list is not complete.",
                 where=case.start.folder / "sources" / str(index),
                 remedy="Take all files that are older than a moment as read (new-epoch --from-time), or refill the table.",
             )

@@ -80,7 +80,7 @@ def _written_in(case: FlowCase, epoch: int) -> int:
 
 
 def _stands_still(case: FlowCase, batch: int) -> bool:
-    """Whether a batch that was laid down with the live epoch ends where the one before it does: it gives no row."""
+    """Whether a batch that was created with the live epoch ends where the one before it does: it gives no row."""
     if not 0 < batch < case.start.state.first_batch:
         return False
     ends = _ends(case, case.epoch, batch)

@@ -90,7 +90,7 @@ def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str
             copy_durably(source, folder / _CHECKPOINT)
         if checkpoint.state_file.exists():
             shutil.copy2(checkpoint.state_file, folder / "flow.json")
-        # Last: a copy without it is no snapshot.
+        # Last: a copy without it is not a snapshot.
         write_atomically(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
 
     target = make_folder(_root(state_folder, dataset, flow) / name, fill)

@@ -40,7 +40,7 @@ def _storage(case: FlowCase) -> Iterator[None]:
         raise StorageFailed(
             f"Storage can't be written to: {error.strerror or error}.",
             where=error.filename or case.project.state_folder,
-            remedy="Make room, or give the right to write, and call the same again. What was live before is live still.",
+            remedy="Make room, or give the right to write, and run the same command again. What was live before is still live.",
         ) from None
 
 
@@ -55,7 +55,7 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
 
     Raises:
         UpdateInProgress: where an update, or another repair, holds the lease; nothing was changed.
-        StorageFailed: where storage can't be written to; what was live before is live still.
+        StorageFailed: where storage can't be written to; what was live before is still live.
     """
     project = case.project
     repair_id = str(uuid.uuid4())

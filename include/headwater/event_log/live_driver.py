@@ -21,7 +21,7 @@ class LiveDriver:
 
 
 @contextmanager
-def told_driver(
+def published_driver(
     state_folder: Path, request_id: str | None, update_id: str, spark_ui: str | None
 ) -> Iterator[None]:
     """Publish a driver while the block runs; does nothing where it has no UI."""

@@ -23,7 +23,7 @@ _KEY_BLOCK = re.compile(
 )
 # Neither half passes a slash, which every address has: no two searches read the same stretch.
 _IN_ADDRESS = re.compile(r"(://[^\s/:@]*+:)[^\s/]+(@)")
-# What stands before an @ by itself is no login: abfss://container@account.
+# What stands before an @ by itself is not a login: abfss://container@account.
 _LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*://)[^/?#:]*:[^/?#]*@", re.IGNORECASE)
 _SCHEMES = "Bearer|Basic|Digest|Negotiate|SharedKey|SharedAccessSignature"
 # A name, the rest of its word, and what stands between it and its value: = : => ->, or that of a pair of texts. Quotes may

@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r"\$\{(var|bundle|workspace|resources|artifacts)\.([^}]*
 _IDLE = {
     "bundle": "the folder is the pipeline",
     "include": "one file is read; copy what others say about the pipeline into it",
-    "targets": "nothing is deployed; what differs from machine to machine belongs into ${env:NAME}",
+    "targets": "nothing is deployed; what differs from machine to machine belongs in ${env:NAME}",
     "variables": "their defaults are filled in where the pipeline names them",
     "workspace": "nothing is deployed",
     "permissions": "access is Airflow's matter",
@@ -66,7 +66,26 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
             raise NotOnePipeline(
                 f"Unknown key `{key}` of a bundle", (key,), did_you_mean(near, "Take it out.")
             )
-    resources = data["resources"]
+    name, settings = _named(data["resources"], chosen)
+    keys = ("resources", "pipelines", name)
+    if not isinstance(settings, Mapping):
+        raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
+    notes = [SettingNote(key, _IDLE[key]) for key in data if key in _IDLE]
+    notes += [
+        SettingNote(f"resources.{kind}", "the folder is one pipeline; Airflow schedules it")
+        for kind in data["resources"]
+        if kind != "pipelines"
+    ]
+    notes += [
+        SettingNote(f"resources.pipelines.{other}", "the folder is one pipeline")
+        for other in data["resources"]["pipelines"]
+        if str(other) != name
+    ]
+    return BundlePipeline(name, _filled(dict(settings), data, keys), keys, tuple(notes))
+
+
+def _named(resources: Any, chosen: str | None) -> tuple[str, Any]:
+    """Key and settings of the one pipeline, or of the ``chosen`` one."""
     pipelines = resources.get("pipelines") if isinstance(resources, Mapping) else None
     if not isinstance(pipelines, Mapping) or not pipelines:
         raise NotOnePipeline(
@@ -88,22 +107,7 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
             ("resources", "pipelines"),
             did_you_mean(near, f"It has: {', '.join(map(str, pipelines))}."),
         )
-    keys = ("resources", "pipelines", str(name))
-    settings = pipelines[name]
-    if not isinstance(settings, Mapping):
-        raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
-    notes = [SettingNote(key, _IDLE[key]) for key in data if key in _IDLE]
-    notes += [
-        SettingNote(f"resources.{kind}", "the folder is one pipeline; Airflow schedules it")
-        for kind in resources
-        if kind != "pipelines"
-    ]
-    notes += [
-        SettingNote(f"resources.pipelines.{other}", "the folder is one pipeline")
-        for other in pipelines
-        if other != name
-    ]
-    return BundlePipeline(str(name), _filled(dict(settings), data, keys), keys, tuple(notes))
+    return str(name), pipelines[name]
 
 
 def _filled(value: Any, data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -121,18 +125,18 @@ def _filled(value: Any, data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 def _looked_up(match: re.Match[str], data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     kind, name = match[1], match[2]
-    found = None
+    value = None
     if kind == "var":
         declared = _mapping(data.get("variables")).get(name)
-        found = declared.get("default") if isinstance(declared, Mapping) else declared
+        value = declared.get("default") if isinstance(declared, Mapping) else declared
     elif (kind, name) == ("bundle", "name"):
-        found = _mapping(data.get("bundle")).get("name")
-    if not isinstance(found, str | int | float | bool):
+        value = _mapping(data.get("bundle")).get("name")
+    if not isinstance(value, str | int | float | bool):
         raise NotOnePipeline(
             f"`{'.'.join(keys)}`: {match[0]} has no value in this file", keys,
             f"Give the variable a `default` in `variables`, or write the value out: ${{env:{re.sub(r'[^A-Za-z0-9]+', '_', name).upper()}}} takes it from the environment.",
         )  # fmt: skip
-    return found
+    return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

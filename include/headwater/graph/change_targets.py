@@ -78,7 +78,7 @@ RETENTION_PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 
 
 def check_retention(flow: Flow, dataset: Dataset) -> None:
-    """Raise InvalidChangeFlow where the time for which the target remembers deletes is no number of seconds."""
+    """Raise InvalidChangeFlow where the time for which the target remembers deletes is not a number of seconds."""
     seconds_text = dataset.table_properties.get(RETENTION_PROPERTY)
     if flow.changes is None or seconds_text is None:
         return
@@ -86,7 +86,7 @@ def check_retention(flow: Flow, dataset: Dataset) -> None:
         seconds = float(seconds_text)
     except ValueError:
         seconds = math.nan
-    # More than Python can subtract from today is no time either.
+    # More than Python can subtract from today is not a time either.
     if not 0 <= seconds <= 1e10:
         raise InvalidChangeFlow(
             f"The property {RETENTION_PROPERTY} of {dataset.name!r} is {seconds_text!r}, which is not a number of seconds.",

@@ -50,4 +50,4 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no value of JSON")
+    raise ValueError(f"{name} is not a JSON value")

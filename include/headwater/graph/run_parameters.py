@@ -65,24 +65,24 @@ class RunParameters:
         Raises:
             InvalidParameter: a required one has no value, or the variable of a secret is not set.
         """
-        found = {name: self._value(name, spec) for name, spec in self.declared.items()}
-        missing = [name for name, spec in self.declared.items() if spec.required and found[name] is None]
+        values = {name: self._value(name, spec) for name, spec in self.declared.items()}
+        missing = [name for name, spec in self.declared.items() if spec.required and values[name] is None]
         if missing:
             raise InvalidParameter(
                 f"The parameter {missing[0]!r} is required and has no value.",
                 where=self.where,
                 remedy=f"Give it: --param {missing[0]}=VALUE, or in the form of the run.",
             )
-        return found
+        return values
 
     def texts(self) -> dict[str, str]:
         """The values as texts for the configuration; what has none is left out, whatever is required."""
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for name, spec in self.declared.items():
             value = self._secret(name, spec) if spec.secret else self._value(name, spec)
             if value is not None:
-                found[name] = value_text(value)
-        return found
+                texts[name] = value_text(value)
+        return texts
 
     def shown(self) -> dict[str, str]:
         """The values as the event log and the page may have them."""

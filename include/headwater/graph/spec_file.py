@@ -70,23 +70,23 @@ def read_source(path: Path, pipeline: str | None = None) -> SpecSource:
     if not is_bundle(data):
         if pipeline is not None:
             raise InvalidSpec(
-                f"{path.name} is no bundle, so it has no pipeline {pipeline!r}.",
+                f"{path.name} is not a bundle, so it has no pipeline {pipeline!r}.",
                 where=path,
                 remedy="Leave it out.",
             )
         lakeflow = is_lakeflow(data) or path.suffix.lower() == ".json"
         return _from_lakeflow(path, data, node) if lakeflow else SpecSource(path, data, node)
     try:
-        found = bundle_pipeline(data, pipeline)
+        bundled = bundle_pipeline(data, pipeline)
     except NotOnePipeline as error:
         raise InvalidSpec(
             f"{error}.", where=f"{path}:{_line(node, error.keys)}", remedy=error.remedy
         ) from None
     inner: yaml.Node | None = node
-    for key in found.keys:
+    for key in bundled.keys:
         child = _child(inner, key)
         inner = child[1] if child else None
-    return _from_lakeflow(path, found.settings, inner, found.resource, found.notes)
+    return _from_lakeflow(path, bundled.settings, inner, bundled.resource, bundled.notes)
 
 
 def _line(node: yaml.Node | None, keys: Sequence[str]) -> int:

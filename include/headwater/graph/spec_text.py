@@ -86,7 +86,7 @@ def _check_json(text: str, path: Path) -> None:
         raise InvalidSpec(
             f"{path.name} is not JSON: {error.msg}.",
             where=f"{path}:{error.lineno}",
-            remedy="Correct it; comments (//) may stand, all else is strict JSON.",
+            remedy="Correct it; comments (//) are allowed, everything else is strict JSON.",
         ) from None
     except RecursionError:
         raise _too_deep(path) from None

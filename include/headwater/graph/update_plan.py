@@ -114,19 +114,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     reset_flows = _reset_flows(manifest, selection, emptied)
     chosen = _chosen(manifest, selection, reset_flows)
     left_out = _left_out(manifest, selection, reset_flows)
-    resets = [
-        ResetStage(
-            name,
-            tuple(
-                f.name
-                for f in manifest.flows_into(name)
-                if f.streaming or f.once or f.output_mode is OutputKind.SNAPSHOT
-            ),
-            # What has left the pipeline stays where it is: its readers get the rows again.
-            tables[name].kind is not DatasetKind.SINK,
-        )
-        for name in emptied
-    ]
+    resets = [_emptying(manifest, tables[name]) for name in emptied]
     resets += [ResetStage(flow.target, (flow.name,), False) for flow in reset_flows]
     refreshes = [
         RefreshStage(
@@ -144,21 +132,27 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         tuple(stage for stage in resets if stage.dataset not in done),
         tuple(refreshes),
         tuple(name for name in tables if name not in chosen or name in done),
-        tuple(
-            f.name
-            for f in manifest.flows
-            if f.name in left_out and f.target in chosen and f.target not in done
-        ),
+        tuple(f.name for f in manifest.flows if f.name in left_out and f.target in chosen.difference(done)),
     )
+
+
+def _emptying(manifest: Manifest, entry: DatasetEntry) -> ResetStage:
+    flows = tuple(
+        f.name
+        for f in manifest.flows_into(entry.name)
+        if f.streaming or f.once or f.output_mode is OutputKind.SNAPSHOT
+    )
+    # What has left the pipeline stays where it is: its readers get the rows again.
+    return ResetStage(entry.name, flows, entry.kind is not DatasetKind.SINK)
 
 
 def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[str]) -> list[FlowEntry]:
     """The flows that start from the beginning while their table keeps its rows."""
     tables = {entry.name: entry for entry in manifest.outputs}
-    found = [
+    flows = [
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
     ]
-    for flow in found:
+    for flow in flows:
         if not _may_reset(tables[flow.target]):
             raise ResetNotAllowed(
                 f"The flow {flow.name!r} must not start over: the property pipelines.reset.allowed of its table "
@@ -167,7 +161,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
                 remedy="To go on from a position and keep the rows: headwater repair PIPELINE_DIR FLOW --action rebuild, or remove "
                 "the property.",
             )
-    return found
+    return flows
 
 
 def _chosen(manifest: Manifest, selection: Selection, reset_flows: Sequence[FlowEntry]) -> set[str]:
@@ -206,14 +200,14 @@ def ordered(manifest: Manifest) -> list[str]:
 
 
 def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
-    asked = (
+    requested = (
         {entry.name for entry in manifest.outputs}
         if selection.full_refresh_all
         else set(selection.full_refresh)
     )
     names = []
     for entry in manifest.outputs:
-        if entry.name not in asked or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
+        if entry.name not in requested or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
             continue
         if not _may_reset(entry):
             if entry.name in selection.full_refresh:

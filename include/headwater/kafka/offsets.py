@@ -139,7 +139,7 @@ def open_consumer(settings: Mapping[str, Any]) -> Any:
     except KafkaException as error:
         servers = settings["bootstrap.servers"]
         raise SourceUnreachable(
-            f"No client for Kafka at {servers} can be made of its settings: {_said(error)}.",
+            f"No client for Kafka at {servers} can be made with its settings: {_said(error)}.",
             remedy="Check brokers in pipeline.yml, and that the files that it names are on this machine.",
         ) from None
 

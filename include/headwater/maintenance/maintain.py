@@ -111,7 +111,7 @@ def check_outcomes(outcomes: Sequence[Outcome]) -> None:
         summary = "; ".join(f"{item.kind} of {item.subject}: {item.message}" for item in failed)
         raise MaintenanceFailed(
             f"{len(failed)} of {len(outcomes)} steps of maintenance failed: {summary}.",
-            remedy="The other steps were done. Mend what is named and run it again: headwater maintenance PIPELINE_DIR",
+            remedy="The other steps were done. Correct what is named and run it again: headwater maintenance PIPELINE_DIR",
         )
 
 

@@ -73,7 +73,7 @@ def unsettled(project: PipelineProject) -> str | None:
     """Why nothing in storage may be removed now; None where it may."""
     update = latest_update(project.state_folder)
     if update is None or update.state != UpdateState.COMPLETED:
-        return "the last update did not complete, and what it left may be needed to mend it."
+        return "the last update did not complete, and what it left may be needed to repair it."
     manifest = _manifest(project)
     if manifest is None or manifest.source_hash != project.source_hash():
         return "the sources have changed since the last update."

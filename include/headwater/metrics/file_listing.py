@@ -111,7 +111,9 @@ def instant_ns(text: str | None) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise SourceUnreachable(f"{text!r} is no point in time; write it as 2026-01-31T00:00:00.") from None
+        raise SourceUnreachable(
+            f"{text!r} is not a point in time; write it as 2026-01-31T00:00:00."
+        ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1_000_000_000)
 

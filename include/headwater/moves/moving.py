@@ -47,7 +47,7 @@ def move_table(wish: Wish) -> MovePlan:
                 raise StorageFailed(
                     f"The table {wish.dataset!r} could not be moved: {error.strerror or error}.",
                     where=error.filename,
-                    remedy=f"Make room, or give the right to write, and call the same again: {wish.command} --yes",
+                    remedy=f"Make room, or give the right to write, and run the same command again: {wish.command} --yes",
                 ) from None
     return plan
 

@@ -40,7 +40,7 @@ from headwater.preflight.source_checks import last_offsets, offset_of
 _MOST_FILES = 1000
 _MOST_COMMITS = 200
 _MOST_BYTES = 4_000_000
-_ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
+_FROM_THE_START = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def table_is_gone(start: FlowStart) -> Iterator[Damage]:
                 f"{start.command('new-epoch')} --from-start",
             ),
             ("the table has no log",),
-            _ANEW,
+            _FROM_THE_START,
         )
 
 
@@ -158,7 +158,7 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
                 f"or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
             (f"table id before: {recorded}", f"table id now: {now}"),
-            _ANEW,
+            _FROM_THE_START,
         )
         return
     if unread.version <= unread.commits[-1]:
@@ -182,7 +182,7 @@ def _log_is_broken(unread: _Unread) -> Iterator[Damage]:
                 f"missing versions: {holes[:10]}",
                 f"versions there: {unread.commits[0]} to {unread.commits[-1]}",
             ),
-            _ANEW,
+            _FROM_THE_START,
         )
 
 

@@ -24,7 +24,7 @@ class Topics(Protocol):
         """The id that the broker gave each topic when it was made."""
 
     def gone(self, names: Sequence[str]) -> list[str]:
-        """Those topics that the broker says it has none of."""
+        """Those topics that the broker says it does not have."""
 
     def bounds(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
         """The first kept and the next offset of each partition that is there."""

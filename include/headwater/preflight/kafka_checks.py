@@ -11,7 +11,7 @@ from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource, Topics
 from headwater.preflight.source_checks import last_offsets, offset_of
 
-_ANEW = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
+_FROM_THE_START = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
 
 
 def messages_are_gone(start: FlowStart) -> Iterator[Damage]:
@@ -34,7 +34,7 @@ def topic_is_gone(start: FlowStart) -> Iterator[Damage]:
                     f"{start.command('new-epoch')} --from-start",
                 ),
                 (f"the broker has no topic {topic}", f"position: {position[topic]}"),
-                _ANEW,
+                _FROM_THE_START,
             )
 
 
@@ -76,12 +76,12 @@ def _of_topics(
     if ahead:
         yield Damage(
             SourceReplaced(
-                f"{start.flow!r} stands behind the end of what it reads ({ahead[0]}): the topic was recreated, or cut.",
+                f"{start.flow!r} is past the end of what it reads ({ahead[0]}): the topic was recreated, or cut.",
                 where=source.name,
                 remedy=f"Read the new topic from its beginning, and keep the rows: {start.command('new-epoch')} --from-start",
             ),
             tuple(ahead[:10]),
-            _ANEW,
+            _FROM_THE_START,
         )
     if lost and not _takes_loss(source):
         count = sum(messages for _, messages in lost)
@@ -92,5 +92,5 @@ def _of_topics(
                 remedy=f"Go on without them: {start.command('new-epoch')} --from-start. They can't be read from the topic again.",
             ),
             tuple(text for text, _ in lost[:10]),
-            _ANEW,
+            _FROM_THE_START,
         )

@@ -56,7 +56,7 @@ def batches_are_forgotten(start: FlowStart) -> Iterator[Damage]:
                 f"{_capital(start.place)} has the property {TRANSACTION_RETENTION} = {retention!r}: it forgets which batches of "
                 f"{start.flow!r} it has, and one that comes again after a crash would be written twice.",
                 where=start.table,
-                remedy=f"Take the property off: ALTER TABLE delta.`{start.table}` UNSET TBLPROPERTIES ('{TRANSACTION_RETENTION}'). "
+                remedy=f"Remove the property: ALTER TABLE delta.`{start.table}` UNSET TBLPROPERTIES ('{TRANSACTION_RETENTION}'). "
                 "Remove it from table_properties, too, if it stands there.",
             ),
             (f"ids are kept for: {retention}",),

@@ -125,7 +125,7 @@ def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
         if absent:
             yield Damage(
                 FileLogLost(
-                    f"The list of files that {start.flow!r} has read is not whole: files would be read again, and their rows double.",
+                    f"The list of files that {start.flow!r} has read is not complete: files would be read again, and their rows double.",
                     where=folder,
                     remedy=f"Restore a snapshot: {start.command('restore')}; or take all files that are older than a point in "
                     f"time as read: {start.command('new-epoch')} --from-time TIME",

@@ -29,7 +29,7 @@ class Cell:
 
 
 def cells_of_sql(text: str, label: str) -> list[Cell]:
-    """The SQL and Python cells of a ``.sql`` file; of a file that is no notebook the whole text.
+    """The SQL and Python cells of a ``.sql`` file; of a file that is not a notebook the whole text.
 
     Raises SourceFileFailed for a cell of another language.
     """

@@ -39,7 +39,7 @@ def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]
         SqlNotUnderstood: an unknown clause, or one that is there twice.
         UnsupportedArgument: one that can't be honoured.
     """
-    found: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     clauses: dict[tuple[str, ...], _Clause] = (
         {("COMMENT",): _comment} if of_view else _STORED | {("COMMENT",): _comment}
     )
@@ -54,12 +54,12 @@ def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]
             parser.expected("A clause", *known)
         parser.words(*words)
         for name, value in clauses[words](parser).items():
-            if name in found:
+            if name in arguments:
                 raise SqlNotUnderstood(
                     f"{' '.join(words)} is there twice.", where=parser.place(token), remedy="Keep one."
                 )
-            found[name] = value
-    return found
+            arguments[name] = value
+    return arguments
 
 
 def query_begins(parser: StatementParser) -> bool:

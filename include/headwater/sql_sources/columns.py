@@ -38,30 +38,30 @@ def read_columns(parser: StatementParser, *, of_view: bool) -> ColumnList:
         SqlNotUnderstood: where something else stands.
         UnsupportedArgument: where a mask is asked for.
     """
-    found = ColumnList()
+    columns = ColumnList()
     if parser.see("(") and not parser.words("(", ")"):
-        parser.listed(lambda: _item(parser, found, of_view=of_view))
-    return found
+        parser.listed(lambda: _item(parser, columns, of_view=of_view))
+    return columns
 
 
-def _item(parser: StatementParser, found: ColumnList, *, of_view: bool) -> None:
+def _item(parser: StatementParser, columns: ColumnList, *, of_view: bool) -> None:
     first = parser.current
     if parser.words("CONSTRAINT"):
         name = parser.plain_name("a constraint")
         if parser.see("PRIMARY") or parser.see("FOREIGN"):
-            _key(parser, found, f"CONSTRAINT {name}")
+            _key(parser, columns, f"CONSTRAINT {name}")
         else:
-            found.rules.append(_constraint(parser, first, name))
+            columns.rules.append(_constraint(parser, first, name))
     elif parser.see("PRIMARY", "KEY") or parser.see("FOREIGN", "KEY"):
-        _key(parser, found, f"{parser.current.text.upper()} KEY")
+        _key(parser, columns, f"{parser.current.text.upper()} KEY")
     else:
-        _column(parser, found, of_view=of_view)
+        _column(parser, columns, of_view=of_view)
 
 
-def _key(parser: StatementParser, found: ColumnList, what: str) -> None:
+def _key(parser: StatementParser, columns: ColumnList, what: str) -> None:
     """PRIMARY KEY and FOREIGN KEY, of the table or of a column, up to the next item or property."""
     parser.expression_text("A key", (",",), ("COMMENT",), ("NOT", "NULL"), ("MASK",))
-    found.idle[what] = _KEY
+    columns.idle[what] = _KEY
 
 
 def _constraint(parser: StatementParser, first: Token, name: str) -> Rule:
@@ -79,7 +79,7 @@ def _constraint(parser: StatementParser, first: Token, name: str) -> Rule:
     return Rule(name, condition, action, parser.place(first))
 
 
-def _column(parser: StatementParser, found: ColumnList, *, of_view: bool) -> None:
+def _column(parser: StatementParser, columns: ColumnList, *, of_view: bool) -> None:
     first = parser.current
     name = parser.plain_name("a column")
     has_type = not any(parser.see(word.split()[0]) for word in (*_PROPERTIES, ",", ")"))
@@ -90,20 +90,22 @@ def _column(parser: StatementParser, found: ColumnList, *, of_view: bool) -> Non
     if has_type:
         _type(parser, name)
     pieces = [parser.fragment(first, parser.previous).text]
-    comment = _properties(parser, name, found, pieces)
+    comment = _properties(parser, name, columns, pieces)
     if not has_type:
-        _only_labels(parser, first, found, name, wrong=bool(found.typed))
-        found.labels.append(ColumnLabel(name, comment))
+        _only_labels(parser, first, columns, name, wrong=bool(columns.typed))
+        columns.labels.append(ColumnLabel(name, comment))
     else:
-        _only_labels(parser, first, found, name, wrong=bool(found.labels))
-        found.typed.append(" ".join(pieces))
+        _only_labels(parser, first, columns, name, wrong=bool(columns.labels))
+        columns.typed.append(" ".join(pieces))
 
 
-def _only_labels(parser: StatementParser, first: Token, found: ColumnList, name: str, *, wrong: bool) -> None:
+def _only_labels(
+    parser: StatementParser, first: Token, columns: ColumnList, name: str, *, wrong: bool
+) -> None:
     if wrong:
         raise SqlNotUnderstood(
-            f"The column {name!r} has {'a' if found.labels else 'no'} type, and those before it "
-            f"{'have none' if found.labels else 'have one'}.",
+            f"The column {name!r} has {'a' if columns.labels else 'no'} type, and those before it "
+            f"{'have none' if columns.labels else 'have one'}.",
             where=parser.place(first),
             remedy="Give all columns their types, or none.",
         )
@@ -122,7 +124,7 @@ def _type(parser: StatementParser, name: str) -> None:
         parser.plain_name("a collation")
 
 
-def _properties(parser: StatementParser, name: str, found: ColumnList, pieces: list[str]) -> str | None:
+def _properties(parser: StatementParser, name: str, columns: ColumnList, pieces: list[str]) -> str | None:
     """Read a column's properties; those that Spark's own DDL has are added to ``pieces``. The comment, if there is one."""
     comment = None
     while not (parser.see(",") or parser.see(")") or parser.at_end):
@@ -130,10 +132,10 @@ def _properties(parser: StatementParser, name: str, found: ColumnList, pieces: l
         if parser.words("CONSTRAINT"):
             rule = parser.plain_name("a constraint")
             if parser.see("EXPECT"):  # the comma before it was left out
-                found.rules.append(_constraint(parser, first, rule))
+                columns.rules.append(_constraint(parser, first, rule))
                 continue
         if parser.see("PRIMARY") or parser.see("REFERENCES") or parser.see("FOREIGN"):
-            _key(parser, found, f"the key on the column {name}")
+            _key(parser, columns, f"the key on the column {name}")
             continue
         if parser.words("NOT"):
             parser.need("NULL")

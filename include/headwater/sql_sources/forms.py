@@ -28,9 +28,9 @@ FORMS = {
     "USE SCHEMA": "USE SCHEMA name",
 }
 _NO_ACTION = "A pipeline's tables hold what their queries give."
-_ASK = "Ask in a notebook, or with `headwater events --sql`; a file of queries belongs outside the folders under `libraries`."
+_ASK = "Query in a notebook, or with `headwater events --sql`; a file of queries belongs outside the folders under `libraries`."
 _BATCH = (
-    "An update runs the sources of a pipeline; what has to be done beside it belongs into a task of the DAG."
+    "An update runs the sources of a pipeline; what has to be done beside it belongs in a task of the DAG."
 )
 _FORBIDDEN = {
     "INSERT": f"{_NO_ACTION} Append with {FORMS['CREATE FLOW'].partition(',')[0]}.",

@@ -56,7 +56,7 @@ def _unknown(parser: StatementParser) -> SqlNotUnderstood | StatementNotAllowed:
             remedy=remedy,
         )
     return SqlNotUnderstood(
-        f"{beginning!r} is no statement of a pipeline.", where=parser.place(), remedy=nearest_form(words)
+        f"{beginning!r} is not a statement of a pipeline.", where=parser.place(), remedy=nearest_form(words)
     )
 
 

@@ -86,7 +86,7 @@ def filled(statement: StatementText, values: Values) -> FilledStatement:
 
     Raises:
         MissingValue: a name without a value.
-        SqlNotUnderstood: a value that is no single literal or name where one has to be.
+        SqlNotUnderstood: a value that is not a single literal or name where one has to be.
     """
     edits = tuple(_Filling(statement, values).edits())
     text, done = "", 0

@@ -34,9 +34,9 @@ def failed_tables(manifest: Manifest, results: Iterable[FlowResult]) -> tuple[st
     """
     left = {result.flow for result in results if result.state not in _FINE}
     chosen = {flow.target for flow in manifest.flows if flow.name in left}
-    found = []
+    tables = []
     for name in ordered(manifest):
         if name in chosen or not chosen.isdisjoint(manifest.upstream(name)):
             chosen.add(name)
-            found.append(name)
-    return tuple(found)
+            tables.append(name)
+    return tuple(tables)

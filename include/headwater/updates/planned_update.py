@@ -98,13 +98,13 @@ def planned_update(
 ) -> PlannedUpdate:
     """What an update would do; raises what ``plan_update`` raises. ``connect``: as for ``flow_lag``."""
     plan = plan_update(manifest, with_failed(project, manifest, selection))
-    anew = {flow for stage in plan.resets for flow in stage.flows}
+    reset_flows = {flow for stage in plan.resets for flow in stage.flows}
     flows = tuple(
         PlannedFlow(
             name,
             stage.dataset,
             flow_lag(project, manifest.flow(name), connect=connect).backlog,
-            from_beginning=name in anew or stage.whole,
+            from_beginning=name in reset_flows or stage.whole,
         )
         for stage in plan.refreshes
         for name in stage.flows

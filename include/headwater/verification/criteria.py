@@ -42,7 +42,7 @@ def watermarking(facts: ProductionFacts) -> Answer:
     if without:
         return FAIL, f"state and no watermark: {', '.join(without)}"
     if open_:
-        return UNKNOWN, f"no batch by the definition of today: {', '.join(open_)}"
+        return UNKNOWN, f"no batch with the present definition: {', '.join(open_)}"
     return (
         PASS,
         f"{_count(len(facts.stateful), 'flow')} with state, each with a watermark or state of one size",
@@ -86,16 +86,16 @@ def lag_acceptable(facts: ProductionFacts) -> Answer:
 
 def memory_sustainable(facts: ProductionFacts) -> Answer:
     """No state grows without bound, or is too large for where it lies."""
-    found = facts.found("STATE_UNBOUNDED", "STATE_IN_HEAP", "STATE_LARGE")
-    if found:
+    findings = facts.findings_of("STATE_UNBOUNDED", "STATE_IN_HEAP", "STATE_LARGE")
+    if findings:
         return FAIL, "; ".join(
-            f"{finding.subject}: {finding.message} ({finding.evidence[0]})" for finding in found
+            f"{finding.subject}: {finding.message} ({finding.evidence[0]})" for finding in findings
         )
     young = [*_not_run(facts), *(flow.flow for flow in facts.stateful if len(flow.working) < 3)]
     if young:
         return (
             UNKNOWN,
-            f"fewer than three batches by the definition of today: {', '.join(dict.fromkeys(young))}",
+            f"fewer than three batches with the present definition: {', '.join(dict.fromkeys(young))}",
         )
     total = sum(flow.working[-1].state_bytes for flow in facts.stateful)
     return PASS, f"state of {_count(len(facts.stateful), 'flow')}, {size(total)}, does not grow without bound"
@@ -110,7 +110,7 @@ def errors_handled(facts: ProductionFacts) -> Answer:
         return FAIL, "an update that fails is not tried again: airflow: {retries: 2}"
     if not facts.pipeline.tables:
         return UNKNOWN, "no table yet"
-    return PASS, f"rules on the way of every streaming table, {facts.operation.retries} retries of an update"
+    return PASS, f"rules on the way to every streaming table, {facts.operation.retries} retries of an update"
 
 
 def monitoring(facts: ProductionFacts) -> Answer:
@@ -124,10 +124,10 @@ def monitoring(facts: ProductionFacts) -> Answer:
         return UNKNOWN, "there is no folder dags/ above the pipeline to look for its check DAG"
     if not operation.check_dag:
         return FAIL, "no file in dags/ makes a PipelineCheckDag of this pipeline"
-    told = (
+    alerting = (
         "with notifiers" if operation.notified else "whose tasks turn red; give it notifiers to tell people"
     )
-    return PASS, f"a check DAG {told}; limits: {', '.join(operation.limits)}"
+    return PASS, f"a check DAG {alerting}; limits: {', '.join(operation.limits)}"
 
 
 def documentation(facts: ProductionFacts) -> Answer:

@@ -100,6 +100,6 @@ class ProductionFacts:
             f for f in self.pipeline.flows if f.state_plan or any(batch.states for batch in f.batches)
         )
 
-    def found(self, *codes: str) -> tuple[Advice, ...]:
+    def findings_of(self, *codes: str) -> tuple[Advice, ...]:
         """The findings of these codes."""
         return tuple(finding for finding in self.findings if finding.code in codes)

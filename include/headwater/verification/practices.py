@@ -12,9 +12,9 @@ from headwater.verification.facts import ProductionFacts
 
 def partitioned_output(facts: ProductionFacts) -> Answer:
     """Tables are laid out for their size: partitions or clustering where they are large, and not too many."""
-    found = facts.found("PARTITIONS_SMALL", "LAYOUT_MISSING")
-    if found:
-        return FAIL, "; ".join(f"{finding.subject}: {finding.message}" for finding in found)
+    findings = facts.findings_of("PARTITIONS_SMALL", "LAYOUT_MISSING")
+    if findings:
+        return FAIL, "; ".join(f"{finding.subject}: {finding.message}" for finding in findings)
     if not facts.pipeline.tables:
         return UNKNOWN, "no table yet"
     largest = max(facts.pipeline.tables, key=lambda table: table.bytes)

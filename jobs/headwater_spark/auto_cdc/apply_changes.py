@@ -30,6 +30,17 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 # Several flows of one application may write to a target at the same time: each batch is decided over the result of the last.
 _TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+# What a target's rows are made with, in words.
+_PARTS = {
+    "from": "what it is filled from",
+    "type": "stored_as_scd_type",
+    "keys": "keys",
+    "sequence": "the type of sequence_by",
+    "tracked": "the tracked columns",
+    "nulls": "whether a NULL leaves a value as it was",
+    "named": "whether events name the columns that they set (columns_to_update)",
+    "kept": "whether the table keeps the column of sequence_by",
+}
 
 
 @dataclass(frozen=True)
@@ -114,19 +125,7 @@ def check_unchanged(
     Raises:
         ChangeFlowChanged: with what changed.
     """
-    now: dict[str, Any] = {
-        "from": "events" if events else "snapshots",
-        "type": 2 if columns.history else 1,
-        "keys": sorted([key.lower(), columns.type_of(key).simpleString()] for key in columns.keys),
-        "sequence": columns.sequence_type.simpleString(),
-        # By name, so that a new column is not a change.
-        "tracked": sorted(name.lower() for name in columns.tracked),
-        "values": sorted(name.lower() for name in columns.values),
-        # What is remembered beside the table depends on these.
-        "nulls": sorted(name.lower() for name in columns.ignored) if columns.history else columns.by_column,
-        "named": columns.rows_name_columns,
-        "kept": columns.sequence_column is not None or columns.history or columns.by_column,
-    }
+    now = _made_with(columns, events=events)
     path = target.memory / "made_with.json"
     if not path.exists():
         target.memory.mkdir(parents=True, exist_ok=True)
@@ -141,17 +140,7 @@ def check_unchanged(
         "nulls": [n for n in now["nulls"] if n not in new] if columns.history else now["nulls"],
         "kept": now["kept"] and before["kept"],
     }
-    names = {
-        "from": "what it is filled from",
-        "type": "stored_as_scd_type",
-        "keys": "keys",
-        "sequence": "the type of sequence_by",
-        "tracked": "the tracked columns",
-        "nulls": "whether a NULL leaves a value as it was",
-        "named": "whether events name the columns that they set (columns_to_update)",
-        "kept": "whether the table keeps the column of sequence_by",
-    }
-    for part, words in names.items():
+    for part, words in _PARTS.items():
         if before[part] != now_of_old[part]:
             raise ChangeFlowChanged(
                 f"AUTO CDC: {words} changed from {before[part]} to {now_of_old[part]}; the table's rows were made with the first.",
@@ -160,6 +149,22 @@ def check_unchanged(
             )
     if now != before:
         write_atomically(path, json.dumps(now))
+
+
+def _made_with(columns: ChangeColumns, *, events: bool) -> dict[str, Any]:
+    return {
+        "from": "events" if events else "snapshots",
+        "type": 2 if columns.history else 1,
+        "keys": sorted([key.lower(), columns.type_of(key).simpleString()] for key in columns.keys),
+        "sequence": columns.sequence_type.simpleString(),
+        # By name, so that a new column is not a change.
+        "tracked": sorted(name.lower() for name in columns.tracked),
+        "values": sorted(name.lower() for name in columns.values),
+        # What is remembered beside the table depends on these.
+        "nulls": sorted(name.lower() for name in columns.ignored) if columns.history else columns.by_column,
+        "named": columns.rows_name_columns,
+        "kept": columns.sequence_column is not None or columns.history or columns.by_column,
+    }
 
 
 def _module(columns: ChangeColumns) -> Any:

@@ -27,10 +27,10 @@ from headwater_spark.auto_cdc.on_driver.rows import (
     local_frame,
     local_if_small,
     on_driver,
-    setting,
 )
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import orderable
+from headwater_spark.plans.session_settings import session_settings
 
 ROW, COUNT, SELECTED = f"{OWN}row", f"{OWN}count", f"{OWN}selected"
 # The columns that an event sets, where it does not set them all: beside its row, in a history within it.
@@ -90,7 +90,7 @@ def change_batch(
 
     with ExitStack() as stack:
         # What has one partition or two has nothing to adapt, and each exchange would be a job of its own.
-        with setting(batch.sparkSession, "spark.sql.adaptive.enabled", "false"):
+        with session_settings(batch.sparkSession, {"spark.sql.adaptive.enabled": "false"}):
             incoming = stack.enter_context(cached(_normal(batch, columns)))
             count = incoming.count()
         rows = small(incoming, count)

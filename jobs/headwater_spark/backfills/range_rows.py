@@ -34,7 +34,7 @@ from headwater_spark.rules.source_records import with_source
 class RangeRows:
     """Rows of one flow's ``run``: ``judged`` with a mark for each rule, ``accepted`` those that go to the table.
 
-    ``position``: the live stream's, None for a flow that is no stream. ``source_bytes``: of the files read.
+    ``position``: the live stream's, None for a flow that is not a stream. ``source_bytes``: of the files read.
     """
 
     run: FlowRun

@@ -45,7 +45,7 @@ def _record_ignored(run: FlowRun, key: str, fixed: str, ignored: str) -> None:
         else f"run PIPELINE_DIR --full-refresh {run.dataset.name}"
     )
     message = (
-        f"The state of {run.name!r} was created with {key}={fixed}, which stays; {ignored} applies only to new state: "
+        f"The state of {run.name!r} was created with {key}={fixed}, which is kept; {ignored} applies only to new state: "
         f"headwater {remedy}"
     )
     run.context.say(f"KEPT       {message}", flow=run.name)

@@ -90,9 +90,9 @@ class _Snapshots:
             position = self._versions.from_table(path, self._run.identity, self._epoch)
             if position is None:
                 raise CheckpointMismatch(
-                    f"It is not known any more which snapshots {self._flow.name!r} has applied.",
+                    f"It is no longer known which snapshots {self._flow.name!r} has applied.",
                     where=self._versions.path,
-                    remedy=f"Fill the table anew: --full-refresh {self._run.dataset.name}",
+                    remedy=f"Refill the table: --full-refresh {self._run.dataset.name}",
                 )
         position = position or SnapshotPosition()
         if position.intended is not None and has_transaction(path, self._application, position.intended[0]):
@@ -104,8 +104,8 @@ class _Snapshots:
         assert self._flow.snapshots is not None
         where, started = self._flow.location, time.monotonic()
         frame = in_own_session(snapshot.frame)
-        asked = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
-        columns = change_columns(asked, frame, where)
+        declared = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
+        columns = change_columns(declared, frame, where)
         check_unchanged(columns, self._target, where, events=False)
         spark, path = frame.sparkSession, self._target.path
         table = DeltaTable.forPath(spark, str(path))

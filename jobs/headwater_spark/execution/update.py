@@ -23,7 +23,7 @@ from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
 from headwater.event_log.event import Event
 from headwater.event_log.hooks import EventHooks
-from headwater.event_log.live_driver import told_driver
+from headwater.event_log.live_driver import published_driver
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
@@ -112,7 +112,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_foreign_tables(project, pipeline.manifest)
         refuse_nested_on_disk(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
-        stack.enter_context(told_driver(project.state_folder, request.request_id, update_id, ui))
+        stack.enter_context(published_driver(project.state_folder, request.request_id, update_id, ui))
         completed = _completed_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, completed)
         endings: list[Event] = []
@@ -184,7 +184,7 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
     run_resets(context, plan)
     context.events.emit(
         "update_progress",
-        "Each table is made ready before its flows.",
+        "Each table is prepared before its flows start.",
         details=update_progress(UpdateState.SETTING_UP_TABLES),
     )
     context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))

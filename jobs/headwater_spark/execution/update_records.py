@@ -31,31 +31,8 @@ def announce(
     requested_at: datetime | None = None,
 ) -> None:
     """Write the first records of an update, up to the planned flows."""
-    user, runtime = user_name(), runtime_version()
-    context.events.emit(
-        "user_action",
-        f"{user} started an update of {context.pipeline.project.spec.name}.",
-        details=user_action("START", user, update_id=context.update_id),
-    )
-    context.events.emit(
-        "create_update",
-        f"Update {context.update_id} of {context.pipeline.project.spec.name} was started.",
-        details=create_update(
-            full_refresh=selection.full_refresh_all,
-            refresh_selection=selection.tables,
-            full_refresh_selection=selection.full_refresh,
-            refresh_flow_selection=list(selection.flows),
-            refresh_failed=selection.refresh_failed,
-            requested_at=requested_at,
-            reset_checkpoint_selection=list(selection.reset_flows),
-            attempt=attempt,
-            run_as=user,
-            runtime_version=runtime,
-            source_hash=context.pipeline.manifest.source_hash,
-            parameters=context.pipeline.project.shown_parameters,
-            started_at=datetime.now(UTC).isoformat(),
-        ),
-    )
+    runtime = runtime_version()
+    _record_start(context, selection, attempt, requested_at, runtime)
     context.events.emit(
         "update_progress", "The update holds the lease.", details=update_progress(UpdateState.CREATED)
     )
@@ -78,6 +55,35 @@ def announce(
         if entry.target in plan.excluded or entry.name in plan.excluded_flows:
             message = f"{entry.name} is not part of this update."
             context.flow_event(FlowOutcome(entry.name, entry.target), FlowStatus.EXCLUDED, message)
+
+
+def _record_start(
+    context: UpdateContext,
+    selection: Selection,
+    attempt: int,
+    requested_at: datetime | None,
+    runtime: Mapping[str, str],
+) -> None:
+    user, name = user_name(), context.pipeline.project.spec.name
+    started = user_action("START", user, update_id=context.update_id)
+    context.events.emit("user_action", f"{user} started an update of {name}.", details=started)
+    details = create_update(
+        full_refresh=selection.full_refresh_all,
+        refresh_selection=selection.tables,
+        full_refresh_selection=selection.full_refresh,
+        refresh_flow_selection=list(selection.flows),
+        refresh_failed=selection.refresh_failed,
+        requested_at=requested_at,
+        reset_checkpoint_selection=list(selection.reset_flows),
+        attempt=attempt,
+        run_as=user,
+        runtime_version=runtime,
+        source_hash=context.pipeline.manifest.source_hash,
+        parameters=context.pipeline.project.shown_parameters,
+        started_at=datetime.now(UTC).isoformat(),
+    )
+    message = f"Update {context.update_id} of {name} was started."
+    context.events.emit("create_update", message, details=details)
 
 
 def user_name() -> str:

@@ -14,13 +14,13 @@ from headwater_spark.views.examined_query import NotedTable
 
 def fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | None:
     """What each source of a batch flow is at, None where that can't be known of one of them."""
-    found: dict[str, str] = {}
+    known: dict[str, str] = {}
     for source in entry.sources:
         fingerprint = source_fingerprint(source, context.pipeline.project.warehouse)
         if fingerprint is None:
             return None
-        found[source_key(source)] = fingerprint
-    return found
+        known[source_key(source)] = fingerprint
+    return known
 
 
 def noted_tables(context: UpdateContext, entry: FlowEntry) -> list[NotedTable]:
@@ -37,7 +37,7 @@ def noted_tables(context: UpdateContext, entry: FlowEntry) -> list[NotedTable]:
 
 
 def other_sources(context: UpdateContext, entry: FlowEntry) -> dict[str, str | None]:
-    """What the sources are at that are no Delta tables, by their keys; None where that can't be known."""
+    """What the sources are at that are not Delta tables, by their keys; None where that can't be known."""
     warehouse = context.pipeline.project.warehouse
     return {
         source_key(source): source_fingerprint(source, warehouse)

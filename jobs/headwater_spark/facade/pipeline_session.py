@@ -235,7 +235,7 @@ class _KnowsFormats(SubstitutingReader):
             raise UnsupportedSource(
                 f"rescuedDataColumn can't be honoured on {'a stream' if self.streaming else 'a batch read'} of format "
                 f"{self.source_format or 'parquet'!r}.",
-                remedy='Files: spark.readStream.format("cloudFiles"). Delta: a stream of a table that is none of the pipeline.',
+                remedy='Files: spark.readStream.format("cloudFiles"). Delta: a stream of a table that is not of the pipeline.',
             )
 
     @property

@@ -93,7 +93,7 @@ def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:
     """The rows that a call reads.
 
     Raises:
-        InvalidSourceOption: an argument that is no literal, is missing, or can't be honoured.
+        InvalidSourceOption: an argument that is not a literal, is missing, or can't be honoured.
     """
     named, positional = _arguments(call)
     if call.function == "read_kafka":

@@ -101,10 +101,10 @@ def _codes(text: str | None) -> tuple[str, ...] | None:
 def _statement_lines(label: str, text: str) -> list[range]:
     source = SqlSource(label, text)
     try:
-        found = list(statements_in(source))
+        statements = list(statements_in(source))
     except SqlNotUnderstood:
         return []
-    return [range(source.place(s.start).line, source.place(s.stop).line + 1) for s in found]
+    return [range(source.place(s.start).line, source.place(s.stop).line + 1) for s in statements]
 
 
 def _comments_of_sql(label: str, text: str) -> list[IgnoreComment]:

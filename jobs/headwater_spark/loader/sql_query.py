@@ -77,7 +77,7 @@ def _labelled(name: str, label: ColumnLabel) -> Column:
 
 
 def _said(error: AnalysisException) -> str:
-    """What Spark says, without the place, which is told by itself."""
+    """What Spark says, without the place, which the error names itself."""
     return _POSITION.sub("", describe(error).partition(": ")[2]).strip(" ;()")
 
 

@@ -81,7 +81,7 @@ class ReplayReport:
 
     def __str__(self) -> str:
         lines = [str(flow) for flow in self.flows]
-        return "\n".join(lines) or f"No held row of {self.table}: nothing to replay."
+        return "\n".join(lines) or f"{self.table} has no held row: nothing to replay."
 
 
 def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport:
@@ -115,10 +115,10 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         )
         # The current version: the marks made below would change a frame over the newest one.
         version = str(head_version(path))
-        held = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
-        held = held.where(replace(arguments.chosen, status=RowStatus.HELD).where)
-        flows = [row[0] for row in held.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
-        reports = [_replay_flow(context, dataset, path, name, held, arguments) for name in flows]
+        quarantined = context.spark.read.format("delta").option("versionAsOf", version).load(str(path))
+        quarantined = quarantined.where(replace(arguments.chosen, status=RowStatus.HELD).where)
+        flows = [row[0] for row in quarantined.select(c.FLOW).distinct().orderBy(c.FLOW).collect()]
+        reports = [_replay_flow(context, dataset, path, name, quarantined, arguments) for name in flows]
         return ReplayReport(
             replay_id, dataset.name, tuple(report for of_flow in reports for report in of_flow)
         )
@@ -145,7 +145,7 @@ def _replay_flow(
     dataset: Dataset,
     path: Path,
     name: str,
-    held: DataFrame,
+    quarantined: DataFrame,
     arguments: ReplayArguments,
 ) -> list[FlowReplay]:
     flows = [flow for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
@@ -156,12 +156,12 @@ def _replay_flow(
             remedy=f"Restore it, or discard its rows: `headwater quarantine discard ... --flow {name}`.",
         )
     run = FlowRun.of(context, dataset, flow)
-    held = held.where(F.col(c.FLOW) == name).persist()
+    quarantined = quarantined.where(F.col(c.FLOW) == name).persist()
     try:
         with run.settings():
-            _check_done(run, held)
-            files = [] if arguments.of_rows else held.where(IS_FILE).collect()
-            rows = held.where(f"NOT {IS_FILE}")
+            _check_done(run, quarantined)
+            files = [] if arguments.of_rows else quarantined.where(IS_FILE).collect()
+            rows = quarantined.where(f"NOT {IS_FILE}")
             reports = []
             if not (files and rows.isEmpty()):
                 reports.append(_replay_rows(run, path, rows, arguments))
@@ -175,13 +175,13 @@ def _replay_flow(
     except Exception as error:
         raise flow_error(flow, error, context.pipeline.evaluation.labels) from None
     finally:
-        held.unpersist()
+        quarantined.unpersist()
 
 
-def _replay_rows(run: FlowRun, path: Path, held: DataFrame, arguments: ReplayArguments) -> FlowReplay:
-    rows, method = _recomputed(run, held, arguments)
+def _replay_rows(run: FlowRun, path: Path, quarantined: DataFrame, arguments: ReplayArguments) -> FlowReplay:
+    rows, method = _recomputed(run, quarantined, arguments)
     context, rules, marks = run.context, run.dataset.expectations, _marks_of(run, path)
-    chosen = held.count()
+    chosen = quarantined.count()
     with judged_batch(in_own_session(mark_rows(rows, rules)), rules, run.table) as (judged, quality):
         if quality.accepted:
             accepted = judged.where(is_kept(rules))
@@ -196,7 +196,7 @@ def _replay_rows(run: FlowRun, path: Path, held: DataFrame, arguments: ReplayArg
             context.check_lease()
             marks.mark(judged.where(dropped).select(HELD_ID), RowStatus.DISCARDED, reason)
         if chosen > quality.rows:
-            ids = held.select(F.col(c.ID).alias(HELD_ID))
+            ids = quarantined.select(F.col(c.ID).alias(HELD_ID))
             removed = ids.join(judged.select(HELD_ID), HELD_ID, "left_anti")
             context.check_lease()
             marks.mark(removed, RowStatus.DISCARDED, "left out by the flow's query when it was replayed")
@@ -249,7 +249,7 @@ def _record(run: FlowRun, report: FlowReplay) -> None:
     )
 
 
-def _check_done(run: FlowRun, held: DataFrame) -> None:
+def _check_done(run: FlowRun, quarantined: DataFrame) -> None:
     """Refuse rows of a batch that a killed driver left half done: the batch is repeated, and would bring them again."""
     state = run.checkpoint.read_state()
     if state is None or run.flow.once:
@@ -260,7 +260,7 @@ def _check_done(run: FlowRun, held: DataFrame) -> None:
         return
     if target_of(run).has(run.transaction(state.epoch, planned)):
         return
-    if not held.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
+    if not quarantined.where((F.col(c.EPOCH) == state.epoch) & (F.col(c.BATCH) == planned)).isEmpty():
         raise UsageError(
             f"Rows of batch {planned} of {run.name!r} are held, and the batch is not done: its driver was stopped.",
             where=run.flow.location,
@@ -268,7 +268,7 @@ def _check_done(run: FlowRun, held: DataFrame) -> None:
         )
 
 
-def _recomputed(run: FlowRun, held: DataFrame, arguments: ReplayArguments) -> tuple[DataFrame, str]:
+def _recomputed(run: FlowRun, quarantined: DataFrame, arguments: ReplayArguments) -> tuple[DataFrame, str]:
     """The held rows as the flow's current query makes them, or as they were stored; and which of the two."""
     flow, evaluation = run.flow, run.context.pipeline.evaluation
     evaluation.cloud.again[flow.name] = frozenset()
@@ -276,8 +276,8 @@ def _recomputed(run: FlowRun, held: DataFrame, arguments: ReplayArguments) -> tu
     by_source = arguments.method == "source" or (arguments.method == "auto" and not arguments.corrections)
     if by_source and arguments.corrections:
         raise UsageError("--set corrects stored rows.", remedy="Omit --from source.")
-    if by_source and held.where(F.col(c.SOURCE_RECORD).isNull()).isEmpty():
-        rows = query_over(frame, held)
+    if by_source and quarantined.where(F.col(c.SOURCE_RECORD).isNull()).isEmpty():
+        rows = query_over(frame, quarantined)
         if rows is not None:
             return rows, "source"
     if arguments.method == "source":
@@ -287,7 +287,7 @@ def _recomputed(run: FlowRun, held: DataFrame, arguments: ReplayArguments) -> tu
             remedy="Use --from row: the stored rows are judged again.",
         )
     row = F.from_json(F.col(c.ROW), frame.schema, JSON_BACK)
-    rows = held.select(row.alias("row"), F.col(c.ID).alias(HELD_ID)).select("row.*", HELD_ID)
+    rows = quarantined.select(row.alias("row"), F.col(c.ID).alias(HELD_ID)).select("row.*", HELD_ID)
     for column, expression in arguments.corrections.items():
         field = next((f for f in frame.schema.fields if f.name.lower() == column.lower()), None)
         if field is None:

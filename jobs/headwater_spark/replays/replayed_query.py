@@ -23,27 +23,27 @@ _PLANS = "org.apache.spark.sql.catalyst"
 _SKIPPED = {"Deduplicate", "DeduplicateWithinWatermark", "EventTimeWatermark", "CollectMetrics"}
 
 
-def query_over(frame: DataFrame, held: DataFrame) -> DataFrame | None:
+def query_over(frame: DataFrame, quarantined: DataFrame) -> DataFrame | None:
     """The result of a stream's query for quarantined records, with the column ``HELD_ID``.
 
     Args:
         frame: the flow's query, over its source.
-        held: rows of the quarantine table.
+        quarantined: rows of the quarantine table.
 
     Returns:
         None where a row may come from several records, a record may give several rows, or the source is read differently now.
     """
-    plan = _replaced(frame._jdf.queryExecution().analyzed(), held)  # noqa: SLF001 - no public API
-    return None if plan is None else frame_of(plan, held.sparkSession)
+    plan = _replaced(frame._jdf.queryExecution().analyzed(), quarantined)  # noqa: SLF001 - no public API
+    return None if plan is None else frame_of(plan, quarantined.sparkSession)
 
 
-def _replaced(node: Any, held: DataFrame) -> Any:
+def _replaced(node: Any, quarantined: DataFrame) -> Any:
     kind = simple_name(node)
     if kind in LEAVES:
-        return _records(node, held)
+        return _records(node, quarantined)
     if kind != "Project" and kind not in PASSING:
         return None
-    child = _replaced(node.child(), held)
+    child = _replaced(node.child(), quarantined)
     if child is None or kind in _SKIPPED:
         return child
     if kind == "Project":
@@ -51,16 +51,17 @@ def _replaced(node: Any, held: DataFrame) -> Any:
     return node.withNewChildren(node.children().updated(0, child))
 
 
-def _records(leaf: Any, held: DataFrame) -> Any:
+def _records(leaf: Any, quarantined: DataFrame) -> Any:
     """The records as a relation with the leaf's own column ids, which the operators above refer to."""
     schema = StructType.fromJson(json.loads(leaf.schema().json()))
     keys = F.map_keys(F.from_json(F.col(c.SOURCE_RECORD), "map<string,string>"))
     names = [name for name in schema.names if name != "_metadata"]
-    if not held.where(~F.arrays_overlap(keys, F.array(*[F.lit(name) for name in names]))).isEmpty():
+    if not quarantined.where(~F.arrays_overlap(keys, F.array(*[F.lit(name) for name in names]))).isEmpty():
         return None
     record = F.from_json(F.col(c.SOURCE_RECORD), schema, JSON_BACK)
     return named_columns(
-        held.select(record.alias("record"), F.col(c.ID).alias(HELD_ID)).select("record.*", HELD_ID), leaf
+        quarantined.select(record.alias("record"), F.col(c.ID).alias(HELD_ID)).select("record.*", HELD_ID),
+        leaf,
     )
 
 

@@ -38,6 +38,7 @@ from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.messages.user_errors import user_errors
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.schemas import merged_schema, plain_schema, with_change_columns
+from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.plans.stream_operations import check_stream
 from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.resolution.flow_columns import analysed_frame
@@ -245,17 +246,8 @@ class Evaluation:
         if not in_force and overrides is None:
             yield
             return
-        with self._lock:
-            before: dict[str, str | None] = {}
-            for key in in_force:
-                before[key] = self.session.conf.get(key, None)
-            try:
-                for key, value in in_force.items():
-                    self.session.conf.set(key, value)
-                yield
-            finally:
-                for key, old in before.items():
-                    self.session.conf.unset(key) if old is None else self.session.conf.set(key, old)
+        with self._lock, session_settings(self.session, in_force):
+            yield
 
     def settings_of(self, flow: Flow) -> Mapping[str, str]:
         """The flow's Spark settings and those of the views that it read; raises UnsupportedArgument where they differ."""

@@ -23,7 +23,7 @@ def check_judged(dataset: Dataset, kind: DatasetKind, flow: Flow, mode: OutputMo
     reserved = next((rule for rule in dataset.expectations if rule.name.lower() == UNREADABLE_FILE), None)
     if reserved is not None:
         raise InvalidExpectation(
-            f"The name {UNREADABLE_FILE!r} is taken: files that can't be read stand under it in the quarantine.",
+            f"The name {UNREADABLE_FILE!r} is taken: files that can't be read have it in the quarantine.",
             where=reserved.location,
             remedy="Give the expectation another name.",
         )

@@ -36,7 +36,7 @@ class KnownNames:
         return next((d for d in self._registry.datasets() if d.name.lower() == canonical.lower()), None)
 
     def quarantined_dataset(self, name: str) -> Dataset | None:
-        """The dataset whose quarantine has this name, None where it is no quarantine's."""
+        """The dataset whose quarantine has this name, None where it is not a quarantine's."""
         short = name[: -len(QUARANTINE_SUFFIX)] if name.lower().endswith(QUARANTINE_SUFFIX) else ""
         dataset = self.dataset(short) if short else None
         return (

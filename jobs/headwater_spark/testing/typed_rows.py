@@ -75,7 +75,7 @@ def inferred_schema(rows: Sequence[Mapping[str, Any]], what: str) -> StructType:
     names = list(dict.fromkeys(name for row in rows for name in row))
     remedy = f'Give its columns: schemas={{"{what}": "id INT, name STRING"}}.'
     if not names:
-        raise UsageError(f"The columns of {what!r} can't be told from its rows.", remedy=remedy)
+        raise UsageError(f"The columns of {what!r} can't be inferred from its rows.", remedy=remedy)
     columns = []
     for name in names:
         values = [_aware(row.get(name)) for row in rows]
@@ -83,7 +83,7 @@ def inferred_schema(rows: Sequence[Mapping[str, Any]], what: str) -> StructType:
             columns.append(pa.array(values))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise UsageError(
-                f"The type of {name!r} in {what!r} can't be told: {error}", remedy=remedy
+                f"The type of {name!r} in {what!r} can't be inferred: {error}", remedy=remedy
             ) from None
         if pa.types.is_null(columns[-1].type):
             raise UsageError(f"Every value of {name!r} in {what!r} is None.", remedy=remedy)

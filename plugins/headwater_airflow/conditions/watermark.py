@@ -35,7 +35,9 @@ class WatermarkCondition(Condition):
         if not lags:
             remarks = ["no stream has a watermark yet"]
         payload = {"flows": [lag.as_dict() for lag in lags]}
-        return Sighting(bool(lags) and not behind, "; ".join(remarks) or "The watermarks are there.", payload)
+        return Sighting(
+            bool(lags) and not behind, "; ".join(remarks) or "The watermarks are reached.", payload
+        )
 
     def _is_met(self, lag: WatermarkLag) -> bool:
         assert lag.watermark is not None

@@ -54,17 +54,17 @@ def driver_parameters(declared: Mapping[str, ParameterSpec], given: Mapping[str,
 
 def _looked_up(name: str, kind: str, key: str) -> str:
     try:
-        found = BaseHook.get_connection(key).password if kind == "connection" else Variable.get(key)
+        secret = BaseHook.get_connection(key).password if kind == "connection" else Variable.get(key)
     except AirflowNotFoundException:
-        found = None
+        secret = None
     except AirflowRuntimeError as error:
         if error.error.error not in (ErrorType.VARIABLE_NOT_FOUND, ErrorType.CONNECTION_NOT_FOUND):
             raise
-        found = None
-    if not found or not isinstance(found, str):
+        secret = None
+    if not secret or not isinstance(secret, str):
         what = "password in a connection" if kind == "connection" else "variable"
         raise InvalidParameter(
             f"The secret parameter {name!r} refers to {kind}:{key}, and Airflow has no {what} of that name.",
             remedy="Make it in Airflow (Admin), or refer to another.",
         )
-    return str(found)
+    return str(secret)

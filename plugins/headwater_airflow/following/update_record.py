@@ -22,8 +22,8 @@ def request_updates(project: PipelineProject, request: str) -> list[UpdateSummar
 
 def newest_update(project: PipelineProject, request: str) -> UpdateSummary | None:
     """The newest update under a request, or None if no attempt got that far."""
-    found = request_updates(project, request)
-    return found[-1] if found else None
+    updates = request_updates(project, request)
+    return updates[-1] if updates else None
 
 
 def failed_flows(project: PipelineProject, update: UpdateSummary | None) -> list[dict[str, Any]]:

@@ -197,7 +197,7 @@ def _text(params: Mapping[str, Any], key: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > _LONGEST:
-        raise UsageError(f"{str(value)[:80]!r} is no text.", where=key)
+        raise UsageError(f"{str(value)[:80]!r} is not text.", where=key)
     return value
 
 
@@ -212,7 +212,7 @@ def _switch(params: Mapping[str, Any], key: str) -> bool:
 def _one_of(params: Mapping[str, Any], key: str, allowed: Sequence[str]) -> str:
     value = params.get(key, allowed[0])
     if value not in allowed:
-        raise UsageError(f"{value!r} is none of {', '.join(allowed)}.", where=key)
+        raise UsageError(f"{value!r} is not one of {', '.join(allowed)}.", where=key)
     return str(value)
 
 

@@ -89,6 +89,6 @@ def read_object(params: Mapping[str, Any], key: str) -> dict[str, Any]:
     value = params.get(key) or {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InvalidName(
-            "The values are no object of names and values.", where=key, remedy='Write {"name": "value"}.'
+            "The values are not an object of names and values.", where=key, remedy='Write {"name": "value"}.'
         )
     return dict(value)

@@ -77,7 +77,7 @@ def read_repair(params: Mapping[str, Any]) -> RepairForm:
     if not isinstance(flow, str) or not is_dotted_name(flow):
         raise UsageError(f"{flow!r} names no flow.", where="flow")
     if action not in _OFFERED:
-        raise UsageError(f"{action!r} is none of {', '.join(_OFFERED)}.", where="action")
+        raise UsageError(f"{action!r} is not one of {', '.join(_OFFERED)}.", where="action")
     for name, owner in _BELONGS.items():
         if params.get(name) not in (None, False) and action != owner:
             raise UsageError(f"{name} belongs to the action {owner}, not to {action}.", where=name)

@@ -15,7 +15,7 @@ def notifiers_on(specs: Sequence[NotifierSpec], occasion: str) -> list[BaseNotif
     """The notifiers to call on ``alert``, ``failure`` or ``success``.
 
     Raises:
-        InvalidSpec: where a class can't be imported, is no notifier, or does not take the arguments.
+        InvalidSpec: where a class can't be imported, is not a notifier, or does not take the arguments.
 
     """
     return [_notifier(spec) for spec in specs if occasion in spec.when]

@@ -128,7 +128,7 @@ def maintenance_options(params: Mapping[str, Any]) -> MaintenanceOptions:
     """The options that a run was given; anybody may post anything, so they are checked again.
 
     Raises:
-        InvalidName, UsageError: if a value is no list of names, or no span of time.
+        InvalidName, UsageError: if a value is not a list of names, or no span of time.
 
     """
     return MaintenanceOptions(
@@ -151,5 +151,5 @@ def _span(key: str, value: Any) -> timedelta | None:
         return _DURATION.validate_python(value)
     except (ValidationError, OverflowError):
         raise UsageError(
-            f"{value!r} is no span of time.", where=key, remedy="Write it as `7 days` or `12 hours`."
+            f"{value!r} is not a span of time.", where=key, remedy="Write it as `7 days` or `12 hours`."
         ) from None

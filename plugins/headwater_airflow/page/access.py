@@ -1,4 +1,4 @@
-"""Who may see what. The one module that knows Airflow's web server from the inside: these names are no stable API."""
+"""Who may see what. The one module that knows Airflow's web server from the inside: these names are not a stable API."""
 
 from __future__ import annotations
 

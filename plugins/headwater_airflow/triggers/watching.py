@@ -175,7 +175,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def seconds_of(variable: str, default: float) -> float:
-    """A number of seconds from the environment, 0.05 at least; ``default`` where it is none."""
+    """A number of seconds from the environment, 0.05 at least; ``default`` where it is not one."""
     try:
         return max(0.05, float(os.environ.get(variable, default)))
     except ValueError:

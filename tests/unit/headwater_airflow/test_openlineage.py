@@ -32,11 +32,11 @@ def test_without_the_provider_nothing_is_told(done, monkeypatch):
 
 def test_both_operators_answer_the_provider(done, monkeypatch):
     """Both tasks have the method that the provider looks for, and ask for their own tables and request."""
-    asked = []
+    requests = []
     for module in ("dataset_update", "run_update"):
         monkeypatch.setattr(
             f"headwater_airflow.operators.{module}.task_lineage",
-            lambda name, datasets, request: asked.append((name, datasets, request)),
+            lambda name, datasets, request: requests.append((name, datasets, request)),
         )
     instance = SimpleNamespace(dag_id="shop", run_id="r1")
     one = DatasetUpdateOperator(task_id="gold", pipeline="shop", dataset="gold", asset=None)
@@ -45,12 +45,12 @@ def test_both_operators_answer_the_provider(done, monkeypatch):
     RunUpdateOperator(task_id="t", pipeline="shop", tables=["gold"]).get_openlineage_facets_on_complete(
         instance
     )
-    assert [(name, datasets) for name, datasets, _ in asked] == [
+    assert [(name, datasets) for name, datasets, _ in requests] == [
         ("shop", ["gold"]),
         ("shop", None),
         ("shop", ["gold"]),
     ]
-    assert asked[0][2] == asked[1][2] != asked[2][2]
+    assert requests[0][2] == requests[1][2] != requests[2][2]
 
 
 @needs_provider
@@ -58,8 +58,8 @@ def test_what_the_provider_is_told(done):
     """Inputs, outputs, columns and rows written arrive in the provider's own classes, and become its JSON."""
     from openlineage.client.serde import Serde
 
-    told = openlineage.operator_lineage(done.project, ["silver"], RESULTS)
-    (read,), (written,) = told.inputs, told.outputs
+    lineage = openlineage.operator_lineage(done.project, ["silver"], RESULTS)
+    (read,), (written,) = lineage.inputs, lineage.outputs
     assert read.name.endswith("shop/bronze")
     assert Serde.to_dict(written)["outputFacets"]["outputStatistics"]["rowCount"] == 9
     assert written.namespace == "file"

@@ -88,7 +88,7 @@ def test_runs_are_started_and_failed(airflow: FakeAirflow):
 
 
 def test_a_dag_that_does_not_load_is_explained(airflow: FakeAirflow):
-    """When a DAG does not appear, the import errors are told."""
+    """When a DAG does not appear, the import errors are shown."""
     client(airflow).wait_for_dag("orders", seconds=0)
     with pytest.raises(AirflowRefused, match="did not appear") as caught:
         client(airflow).wait_for_dag("others", seconds=0)

@@ -41,9 +41,9 @@ def test_the_update_that_runs_may_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reason"),
     [(UpdateFailed("it did not end in time"), "in time"), (KeyboardInterrupt(), "interrupted")],
 )
-def test_an_update_that_takes_too_long_is_cut_off(tmp_path, error, told):
+def test_an_update_that_takes_too_long_is_cut_off(tmp_path, error, reason):
     """After the wait, or a second Ctrl-C, the demo ends all the same, and says what that means."""
-    assert told in ended(tmp_path, error)[1]
+    assert reason in ended(tmp_path, error)[1]

@@ -37,7 +37,7 @@ def test_a_port_that_was_set_has_to_be_free(
 
 
 def test_a_port_has_to_be_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A word in place of a port is told as such."""
+    """A word in place of a port is an error that says so."""
     monkeypatch.setenv("HEADWATER_AIRFLOW_PORT", "http")
     with (
         local_stack(tmp_path, tmp_path / "demo") as stack,

@@ -1,4 +1,4 @@
-"""A frame whose writes are recorded in the place of being carried out: what Spark would be told."""
+"""A frame whose writes are recorded instead of carried out: what Spark would get."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class RecordedWrite:
-    """What one write was told, in Spark's own words; it is in ``log`` once it is saved or started."""
+    """The options of one write, in Spark's own words; it is in ``log`` once it is saved or started."""
 
     def __init__(self, log: list[RecordedWrite], rows: Any = None) -> None:
         self.options_given: dict[str, Any] = {}

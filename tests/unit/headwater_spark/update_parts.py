@@ -30,7 +30,7 @@ def sink(kind: SinkKind, format_: str, name: str = "out", function: Any = None, 
 
 
 def flow(name: str = "orders", target: str | None = None, **more: Any) -> Flow:
-    """A flow; into the dataset of its name unless told."""
+    """A flow; into the dataset of its name unless given another."""
     return Flow(name, target or name, lambda: None, **more)
 
 
@@ -55,7 +55,7 @@ class Events:
         self.emitted.append((kind, message, more))
 
     def set_known_batches(self, *_: Any) -> None:
-        """Nothing hangs on it here."""
+        """Nothing depends on it here."""
 
     def has_batch(self, flow: str, epoch: int, batch_id: int) -> bool:
         """Whether this update has recorded the batch."""

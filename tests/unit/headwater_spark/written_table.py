@@ -16,7 +16,7 @@ def commit(
     table: Path,
     *,
     transactions: Mapping[str, int] | None = None,
-    told: Any = None,
+    metadata: Any = None,
     operation: str = "WRITE",
     metrics: Mapping[str, Any] | None = None,
     schema: Mapping[str, Any] | None = None,
@@ -25,7 +25,7 @@ def commit(
     partitions: tuple[str, ...] = (),
     **info: Any,
 ) -> int:
-    """Add a commit, the first one with the table's metadata; ``told``: its user metadata, as JSON. The version."""
+    """Add a commit, the first one with the table's metadata; ``metadata``: its user metadata, as JSON. The version."""
     newest = newest_version(table)
     version = 0 if newest is None else newest + 1
     actions: list[dict[str, Any]] = [
@@ -36,8 +36,8 @@ def commit(
                 "operationMetrics": dict(metrics or {}),
                 **(
                     {}
-                    if told is None
-                    else {"userMetadata": told if isinstance(told, str) else json.dumps(told)}
+                    if metadata is None
+                    else {"userMetadata": metadata if isinstance(metadata, str) else json.dumps(metadata)}
                 ),
                 **info,
             }

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from headwater_spark.plans.schemas import stored_schema
+from headwater_spark.plans.session_settings import session_settings
 
 # A batch is collected on the driver up to so many rows and bytes (in Spark's cache).
 LOCAL_ROWS, LOCAL_BYTES = 100_000, 32 * 1024 * 1024
@@ -78,7 +79,7 @@ def local_if_small(cached_rows: DataFrame, count: int) -> Rows:
 def on_driver(frame: DataFrame) -> Rows:
     """The frame's rows, collected on the driver."""
     # One partition has nothing to adapt, and with AQE each exchange would be a job of its own.
-    with setting(frame.sparkSession, "spark.sql.adaptive.enabled", "false"):
+    with session_settings(frame.sparkSession, {"spark.sql.adaptive.enabled": "false"}):
         table = frame.toArrow()
     return Rows(local_frame(frame.sparkSession, table, frame.schema), table)
 
@@ -89,20 +90,6 @@ def local_frame(spark: SparkSession, table: Any, schema: StructType) -> DataFram
         return spark.createDataFrame([], schema).coalesce(1)
     # Spark stops reading at an empty chunk, and loses the rows behind it.
     return spark.createDataFrame(table.combine_chunks(), schema).coalesce(1)
-
-
-@contextmanager
-def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Change a setting of the batch's own session inside the block."""
-    previous = session.conf.get(name, None)
-    session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if previous is None:
-            session.conf.unset(name)
-        else:
-            session.conf.set(name, previous)
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def test_only_the_definition_of_today_counts(done):
 
 
 def test_reports_that_were_cut_leave_batches_known():
-    """Without Spark's own report, or with one that is no JSON, a batch has its measures and nothing else."""
+    """Without Spark's own report, or with one that is not JSON, a batch has its measures and nothing else."""
     record = {
         "origin": {"flow_name": "f", "update_id": "u", "batch_id": 0, "epoch": 0},
         "event_type": "flow_progress",
@@ -153,9 +153,9 @@ def test_advise_for_people_and_for_programs(done, capsys):
     assert 'write: .option("maxFilesPerTrigger", 50) (instead of .option("maxFilesPerTrigger", 1))' in text
     assert "where: the read of the source" in text
     code, text = call(done, capsys, "advise", "--json")
-    found = json.loads(text.splitlines()[-1])["findings"]
+    findings = json.loads(text.splitlines()[-1])["findings"]
     assert code == 0
     assert [finding.code for finding in advise(pipeline_facts(done.project, done.manifest))] == [
-        f["code"] for f in found
+        f["code"] for f in findings
     ]
-    assert found[0]["remedies"][0]["settings"][0]["place"] == "the read of the source"
+    assert findings[0]["remedies"][0]["settings"][0]["place"] == "the read of the source"

@@ -113,8 +113,8 @@ def test_an_update_that_runs_is_left_alone(world):
     world.arrive("1")
     log = world.begin(ends=None)
     lease = world.project.state_folder / "update.lease"
-    with lease.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with lease.open("w") as lease_file:
+        fcntl.flock(lease_file, fcntl.LOCK_EX)
         assert not world.announced(world.watch())
     # Killed: nobody holds the lease any more, and its end will never be recorded.
     assert world.announced(world.watch())
@@ -137,12 +137,12 @@ def test_a_lost_request_is_repeated_more_and_more_rarely(world):
 def test_quiet_and_least_and_longest(world):
     """Files still arrive: wait. Too few: wait. Both no longer than `wait_seconds`."""
     watch = world.watch(quiet_seconds=30, files=3, wait_seconds=300)
-    told = {}
+    announced = {}
     for second in range(0, 200, 10):
         world.now += 10
         world.arrive(str(min(second, 100)), files=5)
-        told[second] = world.announced(watch)
-    assert [second for second, is_told in told.items() if is_told] == [130]
+        announced[second] = world.announced(watch)
+    assert [second for second, is_announced in announced.items() if is_announced] == [130]
     world.update()
     assert not world.announced(watch)
     world.arrive("few", files=2)
@@ -203,7 +203,7 @@ def test_rules_without_a_meaning(rule):
 def test_one_measure_that_is_reached_is_enough(files, records, here):
     """The rule is met exactly where one kind of source has what is asked of it."""
     rule = ArrivalRule.checked(files=files, records=records)
-    found = Unread(tuple(UnreadSource("a", name, name, amount, "") for name, amount in here.items()))
+    arrived = Unread(tuple(UnreadSource("a", name, name, amount, "") for name, amount in here.items()))
     least = {"files": files, "records": records}
     expected = any(amount >= least[name] for name, amount in here.items())
-    assert rule.is_met(found, quiet=0, waited=0) == expected
+    assert rule.is_met(arrived, quiet=0, waited=0) == expected

@@ -22,7 +22,7 @@ def reads(done, *sources, flow="bronze"):
 
 
 def test_nothing_is_unread_after_an_update(done):
-    """What the checkpoint has is read; its own tables are no arrival, however far behind a flow is in them."""
+    """What the checkpoint has is read; its own tables do not count as arrivals, however far behind a flow is in them."""
     assert unread(done.project, done.manifest) == Unread()
     write_rows(done.table("bronze"), 8)
     write_rows(done.table("silver"), 9)
@@ -107,9 +107,9 @@ def test_what_can_not_be_read_is_said_and_is_no_arrival(done):
     """A folder that is gone is reported with its name; nothing is announced for it."""
     (done.landing / "a.json").unlink()
     done.landing.rmdir()
-    found = unread(done.project, done.manifest)
-    assert found.sources == ()
-    assert str(done.landing) in found.unknown[0]
+    arrived = unread(done.project, done.manifest)
+    assert arrived.sources == ()
+    assert str(done.landing) in arrived.unknown[0]
 
 
 def test_amounts_count_a_source_once():

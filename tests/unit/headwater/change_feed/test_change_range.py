@@ -21,17 +21,17 @@ def test_a_range_covers_all_commits_since_the_position(orders):
     assert (first.snapshot, first.end_version, first.counts) == (True, 0, ChangeCounts(insert=4))
     orders.append(range(4, 6))
     orders.delta.delete("id < 3")
-    found = range_after(NAME, orders.path, first.position)
-    assert (found.start_version, found.end_version) == (1, 2)
-    assert found.counts == ChangeCounts(insert=2, delete=3)
-    assert range_after(NAME, orders.path, found.position) is None
+    changes = range_after(NAME, orders.path, first.position)
+    assert (changes.start_version, changes.end_version) == (1, 2)
+    assert changes.counts == ChangeCounts(insert=2, delete=3)
+    assert range_after(NAME, orders.path, changes.position) is None
 
 
 def test_a_range_survives_json(orders):
     """It is stored in positions and events."""
     orders.append(range(4))
-    found = range_after(NAME, orders.path, None)
-    assert ChangeRange.of_dict(json.loads(json.dumps(found.as_dict()))) == found
+    changes = range_after(NAME, orders.path, None)
+    assert ChangeRange.of_dict(json.loads(json.dumps(changes.as_dict()))) == changes
 
 
 def test_there_is_no_range_without_a_table(orders):
@@ -43,12 +43,12 @@ def test_a_table_that_was_made_anew_breaks_the_reader(orders):
     """Its versions mean other rows: going on would lose or double some."""
     orders.append([1])
     orders.append([2])
-    found = range_after(NAME, orders.path, None)
+    changes = range_after(NAME, orders.path, None)
     shutil.rmtree(orders.path)
     orders.append([3])
     for act in (
-        lambda: range_after(NAME, orders.path, found.position),
-        lambda: the_same_range(orders.path, found),
+        lambda: range_after(NAME, orders.path, changes.position),
+        lambda: the_same_range(orders.path, changes),
     ):
         with pytest.raises(ChangeFeedBroken, match="recreated"):
             act()

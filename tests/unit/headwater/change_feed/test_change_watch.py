@@ -24,8 +24,8 @@ def watch(orders, tmp_path):
     return start
 
 
-def bounds(found):
-    return found and (found.start_version, found.end_version)
+def bounds(changes):
+    return changes and (changes.start_version, changes.end_version)
 
 
 def test_news_come_again_until_they_have_arrived(orders, watch):
@@ -64,8 +64,8 @@ def test_only_the_selected_types_wake(orders, watch):
     orders.append([9])
     assert watching.look() is None
     orders.delta.delete("id = 9")
-    found = watching.look()
-    assert (bounds(found), found.counts.delete) == ((2, 2), 1)
+    changes = watching.look()
+    assert (bounds(changes), changes.counts.delete) == ((2, 2), 1)
 
 
 def test_rows_add_up_to_the_minimum(orders, watch):
@@ -76,8 +76,8 @@ def test_rows_add_up_to_the_minimum(orders, watch):
     orders.append(range(2, 4))
     assert watch(min_rows=5).look() is None
     orders.append([5])
-    found = watch(min_rows=5).look()
-    assert (bounds(found), found.counts.insert) == ((0, 2), 5)
+    changes = watch(min_rows=5).look()
+    assert (bounds(changes), changes.counts.insert) == ((0, 2), 5)
 
 
 def test_the_table_has_to_be_quiet(orders, watch):
@@ -110,9 +110,9 @@ def test_a_recreated_table_is_reported_as_a_whole(orders, watch):
     watching.acknowledge(watching.look())
     shutil.rmtree(orders.path)
     orders.append([3])
-    found = watching.look()
-    assert (bounds(found), found.snapshot) == ((0, 0), True)
-    watching.acknowledge(found)
+    changes = watching.look()
+    assert (bounds(changes), changes.snapshot) == ((0, 0), True)
+    watching.acknowledge(changes)
     assert watch().look() is None
 
 
@@ -125,9 +125,9 @@ def test_fifty_tables_are_looked_at_in_less_than_a_second(orders, tmp_path):
         shutil.copytree(orders.path, copy)
         watches.append(ChangeWatch(f"shop.copy_{number}", copy, ChangeFilter(), tmp_path / f"{number}.json"))
     begun = time.perf_counter()
-    found = [watch.look() for watch in watches]
+    looks = [watch.look() for watch in watches]
     with_news = time.perf_counter() - begun
-    for watch, news in zip(watches, found, strict=True):
+    for watch, news in zip(watches, looks, strict=True):
         watch.acknowledge(news)
     begun = time.perf_counter()
     assert [watch.look() for watch in watches] == [None] * 50

@@ -31,8 +31,8 @@ def test_without_a_change_feed_the_commands_own_counts_tell(orders_without_feed)
     orders = orders_without_feed
     orders.append(range(10))
     orders.delta.update(updates={"amount": "7"}, predicate="id < 3")
-    found = commit_changes(orders.path, orders.version)
-    assert (found.counts, found.rewrites) == (ChangeCounts(update=3), True)
+    changes = commit_changes(orders.path, orders.version)
+    assert (changes.counts, changes.rewrites) == (ChangeCounts(update=3), True)
     orders.delta.delete("id < 2")
     assert counts(orders) == ChangeCounts(delete=2)
     orders.merge([8, 9, 10])
@@ -48,17 +48,17 @@ def test_files_that_are_only_moved_change_nothing(orders):
     orders.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert orders.version > before
     for version in range(before + 1, orders.version + 1):
-        found = commit_changes(orders.path, version)
-        assert (found.changes_data, found.counts) == (False, ChangeCounts())
+        changes = commit_changes(orders.path, version)
+        assert (changes.changes_data, changes.counts) == (False, ChangeCounts())
 
 
 def test_an_overwrite_deletes_and_inserts(orders):
     """All rows of before are gone, those of after are new; what the log does not tell is not guessed."""
     orders.append(range(4))
     orders.overwrite(range(6))
-    found = counts(orders)
-    assert found.insert == 6
-    assert found.delete in (4, None)
+    changes = counts(orders)
+    assert changes.insert == 6
+    assert changes.delete in (4, None)
 
 
 def test_updates_of_other_columns_do_not_count(orders):
@@ -80,7 +80,7 @@ def test_a_commit_that_is_gone_and_one_that_is_damaged(orders):
 
 
 def test_the_newest_version_is_that_of_the_newest_commit(orders):
-    """Checkpoints, checksums and temporary files are no versions; no table has none."""
+    """Checkpoints, checksums and temporary files are not versions; where there is no table, there are none."""
     assert newest_version(orders.path) is None
     orders.append([1])
     orders.append([2])

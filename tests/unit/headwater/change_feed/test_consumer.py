@@ -16,8 +16,8 @@ def reader(orders, tmp_path):
     )
 
 
-def bounds(found):
-    return found and (found.start_version, found.end_version, found.snapshot)
+def bounds(changes):
+    return changes and (changes.start_version, changes.end_version, changes.snapshot)
 
 
 def test_every_commit_is_read_once(orders, reader):

@@ -27,9 +27,9 @@ def kinds(rows):
 def test_a_snapshot_is_all_rows_as_inserts(orders):
     """Of that version, though the table has moved on."""
     orders.append(range(4))
-    found = wanted(orders)
+    changes = wanted(orders)
     orders.append(range(4, 9))
-    rows = arrow_table(orders.path, found)
+    rows = arrow_table(orders.path, changes)
     assert kinds(rows) == {"insert": 4}
     assert set(rows["_commit_version"].to_pylist()) == {0}
     assert sorted(rows["id"].to_pylist()) == [0, 1, 2, 3]
@@ -42,10 +42,10 @@ def test_a_range_has_the_rows_that_its_counts_tell(orders):
     orders.delta.update(updates={"amount": "7"}, predicate="id < 2")
     orders.delta.optimize.compact()
     orders.delta.delete("id = 5")
-    found = wanted(orders, 0)
-    rows = kinds(arrow_table(orders.path, found))
+    changes = wanted(orders, 0)
+    rows = kinds(arrow_table(orders.path, changes))
     assert rows == {"insert": 2, "update_preimage": 2, "update_postimage": 2, "delete": 1}
-    assert found.counts.as_dict() == {"insert": 2, "update": 2, "delete": 1}
+    assert changes.counts.as_dict() == {"insert": 2, "update": 2, "delete": 1}
 
 
 def test_a_table_without_a_feed_can_be_read_while_rows_are_only_added(orders_without_feed):

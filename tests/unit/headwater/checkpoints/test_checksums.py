@@ -34,7 +34,7 @@ def test_each_change_is_seen(tmp_path: Path, length: int):
 
 
 def test_damaged_checksums_do_not_agree(tmp_path: Path):
-    """A checksum file that is none is no proof."""
+    """A checksum file without a checksum is no proof."""
     file = with_checksums(tmp_path / "0", b"text")
     checksum_file(file).write_bytes(b"")
     assert not agrees(file)

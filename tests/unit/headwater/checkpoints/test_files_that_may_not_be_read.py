@@ -54,7 +54,7 @@ def begun(root: Path) -> FlowStart:
 
 
 def test_a_locked_metadata_file_is_not_written_again(tmp_path: Path, locked):
-    """A query id that may not be read is no lost one: nothing is mended, the start is refused and says what is locked."""
+    """A query id that may not be read is not lost: nothing is repaired, the start is refused and says what is locked."""
     start = begun(tmp_path)
     file = start.folder / "metadata"
     before = file.read_bytes(), file.stat().st_ino

@@ -44,19 +44,19 @@ def test_last_batch_needs_both_logs(tmp_path):
     (tmp_path / "commits" / ".10.crc").write_bytes(b"\x00")
     assert offsets.last_committed_batch(tmp_path) == 10
     assert offsets.watermark_ms(tmp_path) == 1234
-    found = offsets.committed_offsets(tmp_path)
-    assert found is not None
-    assert found.metadata["conf"]["spark.sql.shuffle.partitions"] == "2"
-    assert found.source(0) == {"ev": {"0": 3200, "1": 4800}}
+    committed = offsets.committed_offsets(tmp_path)
+    assert committed is not None
+    assert committed.metadata["conf"]["spark.sql.shuffle.partitions"] == "2"
+    assert committed.source(0) == {"ev": {"0": 3200, "1": 4800}}
 
 
 def test_several_sources_and_one_unread(tmp_path):
     """Each source has its line, and a dash means that it was not read yet."""
     plan(tmp_path, 0, "-", '{"logOffset":3}')
     commit(tmp_path, 0)
-    found = offsets.committed_offsets(tmp_path)
-    assert found is not None
-    assert (found.source(0), found.source(1), found.source(7)) == (None, {"logOffset": 3}, None)
+    committed = offsets.committed_offsets(tmp_path)
+    assert committed is not None
+    assert (committed.source(0), committed.source(1), committed.source(7)) == (None, {"logOffset": 3}, None)
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v2\n{}\n{}", 'v1\n{"batchWater', "v1\n[]\n{}", "\x00\x00"])
@@ -73,10 +73,10 @@ def test_damaged_source_line_is_told(tmp_path):
     """A source's offset that is cut off is an error when it is asked for."""
     plan(tmp_path, 0, '{"ev":{"0":32')
     commit(tmp_path, 0)
-    found = offsets.committed_offsets(tmp_path)
-    assert found is not None
+    committed = offsets.committed_offsets(tmp_path)
+    assert committed is not None
     with pytest.raises(CheckpointUnreadable):
-        found.source(0)
+        committed.source(0)
 
 
 def test_query_id(tmp_path):

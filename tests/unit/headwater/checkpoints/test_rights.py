@@ -127,15 +127,15 @@ def test_no_right_to_read_is_no_damage(storage: Path):
         write_atomically(file, "{}")
     for file in (checkpoint.state_file, offsets, names_file(storage), journal_file(storage), manifest):
         file.chmod(0)
-    asked = (
+    readers = (
         checkpoint.read_state,
         lambda: read_offsets(checkpoint.epoch_folder(3), 0),
         lambda: former_names(storage),
         lambda: unfinished_move(storage),
     )
-    for ask in asked:
+    for read in readers:
         with another_user(), pytest.raises(StorageNotReadable) as caught:
-            ask()
+            read()
         assert "mode 0000" in caught.value.what
         assert "not damaged: leave it where it is" in caught.value.remedy
     with another_user(), pytest.raises(InvalidSpec, match="no right"):

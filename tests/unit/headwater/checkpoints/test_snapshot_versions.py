@@ -51,8 +51,8 @@ def test_the_position_from_the_table(tmp_path: Path):
     """Where the file is lost, the newest commit of the flow's epoch tells the position."""
     log = tmp_path / "t" / "_delta_log"
     log.mkdir(parents=True)
-    told = [(0, 0, "a"), (0, 1, "b"), (1, 0, "c")]
-    for number, (epoch, batch, version) in enumerate(told):
+    commits = [(0, 0, "a"), (0, 1, "b"), (1, 0, "c")]
+    for number, (epoch, batch, version) in enumerate(commits):
         metadata = {
             "pipeline": "p",
             "flow": "f",

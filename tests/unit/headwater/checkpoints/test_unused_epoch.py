@@ -39,8 +39,8 @@ def test_the_table_outlives_a_lost_checkpoint(checkpoint, tmp_path):
     """Epochs in the table's log count under the flow's own names only."""
     table = tmp_path / "table"
     for flow, epoch in (("orders", 2), ("clicks", 7)):
-        told = {"userMetadata": json.dumps({"pipeline": "shop", "flow": flow, "epoch": epoch})}
-        properties = CommitProperties(custom_metadata=told)
+        metadata = {"userMetadata": json.dumps({"pipeline": "shop", "flow": flow, "epoch": epoch})}
+        properties = CommitProperties(custom_metadata=metadata)
         write_deltalake(str(table), pa.table({"id": [1]}), mode="append", commit_properties=properties)
     assert unused_epoch(checkpoint, "orders", IDENTITY, table, []) == 3
 
@@ -73,5 +73,5 @@ def test_it_is_above_all_that_is_known(tmp_path_factory, folders, live, pending,
     if live is not None:
         checkpoint.write_state(FlowState(epoch=live, pending_epoch=pending))
     known = folders | recorded | ({live, pending} - {None} if live is not None else set())
-    found = unused_epoch(checkpoint, "orders", IDENTITY, None, [("orders", epoch) for epoch in recorded])
-    assert found == max(known, default=-1) + 1
+    unused = unused_epoch(checkpoint, "orders", IDENTITY, None, [("orders", epoch) for epoch in recorded])
+    assert unused == max(known, default=-1) + 1

@@ -142,6 +142,6 @@ def test_on_a_terminal_it_asks(monkeypatch, capsys):
     monkeypatch.setattr("builtins.input", lambda _: next(answers))
     assert main(["advise", "--choose"]) == 0
     shown = capsys.readouterr().out
-    assert "is none of: topic" in shown
+    assert "is not one of: topic" in shown
     assert "{processing_time: 1 second, run_for: 30 minutes}" in shown
     assert "Why:" in shown

@@ -65,7 +65,7 @@ def test_filters_of_events(ruled, capsys):
         ("--flow=bronce", "no such flow.\n  what to do: Did you mean 'bronze'?"),
         ("--dataset=tin", "There is: bronze, silver, gold"),
         ("--type=flow_progress,update_progres", "Did you mean 'update_progress'?"),
-        ("--update-id=u", "2 updates begin so.\n  what to do: Give more of it: u1, u2."),
+        ("--update-id=u", "2 update ids begin like this.\n  what to do: Give more of it: u1, u2."),
         ("--update-id=x", "The newest is u2"),
     ],
 )
@@ -114,10 +114,10 @@ def test_follow_prints_what_comes(ruled, capsys):
 
 def test_quality_as_json(ruled, capsys):
     """Each rule has its points by update, and each dataset the rows kept out."""
-    found = json.loads(call(ruled, capsys, "quality", "--json").splitlines()[-1])
-    (rule,) = found["rules"]
+    answer = json.loads(call(ruled, capsys, "quality", "--json").splitlines()[-1])
+    (rule,) = answer["rules"]
     assert [(p["update_id"], p["failed"]) for p in rule["updates"]] == [("u1", 0), ("u2", 1)]
-    assert found["datasets"] == [{"dataset": "bronze", "dropped": 1, "quarantined": 0, "updates": 2}]
+    assert answer["datasets"] == [{"dataset": "bronze", "dropped": 1, "quarantined": 0, "updates": 2}]
     (rule,) = json.loads(call(ruled, capsys, "quality", "--updates=1", "--json"))["rules"]
     assert len(rule["updates"]) == 1
 
@@ -137,7 +137,7 @@ def test_quality_without_a_log(pipeline, capsys):
 
 
 def test_quality_of_a_dataset_without_rules(ruled, capsys):
-    """A dataset that has no rules is told apart from one whose rules have not been checked."""
+    """A dataset that has no rules is distinguished from one whose rules have not been checked."""
     roots = [f"--storage={ruled.project.storage}", f"--warehouse={ruled.project.warehouse}"]
     assert main(["quality", str(ruled.project.folder), *roots, "--dataset=bronse"]) == 2
     assert (

@@ -66,9 +66,9 @@ def test_errors_end_as_the_contract_says(error, code, state, capsys, monkeypatch
     monkeypatch.delenv("HEADWATER_DEBUG", raising=False)
     assert run_and_report(failing(error), as_json=True) == code
     shown = capsys.readouterr()
-    told = json.loads(shown.out)
-    assert (told["state"], told["flows"]) == (state, [])
-    assert told["error"]["message"]
+    report = json.loads(shown.out)
+    assert (report["state"], report["flows"]) == (state, [])
+    assert report["error"]["message"]
     assert "Traceback" not in shown.err
 
 

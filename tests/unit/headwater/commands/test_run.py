@@ -168,8 +168,8 @@ def test_no_job_and_no_pipeline(pipeline, tmp_path, monkeypatch, capsys):
     assert main(["run", *arguments(pipeline)]) == 2
     assert "HEADWATER_HOME" in capsys.readouterr().err
     assert main(["run", str(tmp_path / "nothing"), "--json"]) == 2
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (told["state"], told["error"]["condition"]) == ("INVALID", "PIPELINE_NOT_FOUND")
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["state"], report["error"]["condition"]) == ("INVALID", "PIPELINE_NOT_FOUND")
     assert not pipeline.project.storage.exists()
 
 

@@ -54,8 +54,8 @@ def test_lists_by_comma_and_by_repetition():
 
 def test_a_request_without_a_zone_was_made_in_utc():
     """A time of day that names no zone is not read by the driver's own."""
-    found = parse_run_arguments(["p", "--requested-at", "2026-01-31T08:00"]).requested_at
-    assert found == datetime(2026, 1, 31, 8, tzinfo=UTC)
+    requested_at = parse_run_arguments(["p", "--requested-at", "2026-01-31T08:00"]).requested_at
+    assert requested_at == datetime(2026, 1, 31, 8, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_slip_in_an_action_is_no_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_no_rows_are_one_line(capsys: pytest.CaptureFixture[str]):
-    """A table without rows is told as such, not drawn."""
+    """For a table without rows one line says so, and nothing is drawn."""
     print_table("orders: files", ("name", "rows"), [])
     assert capsys.readouterr().out == "orders: files: none\n"
 

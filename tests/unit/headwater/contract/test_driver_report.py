@@ -59,12 +59,12 @@ def test_flows_errors_decide_without_an_event_log(errors, transient, capsys):
     """A report that the real code printed, and no record in the event log: Airflow tries again what may pass, and nothing else."""
     report = reported(*errors)
     report.show(as_json=True)
-    found = judge(report.exit_code, caught(capsys), [])
-    assert found.transient is transient
-    assert not found.silent
+    verdict = judge(report.exit_code, caught(capsys), [])
+    assert verdict.transient is transient
+    assert not verdict.silent
     for error in filter(None, errors):
-        assert f"[{error.condition}] {error.what}" in found.message
-    assert ("what to do: Wait." in found.message) is (errors[0].remedy == "Wait.")
+        assert f"[{error.condition}] {error.what}" in verdict.message
+    assert ("what to do: Wait." in verdict.message) is (errors[0].remedy == "Wait.")
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_an_error_that_ends_a_program(error, transient, capsys):
         raise error
 
     code = run_and_report(action, as_json=True)
-    found = judge(code, caught(capsys), [])
-    assert (found.transient, found.silent) == (transient, False)
+    verdict = judge(code, caught(capsys), [])
+    assert (verdict.transient, verdict.silent) == (transient, False)
 
 
 def test_reports_are_read_as_they_were_written():
@@ -94,11 +94,11 @@ def test_reports_are_read_as_they_were_written():
     content = json.loads(
         RunReport("u", "FAILED", (FlowReport("f", "t", "FAILED", error=error),), 1.0, error=error).to_json()
     )
-    found = read_report(content)
-    assert found is not None
-    assert (found.error, found.flows[0].error) == (error, error)
-    assert found.error is not None
-    assert found.error.help.endswith("#flow_interrupted")
+    report = read_report(content)
+    assert report is not None
+    assert (report.error, report.flows[0].error) == (error, error)
+    assert report.error is not None
+    assert report.error.help.endswith("#flow_interrupted")
 
 
 @pytest.mark.parametrize("content", [None, {"flows": 3}, {"error": "text"}, {"flows": [{"error": "text"}]}])
@@ -131,19 +131,19 @@ def test_an_error_that_quotes_a_secret(kind, capsys):
         raise kind(said)
 
     assert run_and_report(failing, as_json=True) in (1, 2)
-    found = capsys.readouterr()
-    assert "[redacted]" in found.err
-    assert "[redacted]" in found.out
-    assert "Hunter2" not in found.out + found.err
+    captured = capsys.readouterr()
+    assert "[redacted]" in captured.err
+    assert "[redacted]" in captured.out
+    assert "Hunter2" not in captured.out + captured.err
 
 
 def test_a_reported_error_keeps_the_rest(monkeypatch):
     """Of a flow's error only the secret goes: condition, place and advice stand as they were."""
     monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
     error = FlowFailed("It said Hunter2Canary.", where="a.py:3", remedy="Not Hunter2Canary.")
-    found = ReportedError.of(error)
-    assert (found.message, found.remedy) == ("It said [redacted].", "Not [redacted].")
-    assert (found.condition, found.where, found.transient) == (error.condition, "a.py:3", False)
+    reported = ReportedError.of(error)
+    assert (reported.message, reported.remedy) == ("It said [redacted].", "Not [redacted].")
+    assert (reported.condition, reported.where, reported.transient) == (error.condition, "a.py:3", False)
 
 
 def test_our_own_words_are_not_taken_for_secrets(monkeypatch):
@@ -151,9 +151,9 @@ def test_our_own_words_are_not_taken_for_secrets(monkeypatch):
     monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
     what = "`brokers.kafka:9092.password_env`: String should match (got 'Hunter2Canary')."
     error = InvalidSpec(what, where="/p/secrets.py:3", remedy="Give password_env: VARIABLE.")
-    found = ReportedError.of(error)
-    assert found.message == what.replace("Hunter2Canary", "[redacted]")
-    assert (found.where, found.remedy) == (error.where, error.remedy)
+    reported = ReportedError.of(error)
+    assert reported.message == what.replace("Hunter2Canary", "[redacted]")
+    assert (reported.where, reported.remedy) == (error.where, error.remedy)
     assert str(FlowFailed("a", where="/p/secrets.py:3")) == str(
         ReportedError.of(FlowFailed("a", where="/p/secrets.py:3"))
     )

@@ -16,8 +16,8 @@ from headwater.graph.registry import Registry, registering
 @pytest.fixture(autouse=True)
 def registry():
     """A registry that declarations go to."""
-    with registering(Registry(schema="shop")) as found:
-        yield found
+    with registering(Registry(schema="shop")) as active:
+        yield active
 
 
 def only(registry: Registry) -> Dataset:
@@ -191,7 +191,7 @@ def test_settings_of_change_flows(registry: Registry):
     "arguments", [("", "a > 0"), (" ", "a > 0"), (None, "a > 0"), ("r", ""), ("r", None), ("r", 1)]
 )
 def test_a_rule_without_text(arguments: tuple[Any, Any]):
-    """Names and constraints are texts that say something; else the user's line is told."""
+    """Names and constraints are texts that say something; else the error names the user's line."""
     with pytest.raises(InvalidExpectation) as caught:
         dp.expect(*arguments)
     assert f"{__file__}:" in caught.value.where

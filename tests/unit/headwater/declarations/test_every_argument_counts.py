@@ -131,15 +131,15 @@ def test_each_argument_counts(name: str):
 
 def read_names(*, without: str) -> set[str]:
     """Each name after a dot, and each argument's name, in the code outside a folder or file."""
-    found: set[str] = set()
+    names: set[str] = set()
     for floor in ("include/headwater", "jobs", "plugins", "dags"):
         for path in (ROOT / floor).rglob("*.py"):
             if without not in path.as_posix():
                 nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                found |= {
+                names |= {
                     n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)
                 }
-    return found
+    return names
 
 
 def test_each_declared_field_is_read():
@@ -177,11 +177,11 @@ def test_each_key_of_the_spec_is_read():
 
 
 def _models(model: type[BaseModel]) -> set[type[BaseModel]]:
-    found = {model}
+    models = {model}
     for field in model.model_fields.values():
         for inner in _types(field.annotation):
-            found |= _models(inner)
-    return found
+            models |= _models(inner)
+    return models
 
 
 def _types(annotation: Any) -> list[type[BaseModel]]:

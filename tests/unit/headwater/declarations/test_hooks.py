@@ -11,8 +11,8 @@ from headwater.graph.registry import Registry, registering
 
 @pytest.fixture
 def registry():
-    with registering(Registry()) as found:
-        yield found
+    with registering(Registry()) as active:
+        yield active
 
 
 def test_both_forms_record_a_hook(registry):

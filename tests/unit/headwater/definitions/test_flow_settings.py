@@ -62,12 +62,12 @@ def test_nonsense_is_refused(wrong):
 
 def test_retries_of_updates_are_airflows():
     """The setting counts where ``airflow.retries`` does not say otherwise, and has no meaning on a table."""
-    asked = {UPDATE_RETRIES: "4"}
+    configuration = {UPDATE_RETRIES: "4"}
     assert PipelineSpec(name="p").update_retries == 2
-    assert PipelineSpec(name="p", configuration=asked).update_retries == 4
-    assert PipelineSpec(name="p", configuration=asked, airflow={"retries": 1}).update_retries == 1
+    assert PipelineSpec(name="p", configuration=configuration).update_retries == 4
+    assert PipelineSpec(name="p", configuration=configuration, airflow={"retries": 1}).update_retries == 1
     with registering(Registry()), pytest.raises(UnsupportedArgument, match="whole updates"):
 
-        @dp.table(spark_conf=asked)
+        @dp.table(spark_conf=configuration)
         def orders():
             pass

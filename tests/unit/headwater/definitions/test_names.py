@@ -33,13 +33,13 @@ _PARTS = (
 def names(count: int = 1000) -> list[str]:
     """Names made of what has broken paths before, always the same ones."""
     chance = random.Random(16)
-    found = dict.fromkeys(_PARTS)
-    while len(found) < count:
+    drawn = dict.fromkeys(_PARTS)
+    while len(drawn) < count:
         parts = chance.choices(_PARTS, k=chance.randint(1, 4))
         if chance.random() < 0.3:
             parts.append("".join(chr(chance.randrange(0x110000)) for _ in range(chance.randint(1, 3))))
-        found[chance.choice(("", ".", "/", "_")).join(parts)] = None
-    return list(found)
+        drawn[chance.choice(("", ".", "/", "_")).join(parts)] = None
+    return list(drawn)
 
 
 def below(root: Path, path: Path, name: str) -> None:

@@ -82,9 +82,9 @@ def test_a_view_has_no_flow():
 
 def test_what_is_idle():
     """Idle keys have their reasons, and so have those of Spark's own engine of pipelines; the others are not named."""
-    found = idle_settings(["pipelines.channel", "spark.sql.pipelines.event.queue.capacity", *HONOURED, "a"])
-    assert list(found) == ["pipelines.channel", "spark.sql.pipelines.event.queue.capacity"]
-    assert all(found.values())
+    idle = idle_settings(["pipelines.channel", "spark.sql.pipelines.event.queue.capacity", *HONOURED, "a"])
+    assert list(idle) == ["pipelines.channel", "spark.sql.pipelines.event.queue.capacity"]
+    assert all(idle.values())
     assert is_platform_setting("pipelines.x")
     assert not is_platform_setting("spark.sql.ansi.enabled")
 

@@ -53,8 +53,8 @@ def test_files_that_only_moved_rows_are_left_out(tmp_path):
     adds = [{"path": "a"}, {"path": "b", "dataChange": True}, {"path": "c", "dataChange": False}]
     file = commit(tmp_path, 0, *({"add": add} for add in adds), {"remove": {"path": "d"}})
     actions = read_actions(file)
-    assert [found["path"] for found in data_files(actions, "add")] == ["a", "b"]
-    assert [found["path"] for found in data_files(actions, "remove")] == ["d"]
+    assert [changed["path"] for changed in data_files(actions, "add")] == ["a", "b"]
+    assert [changed["path"] for changed in data_files(actions, "remove")] == ["d"]
 
 
 def test_the_time_of_a_commit_is_the_tables_own_where_it_has_one(tmp_path):

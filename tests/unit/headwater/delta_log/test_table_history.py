@@ -35,7 +35,7 @@ def by(pipeline: str, flow: str, epoch: object) -> str:
 
 
 def test_a_table_is_there_with_its_first_commit(tmp_path: Path):
-    """A folder, and a folder with an empty log, are no tables."""
+    """A folder, and a folder with an empty log, are not tables."""
     table = tmp_path / "t"
     assert not table_exists(table)
     (table / "_delta_log").mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_epochs_of_one_flow(tmp_path: Path, foreign: str | None):
 
 
 def test_a_table_and_its_transactions(tmp_path: Path):
-    """What is no table has no id, no version and no transaction; a table's transactions are known up to the last batch."""
+    """What is not a table has no id, no version and no transaction; a table's transactions are known up to the last batch."""
     table = tmp_path / "t"
     assert (readable_table_id(table), head_version(table), has_transaction(table, "a", 0)) == (
         None,

@@ -58,7 +58,7 @@ def test_it_removes_table_and_checkpoints(done, capsys):
 
 
 def test_what_others_read_stays(done, capsys):
-    """A table that a stream reads is refused, with all that hangs on it; both together are not, and the plan counts the rows."""
+    """A table that a stream reads is refused, with everything that depends on it; both together are not refused, and the plan counts the rows."""
     code, answer = call(done, capsys, "bronze", "--yes")
     assert (code, answer["error"]["condition"]) == (3, "REFUSED_FOR_SAFETY")
     assert "headwater drop PIPELINE_DIR bronze silver;" in answer["error"]["remedy"]

@@ -63,7 +63,7 @@ def test_a_crash_before_the_switch(done, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):
-    """A folder that was begun and not finished is no epoch, and no snapshot."""
+    """A folder that was begun and not finished is neither an epoch nor a snapshot."""
     monkeypatch.setattr(
         "headwater.doctor.synthetic_checkpoint.write_identity",
         lambda *_: (_ for _ in ()).throw(OSError("full")),
@@ -80,7 +80,7 @@ def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_snapshot_is_a_copy(done):
-    """It has every file of the epoch, and says of which batch it is."""
+    """It has every file of the epoch, and says which batch it is of."""
     snapshot = take_snapshot(done.project.state_folder, done.checkpoint("silver"), reason="test")
     assert snapshot is not None
     assert snapshots_of(done.project.state_folder, "silver", "silver") == [snapshot]

@@ -21,13 +21,13 @@ def batch(done: Pipeline, number: int, rows: int, *, epoch: int = 0) -> None:
     checkpoint.epoch_folder(epoch).mkdir(parents=True, exist_ok=True)
     (checkpoint.epoch_folder(epoch) / "metadata").write_text(json.dumps({"id": f"query-{epoch}"}))
     write_checkpoint(checkpoint.epoch_folder(epoch), number, [delta_offset(done.table("bronze"), number + 1)])
-    told = {"pipeline": "orders", "flow": "silver", "epoch": epoch}
+    metadata = {"pipeline": "orders", "flow": "silver", "epoch": epoch}
     write_deltalake(
         str(done.table("silver")),
         pa.table({"id": pa.array(range(rows), pa.int64())}),
         mode="append",
         commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": json.dumps(told)},
+            custom_metadata={"userMetadata": json.dumps(metadata)},
             app_transactions=[Transaction(f"query-{epoch}", number)],
         ),
     )
@@ -62,8 +62,8 @@ def plan(pipeline: Pipeline, capsys: pytest.CaptureFixture[str], *arguments: str
     code = main(["repair", str(project.folder), "silver", *arguments, *roots])
     answer: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert code == 0, answer
-    found = answer.get("plan") or answer["repair"]
-    return found["lost"], found["doubled"]
+    repair = answer.get("plan") or answer["repair"]
+    return repair["lost"], repair["doubled"]
 
 
 def test_a_step_back_after_a_step_back(three: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,12 +24,12 @@ def close(folder, request=None):
 
 
 def terminal(folder, update="u1"):
-    found = {}
+    statuses = {}
     for event in reader.events(folder, update_id=update, event_type="flow_progress"):
         status = FlowStatus(event["details"]["flow_progress"]["status"])
         if status.terminal:
-            found.setdefault(event["origin"]["flow_name"], []).append(str(status))
-    return found
+            statuses.setdefault(event["origin"]["flow_name"], []).append(str(status))
+    return statuses
 
 
 def test_every_flow_and_the_update_get_one_terminal_record(tmp_path):
@@ -77,8 +77,8 @@ def test_the_records_are_handed_on(tmp_path):
     killed(tmp_path)
     heard = []
     close_dead_updates(tmp_path, "orders", "Orders", None, heard.extend)
-    told = [(event.event_type, event.origin.update_id, event.origin.flow_name) for event in heard]
-    assert told == [
+    records = [(event.event_type, event.origin.update_id, event.origin.flow_name) for event in heard]
+    assert records == [
         ("flow_progress", "u1", "busy"),
         ("flow_progress", "u1", "waits"),
         ("update_progress", "u1", None),

@@ -28,8 +28,8 @@ def run(folder, hooks, tell, seconds=10.0):
 
 
 def states(folder):
-    found = reader.events(folder, event_type="hook_progress")
-    return [tuple(event["details"]["hook_progress"][key] for key in ("name", "state")) for event in found]
+    records = reader.events(folder, event_type="hook_progress")
+    return [tuple(event["details"]["hook_progress"][key] for key in ("name", "state")) for event in records]
 
 
 def test_hooks_hear_stable_events_once_written_and_in_order(tmp_path):
@@ -87,7 +87,7 @@ def test_an_event_is_plain_json(tmp_path):
 
 
 def test_disabled_after_one_failure_more_than_allowed(tmp_path):
-    """With a limit of n the n+1st failure in a row disables a hook; a call that goes well starts the count anew."""
+    """With a limit of n the n+1st failure in a row disables a hook; a call that succeeds resets the count."""
     calls = []
 
     def shaky(event):

@@ -76,7 +76,7 @@ def test_read_and_gone_on_with(tmp_path, change):
 
 
 def test_a_log_that_needs_a_newer_version(tmp_path):
-    """A table with a feature that is not known here is told as such, with what to do; it is left as it is."""
+    """A table with a feature that is not known here is reported as such, with what to do; it is left as it is."""
     write_update(tmp_path, "u1")
     first = event_table(tmp_path) / "_delta_log" / f"{0:020}.json"
     actions = [json.loads(line) for line in first.read_text().splitlines()]

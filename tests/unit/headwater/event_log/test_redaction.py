@@ -1,4 +1,4 @@
-"""No secret is left in a text that is kept, in whatever form it stands there."""
+"""No secret is left in a text that is kept, in whatever form it is written."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ WHOLE = (
 def test_a_value_behind_a_secrets_name(name, form):
     """Every form in which options, plans, JSON and SQL put a value behind its name."""
     text = "before " + form.format(name=name, value=CANARY) + " after"
-    found = redact_text(text)
-    assert CANARY not in found
-    assert REDACTED in found
-    assert found.startswith("before ")
-    assert found.endswith(" after")
+    redacted = redact_text(text)
+    assert CANARY not in redacted
+    assert REDACTED in redacted
+    assert redacted.startswith("before ")
+    assert redacted.endswith(" after")
 
 
 @pytest.mark.parametrize("text", WHOLE)
@@ -94,10 +94,10 @@ def test_any_text_can_be_redacted(text):
 def test_a_known_value_is_taken_out_wherever_it_stands(value):
     """A secret that the process knows needs no name before it, as it is and as JSON spells it."""
     text = f"the driver said {value} at line 3"
-    held = {"HEADWATER_SECRET_A": value}
+    environment = {"HEADWATER_SECRET_A": value}
     for spelled in (text, json.dumps(text)[1:-1]):
         left = spelled
-        for one in known_secrets(held):
+        for one in known_secrets(environment):
             left = left.replace(one, "")
         assert value not in left
         assert json.dumps(value)[1:-1] not in left
@@ -109,8 +109,8 @@ def test_values_of_the_environment(monkeypatch):
     monkeypatch.setenv("BROKER_PASSWORD", "value-of-broker")
     monkeypatch.setenv("PWD", "/srv/work")
     monkeypatch.setenv("ADMIN_PASSWORD_FILE", "/srv/passwords")
-    found = redact_text("value-of-dbutils value-of-broker /srv/work /srv/passwords")
-    assert found == f"{REDACTED} {REDACTED} /srv/work /srv/passwords"
+    redacted = redact_text("value-of-dbutils value-of-broker /srv/work /srv/passwords")
+    assert redacted == f"{REDACTED} {REDACTED} /srv/work /srv/passwords"
 
 
 def test_a_noted_value(monkeypatch):
@@ -144,8 +144,8 @@ def test_names_that_hold_no_secret():
 
 def test_secrets_by_the_names_of_keys():
     """In details the name of a key decides, for a list as for a text; numbers are counts."""
-    found = redact({"api_key": "x", "tokens": ["x", 5], "num_tokens": 3, "a": {"pwd": "y"}})
-    assert found == {"api_key": REDACTED, "tokens": [REDACTED, 5], "num_tokens": 3, "a": {"pwd": REDACTED}}
+    redacted = redact({"api_key": "x", "tokens": ["x", 5], "num_tokens": 3, "a": {"pwd": "y"}})
+    assert redacted == {"api_key": REDACTED, "tokens": [REDACTED, 5], "num_tokens": 3, "a": {"pwd": REDACTED}}
 
 
 def test_a_plan_with_all_its_options():
@@ -162,9 +162,9 @@ def test_a_plan_with_all_its_options():
 def test_json_in_a_text_stays_json():
     """A reader of the record may parse it."""
     inner = json.dumps({"password": 'a"b\\c', "n": 1, "deep": json.dumps({"token": "x", "b": "y"})})
-    found = json.loads(redact_text(inner))
-    assert found["password"] == REDACTED
-    assert json.loads(found["deep"]) == {"token": REDACTED, "b": "y"}
+    redacted = json.loads(redact_text(inner))
+    assert redacted["password"] == REDACTED
+    assert json.loads(redacted["deep"]) == {"token": REDACTED, "b": "y"}
 
 
 def test_a_long_text_is_cut_before_it_is_searched(monkeypatch):
@@ -222,7 +222,7 @@ def test_the_work_grows_with_the_text_alone(piece):
 
 
 def test_the_pattern_for_java_is_one_for_python(monkeypatch):
-    """Names are told by one pattern on both sides."""
+    """One pattern recognises names on both sides."""
     assert re.compile(f"(?i){secret_values.NAMES_OF_SECRETS}").search("spark.hadoop.fs.azure.account.key.x")
     monkeypatch.setenv("HEADWATER_SECRET_A", base64.b64encode(b"abcdefgh").decode())
     assert redact_text("YWJjZGVmZ2g=") == REDACTED
@@ -240,7 +240,7 @@ def test_the_pattern_for_java_is_one_for_python(monkeypatch):
     ],
 )
 def test_an_address_stays_one(address, left):
-    """Without its login it still is an address that can be taken apart; a container and a port are no login."""
+    """Without its login it is still an address that can be parsed; a container and a port are not a login."""
     assert public_address(address) == left
     assert urlparse(left).path.startswith("/")
 

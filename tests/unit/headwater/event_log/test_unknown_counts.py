@@ -6,7 +6,7 @@ from headwater.event_log.details import FlowStatus, flow_progress
 
 
 def test_unknown_counts_are_null():
-    """Without counts of the rules there is no zero, and the reason stands beside."""
+    """Without counts of the rules there is no zero, and the reason is beside it."""
     body = flow_progress(
         FlowStatus.RUNNING,
         metrics={"num_input_rows": None, "num_output_rows": 5},

@@ -47,8 +47,8 @@ def test_order_and_filters(tmp_path):
         for number in range(5):
             log.emit("user_action", f"message {number}", flow=f"f{number % 2}", level="INFO")
         log.emit("user_action", "it's bad", level="WARN", dataset="o'brien")
-    found = [event["message"] for event in reader.events(tmp_path)]
-    assert found == [*(f"message {number}" for number in range(5)), "it's bad"]
+    messages = [event["message"] for event in reader.events(tmp_path)]
+    assert messages == [*(f"message {number}" for number in range(5)), "it's bad"]
     assert [e["message"] for e in reader.events(tmp_path, flow="f1")] == ["message 1", "message 3"]
     assert [e["message"] for e in reader.events(tmp_path, dataset="o'brien", level="WARN")] == ["it's bad"]
     assert [e["message"] for e in reader.events(tmp_path, limit=2)] == ["message 4", "it's bad"]
@@ -178,7 +178,7 @@ def test_request_joins_its_attempts(tmp_path):
 
 
 def test_replayed_batch_is_recorded_once(tmp_path):
-    """A batch that the log holds is left out, in the same run and after a restart that was told of it."""
+    """A batch that the log holds is left out, in the same run and after a restart that knows of it."""
     with writer(tmp_path) as log:
         assert batch(log, 0, 10)
         assert batch(log, 1, 10)

@@ -20,7 +20,7 @@ def checked(given: str) -> None:
 
 @pytest.mark.parametrize("given", ["two days", "-1", "nan", "inf", ""])
 def test_a_retention_that_is_no_time(given: str):
-    """A time that is no number of seconds is refused with the table's line; it would end an update halfway."""
+    """A time that is not a number of seconds is refused with the table's line; it would end an update halfway."""
     with pytest.raises(InvalidChangeFlow, match="not a number of seconds") as caught:
         checked(given)
     assert str(caught.value.where).startswith(__file__)

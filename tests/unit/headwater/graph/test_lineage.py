@@ -89,7 +89,7 @@ def test_sources_outside_are_named_by_their_place():
 
 
 def test_of_a_whole_pipeline_only_the_ends_are_inputs():
-    """Of all datasets together, tables in between are outputs and no inputs; a function as a sink is no node."""
+    """Of all datasets together, tables in between are outputs and no inputs; a function as a sink is not a node."""
     edges = lineage_edges(MANIFEST, WAREHOUSE)
     assert len(edges.inputs) == 4
     assert pairs(edges.outputs) == [

@@ -136,8 +136,8 @@ def test_texts_of_users_without_secrets(monkeypatch: pytest.MonkeyPatch):
     )
     text = MANIFEST.model_copy(update={"datasets": (entry, *MANIFEST.datasets[1:])}).to_json()
     assert "Hunter2" not in text
-    found = Manifest.model_validate_json(text)
-    assert found.dataset("orders").location == "shop/orders"
-    assert found.dataset("orders").table_properties == {
+    manifest = Manifest.model_validate_json(text)
+    assert manifest.dataset("orders").location == "shop/orders"
+    assert manifest.dataset("orders").table_properties == {
         "delta.appendOnly": "true", "note": "[redacted]", "my.api.key": "[redacted]",
     }  # fmt: skip

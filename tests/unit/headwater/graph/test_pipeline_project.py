@@ -76,7 +76,7 @@ def test_roots_the_nearest_word_wins(folder: Path, tmp_path: Path, monkeypatch: 
 
 
 def test_roots_on_an_object_store_are_refused(folder: Path):
-    """A root that is no local folder is refused, and a file: address is one."""
+    """A root that is not a local folder is refused, and a file: address is one."""
     with pytest.raises(UsageError, match="not a local folder"):
         opened(folder, storage="s3://bucket/state")
     assert opened(folder, storage=f"file://{folder}/a%20b").storage == folder / "a b"

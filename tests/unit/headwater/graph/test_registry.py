@@ -12,8 +12,8 @@ from headwater.graph.registry import Registry, active_registry, registering
 @pytest.fixture
 def registry():
     """A registry that declarations go to."""
-    with registering(Registry(catalog=None, schema="shop")) as found:
-        yield found
+    with registering(Registry(catalog=None, schema="shop")) as active:
+        yield active
 
 
 def here() -> str:

@@ -28,16 +28,16 @@ def fault(folder: Path, text: str) -> InvalidSpec:
 
 def test_the_shortest_spec(tmp_path: Path):
     """A name is enough; the rest has defaults."""
-    found = read_spec(spec(tmp_path, "name: orders\n"), {})
-    assert (found.pipeline_id, found.schema, found.catalog) == ("orders", "default", None)
-    assert found.libraries[0].pattern == "transformations/**"
-    assert found.trigger == AvailableNow()
-    assert found.airflow.retries == 2
+    parsed = read_spec(spec(tmp_path, "name: orders\n"), {})
+    assert (parsed.pipeline_id, parsed.schema, parsed.catalog) == ("orders", "default", None)
+    assert parsed.libraries[0].pattern == "transformations/**"
+    assert parsed.trigger == AvailableNow()
+    assert parsed.airflow.retries == 2
 
 
 def test_every_key_of_the_spec(tmp_path: Path):
     """Each key is read into its place, values of Spark become text, durations are understood."""
-    found = read_spec(
+    parsed = read_spec(
         spec(
             tmp_path,
             """
@@ -55,18 +55,18 @@ airflow: {schedule: "*/5 * * * *", tasks: per_table, retries: 0, retry_delay: 2 
         ),
         {},
     )
-    assert (found.pipeline_id, found.catalog, found.schema, found.storage) == (
+    assert (parsed.pipeline_id, parsed.catalog, parsed.schema, parsed.storage) == (
         "orders-1",
         "main",
         "shop",
         "state",
     )
-    assert [library.pattern for library in found.libraries] == ["src/**", "a.py", "b.ipynb"]
-    assert found.configuration["limit"] == "3"
-    assert found.spark == {"spark.executor.memory": "2g", "spark.ui.enabled": "false"}
-    assert found.trigger == ProcessingTime(timedelta(seconds=30), timedelta(minutes=90))
-    assert (found.airflow.tasks, found.airflow.retry_delay) == ("per_table", timedelta(minutes=2))
-    assert found.airflow.alerts.lag_seconds == 300
+    assert [library.pattern for library in parsed.libraries] == ["src/**", "a.py", "b.ipynb"]
+    assert parsed.configuration["limit"] == "3"
+    assert parsed.spark == {"spark.executor.memory": "2g", "spark.ui.enabled": "false"}
+    assert parsed.trigger == ProcessingTime(timedelta(seconds=30), timedelta(minutes=90))
+    assert (parsed.airflow.tasks, parsed.airflow.retry_delay) == ("per_table", timedelta(minutes=2))
+    assert parsed.airflow.alerts.lag_seconds == 300
 
 
 @pytest.mark.parametrize("key", ["schema", "database", "target"])
@@ -159,9 +159,9 @@ def test_values_from_the_environment(tmp_path: Path):
     """`${env:NAME}` is filled in, `${env:NAME:default}` where it is not set, and other dollars stay."""
     text = "name: ${env:NAME}\nconfiguration: {a: '${env:A:x:y}', b: '${landing}/z', c: ['${env:NAME}']}\n"
     path = spec(tmp_path, text.replace(", c: ['${env:NAME}']", ""))
-    found = read_spec(path, {"NAME": "orders"})
-    assert found.name == "orders"
-    assert found.configuration == {"a": "x:y", "b": "${landing}/z"}
+    parsed = read_spec(path, {"NAME": "orders"})
+    assert parsed.name == "orders"
+    assert parsed.configuration == {"a": "x:y", "b": "${landing}/z"}
 
 
 def test_a_value_that_the_environment_does_not_have(tmp_path: Path):
@@ -217,10 +217,10 @@ def test_an_error_shows_no_value_of_the_environment(tmp_path: Path, line: str):
 
 def test_an_error_shows_no_value_of_a_key_that_holds_a_secret(tmp_path: Path):
     """Also where the secret was written into the file, against all advice; of others it shows what it got."""
-    told = str(fault(tmp_path, "name: a\nspark: {spark.hadoop.fs.s3a.secret.key: [Hunter2Canary]}\n"))
-    assert "Hunter2" not in told
-    assert "spark.hadoop.fs.s3a.secret.key" in told
-    told = str(
+    message = str(fault(tmp_path, "name: a\nspark: {spark.hadoop.fs.s3a.secret.key: [Hunter2Canary]}\n"))
+    assert "Hunter2" not in message
+    assert "spark.hadoop.fs.s3a.secret.key" in message
+    message = str(
         fault(tmp_path, "name: a\nbrokers: {'kafka:9092': {protocol: SSL, password_env: 'not a name'}}\n")
     )
-    assert "'not a name'" in told
+    assert "'not a name'" in message

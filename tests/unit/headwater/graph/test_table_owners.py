@@ -28,10 +28,12 @@ def project(tmp_path: Path) -> PipelineProject:
     )
 
 
-def commit(project: PipelineProject, told: str | None) -> Path:
+def commit(project: PipelineProject, user_metadata: str | None) -> Path:
     """One more commit to the table ``shop.orders``, with user metadata."""
     table = project.warehouse / "shop" / "orders"
-    metadata = None if told is None else CommitProperties(custom_metadata={"userMetadata": told})
+    metadata = (
+        None if user_metadata is None else CommitProperties(custom_metadata={"userMetadata": user_metadata})
+    )
     write_deltalake(str(table), pa.table({"id": [1]}), mode="append", commit_properties=metadata)
     return table
 
@@ -61,10 +63,10 @@ def test_the_newest_commit_that_says_so_names_the_pipeline(project: PipelineProj
 
 
 def test_a_table_of_another_pipeline_is_refused(project: PipelineProject) -> None:
-    """Nothing is refused before it is there, nor where no pipeline or this one wrote it, nor where others are asked for."""
+    """Nothing is refused before the table exists, where no pipeline or this one wrote it, and where the command is about other tables."""
     refuse_foreign_tables(project, declared())
-    for told in (None, json.dumps({"pipeline": "mine"})):
-        commit(project, told)
+    for user_metadata in (None, json.dumps({"pipeline": "mine"})):
+        commit(project, user_metadata)
         refuse_foreign_tables(project, declared())
     commit(project, json.dumps({"pipeline": "theirs"}))
     refuse_foreign_tables(project, declared(), ["customers"])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 from tests.unit.headwater.metrics.conftest import Pipeline, done, pipeline
-from tests.unit.headwater.quarantine.test_table import TYPES, held
+from tests.unit.headwater.quarantine.test_table import TYPES, entry
 
 from headwater.commands.command_line import main
 from headwater.graph.pipeline_project import PipelineProject, open_project
@@ -29,12 +29,14 @@ def files(project: PipelineProject) -> dict[Path, bytes]:
 def second(done: Pipeline) -> PipelineProject:
     """Another pipeline that declares the tables of the first, which has held rows of one."""
     project = done.project
-    told = CommitProperties(custom_metadata={"userMetadata": json.dumps({"pipeline": project.pipeline_id})})
+    properties = CommitProperties(
+        custom_metadata={"userMetadata": json.dumps({"pipeline": project.pipeline_id})}
+    )
     for name in ("bronze", "silver"):
         table = pa.table({"id": pa.array([3], pa.int64())})
-        write_deltalake(str(done.table(name)), table, mode="append", commit_properties=told)
+        write_deltalake(str(done.table(name)), table, mode="append", commit_properties=properties)
     schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in c.MANAGED])
-    rows = pa.Table.from_pylist([held(1, "whole", flow="silver")], schema=schema)
+    rows = pa.Table.from_pylist([entry(1, "whole", flow="silver")], schema=schema)
     write_deltalake(str(done.table("silver_quarantine")), rows)
     folder = project.folder.with_name("second")
     (folder / "transformations").mkdir(parents=True)

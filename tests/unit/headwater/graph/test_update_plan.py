@@ -57,78 +57,78 @@ def plan(selection: Selection, done: tuple[str, ...] = (), **options: Any) -> Up
     return plan_update(manifest(**options), selection, done)
 
 
-def order(found: UpdatePlan) -> list[str]:
+def order(planned: UpdatePlan) -> list[str]:
     """The datasets that are refreshed, in order."""
-    return [stage.dataset for stage in found.refreshes]
+    return [stage.dataset for stage in planned.refreshes]
 
 
-def resets(found: UpdatePlan) -> list[tuple[str, tuple[str, ...], bool]]:
+def resets(planned: UpdatePlan) -> list[tuple[str, tuple[str, ...], bool]]:
     """The resets, in order."""
-    return [(stage.dataset, stage.flows, stage.empty_table) for stage in found.resets]
+    return [(stage.dataset, stage.flows, stage.empty_table) for stage in planned.resets]
 
 
 def test_everything_in_the_graphs_order():
     """An empty selection is every stored dataset, each after those it reads, through views."""
-    found = plan(Selection())
-    assert order(found) == ["bronze", "silver", "gold", "alone"]
-    assert [stage.after for stage in found.refreshes] == [(), ("bronze",), ("silver",), ()]
-    assert found.refreshes[0].flows == ("web", "app")
-    assert (found.resets, found.excluded) == ((), ())
+    planned = plan(Selection())
+    assert order(planned) == ["bronze", "silver", "gold", "alone"]
+    assert [stage.after for stage in planned.refreshes] == [(), ("bronze",), ("silver",), ()]
+    assert planned.refreshes[0].flows == ("web", "app")
+    assert (planned.resets, planned.excluded) == ((), ())
 
 
 def test_some_tables():
     """Chosen tables only; what they read and is not chosen is not waited for."""
-    found = plan(Selection(tables=("gold", "bronze")))
-    assert order(found) == ["bronze", "gold"]
-    assert found.refreshes[1].after == ()
-    assert set(found.excluded) == {"silver", "alone"}
+    planned = plan(Selection(tables=("gold", "bronze")))
+    assert order(planned) == ["bronze", "gold"]
+    assert planned.refreshes[1].after == ()
+    assert set(planned.excluded) == {"silver", "alone"}
 
 
 def test_full_refresh_of_everything():
     """Every streaming table is emptied and all its flows start over; materialized views are recomputed anyway."""
-    found = plan(Selection(full_refresh_all=True))
-    assert resets(found) == [
+    planned = plan(Selection(full_refresh_all=True))
+    assert resets(planned) == [
         ("silver", ("silver",), True),
         ("bronze", ("web", "app"), True),
         ("alone", ("alone",), True),
     ]
-    assert order(found) == ["bronze", "silver", "gold", "alone"]
+    assert order(planned) == ["bronze", "silver", "gold", "alone"]
 
 
 def test_full_refresh_of_some():
     """Tables named for a full refresh alone are what the update is about."""
-    found = plan(Selection(full_refresh=("silver", "gold")))
-    assert resets(found) == [("silver", ("silver",), True)]
-    assert order(found) == ["silver", "gold"]
-    assert [stage.whole for stage in found.refreshes] == [False, True]
-    assert "gold: recompute (gold)" in str(found)
+    planned = plan(Selection(full_refresh=("silver", "gold")))
+    assert resets(planned) == [("silver", ("silver",), True)]
+    assert order(planned) == ["silver", "gold"]
+    assert [stage.whole for stage in planned.refreshes] == [False, True]
+    assert "gold: recompute (gold)" in str(planned)
 
 
 def test_full_refresh_beside_other_tables():
     """Refresh some and fully refresh others, in one update."""
-    found = plan(Selection(tables=("alone",), full_refresh=("silver",)))
-    assert order(found) == ["silver", "alone"]
-    assert resets(found) == [("silver", ("silver",), True)]
+    planned = plan(Selection(tables=("alone",), full_refresh=("silver",)))
+    assert order(planned) == ["silver", "alone"]
+    assert resets(planned) == [("silver", ("silver",), True)]
 
 
 def test_full_refresh_of_a_view_beside_other_tables():
     """A materialized view that is named for a full refresh is recomputed, also where other tables are refreshed with it."""
-    found = plan(Selection(tables=("alone",), full_refresh=("gold",)))
-    assert order(found) == ["gold", "alone"]
-    assert [stage.whole for stage in found.refreshes] == [True, False]
+    planned = plan(Selection(tables=("alone",), full_refresh=("gold",)))
+    assert order(planned) == ["gold", "alone"]
+    assert [stage.whole for stage in planned.refreshes] == [True, False]
 
 
 def test_reset_of_a_flow():
     """A flow's reset keeps the rows and concerns that flow alone."""
-    found = plan(Selection(reset_flows=("web",)))
-    assert resets(found) == [("bronze", ("web",), False)]
-    assert order(found) == ["bronze"]
+    planned = plan(Selection(reset_flows=("web",)))
+    assert resets(planned) == [("bronze", ("web",), False)]
+    assert order(planned) == ["bronze"]
 
 
 def test_a_full_refresh_covers_a_reset():
     """A flow whose table is emptied anyway is not reset twice."""
-    found = plan(Selection(full_refresh=("bronze", "silver"), reset_flows=("web",)))
-    assert resets(found) == [("silver", ("silver",), True), ("bronze", ("web", "app"), True)]
+    planned = plan(Selection(full_refresh=("bronze", "silver"), reset_flows=("web",)))
+    assert resets(planned) == [("silver", ("silver",), True), ("bronze", ("web", "app"), True)]
 
 
 def test_a_full_refresh_that_would_break_a_stream_is_refused():
@@ -156,9 +156,9 @@ def test_a_protected_table():
     with pytest.raises(ResetNotAllowed) as caught:
         plan(Selection(full_refresh=("alone",)), protected="alone")
     assert caught.value.where == "a.py:alone"
-    found = plan(Selection(full_refresh_all=True), protected="alone")
-    assert "alone" not in [stage.dataset for stage in found.resets]
-    assert "alone" in order(found)
+    planned = plan(Selection(full_refresh_all=True), protected="alone")
+    assert "alone" not in [stage.dataset for stage in planned.resets]
+    assert "alone" in order(planned)
 
 
 def test_a_reset_of_a_protected_table():
@@ -191,10 +191,10 @@ def test_an_unknown_name(selection: Selection):
 
 def test_what_an_earlier_attempt_did_is_left_out():
     """Datasets that are done are neither reset nor refreshed again, and do not hold up the others."""
-    found = plan(Selection(full_refresh_all=True), done=("bronze", "alone"))
-    assert order(found) == ["silver", "gold"]
-    assert resets(found) == [("silver", ("silver",), True)]
-    assert set(found.excluded) == {"bronze", "alone"}
+    planned = plan(Selection(full_refresh_all=True), done=("bronze", "alone"))
+    assert order(planned) == ["silver", "gold"]
+    assert resets(planned) == [("silver", ("silver",), True)]
+    assert set(planned.excluded) == {"bronze", "alone"}
 
 
 def test_a_plan_can_be_read():
@@ -206,13 +206,13 @@ def test_a_plan_can_be_read():
 
 def test_some_flows_of_a_table():
     """Only the named flows run; others of their tables are left out, unless the table itself is named."""
-    found = plan(Selection(flows=("web", "gold")))
-    assert [(stage.dataset, stage.flows) for stage in found.refreshes] == [
+    planned = plan(Selection(flows=("web", "gold")))
+    assert [(stage.dataset, stage.flows) for stage in planned.refreshes] == [
         ("bronze", ("web",)),
         ("gold", ("gold",)),
     ]
-    assert found.excluded_flows == ("app",)
-    assert set(found.excluded) == {"silver", "alone"}
+    assert planned.excluded_flows == ("app",)
+    assert set(planned.excluded) == {"silver", "alone"}
     whole = plan(Selection(flows=("web",), tables=("bronze",)))
     assert (whole.refreshes[0].flows, whole.excluded_flows) == (("web", "app"), ())
     emptied = plan(Selection(flows=("web",), full_refresh=("bronze", "silver")))
@@ -227,5 +227,5 @@ def test_some_flows_of_a_table():
 
 def test_nothing_had_failed():
     """An update of what failed, where nothing did, is an update of nothing, not of everything."""
-    found = plan(Selection(refresh_failed=True))
-    assert (found.refreshes, found.resets) == ((), ())
+    planned = plan(Selection(refresh_failed=True))
+    assert (planned.refreshes, planned.resets) == ((), ())

@@ -46,11 +46,11 @@ class Request:
 
     def read_directly(self, name: str) -> set[str]:
         """The tables that a dataset reads, views looked through."""
-        found: set[str] = set()
+        tables: set[str] = set()
         for flow in self.flows(name):
             for source in flow.inputs:
-                found |= self.read_directly(source) if self.kind(source) is VIEW else {source}
-        return found
+                tables |= self.read_directly(source) if self.kind(source) is VIEW else {source}
+        return tables
 
     def read_at_all(self, name: str) -> set[str]:
         """The tables that must be whole before this one can be, however far away."""
@@ -58,13 +58,13 @@ class Request:
         return near.union(*(self.read_at_all(one) for one in near))
 
     @property
-    def asked_anew(self) -> set[str]:
+    def fully_refreshed(self) -> set[str]:
         return self.outputs if self.selection.full_refresh_all else set(self.selection.full_refresh)
 
     @property
     def emptied(self) -> set[str]:
-        """What begins anew as a whole: a protected table never does."""
-        return {n for n in self.asked_anew if self.kind(n) in (TABLE, SINK)} - self.protected
+        """What is refilled from the beginning: never a protected table."""
+        return {n for n in self.fully_refreshed if self.kind(n) in (TABLE, SINK)} - self.protected
 
     @property
     def reset_alone(self) -> set[str]:
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def broken(self) -> set[str]:
-        """The tables whose streams would stand before an emptied source, and are not to begin anew with it."""
+        """The tables whose streams would stand before an emptied source, and are not refilled with it."""
         return {
             flow.target
             for flow in self.manifest.flows
@@ -232,9 +232,9 @@ def test_the_order(request_):
 @given(requests())
 @settings(max_examples=100)
 def test_what_begins_anew(request_):
-    """Tables and sinks named for it, but protected ones; a sink's rows stay. All flows with a position begin anew.
+    """Tables and sinks named for it, but protected ones; a sink's rows stay. All flows with a position start over.
 
-    A flow that was named begins anew by itself where its table is not emptied; nothing that is done is reset.
+    A flow that was named starts over by itself where its table is not emptied; nothing that is done is reset.
     """
     plan = planned(request_)
     whole = {stage.dataset: stage for stage in plan.resets if stage.dataset in request_.emptied}
@@ -257,8 +257,8 @@ def test_what_begins_anew(request_):
 def test_which_views_are_recomputed_whatever_their_sources_say(request_):
     """Those that a full refresh names, or all of them with a full refresh of everything; a table never."""
     for stage in planned(request_).refreshes:
-        anew = stage.dataset in request_.asked_anew
-        assert stage.whole is (stage.kind is MV and anew)
+        requested = stage.dataset in request_.fully_refreshed
+        assert stage.whole is (stage.kind is MV and requested)
 
 
 @given(requests())

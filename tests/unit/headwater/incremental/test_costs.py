@@ -32,8 +32,8 @@ LARGE = [SourceSize("sales", 1000, 10)]
 )
 def test_what_is_not_worth_it(limits: Limits, changed, full: float, incremental: float, sub_type: str | None):
     """Too small a view, too large a change, too many sources, too little gained: each with its name; limits can be set."""
-    found = rejected(limits, changed, full, incremental)
-    assert (found.sub_type if found else None) == sub_type
+    issue = rejected(limits, changed, full, incremental)
+    assert (issue.sub_type if issue else None) == sub_type
 
 
 def test_predictions():

@@ -22,11 +22,11 @@ RECORD = RefreshRecord(
 )
 
 
-def commit(*actions, update: str = "u1", **told):
+def commit(*actions, update: str = "u1", **metadata):
     """A commit with what its writer said of it."""
     import json
 
-    body = {"pipeline": "p", "flow": "v", "update": update, **told}
+    body = {"pipeline": "p", "flow": "v", "update": update, **metadata}
     return [{"commitInfo": {"userMetadata": json.dumps(body)}}, *actions]
 
 
@@ -41,7 +41,7 @@ def test_a_record_comes_back_as_it_was():
 
 
 @pytest.mark.parametrize(
-    ("told", "issue"),
+    ("metadata", "issue"),
     [
         ({}, IssueType.CHANGE_SET_MISSING),
         ({KEY: {"format": 99}}, IssueType.SERIALIZATION_VERSION_CHANGED),
@@ -49,11 +49,11 @@ def test_a_record_comes_back_as_it_was():
         ({KEY: {**RECORD.as_dict(), "sources": {"a": 1}}}, IssueType.CHANGE_SET_MISSING),
     ],
 )
-def test_what_is_no_record(told, issue: IssueType):
+def test_what_is_no_record(metadata, issue: IssueType):
     """It counts for nothing, and says why."""
-    found = read_record(told)
-    assert isinstance(found, Issue)
-    assert found.kind is issue
+    record = read_record(metadata)
+    assert isinstance(record, Issue)
+    assert record.kind is issue
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_what_is_no_record(told, issue: IssueType):
 def test_the_views_log_is_the_truth(tmp_path: Path, later, expected: IssueType | None):
     """The newest refresh counts where nothing else has changed rows since; optimize and properties change none."""
     view = table(tmp_path / "v", OWN, *later)
-    found = last_record(view, "p", "v")
-    assert found == RECORD if expected is None else (isinstance(found, Issue) and found.kind is expected)
+    record = last_record(view, "p", "v")
+    assert record == RECORD if expected is None else (isinstance(record, Issue) and record.kind is expected)
 
 
 def test_a_view_without_a_refresh(tmp_path: Path):
     """A table that was only made has nothing to go on from; and a log that is gone neither."""
     view = table(tmp_path / "v", first=[PROTOCOL, metadata()])
-    found = last_record(view, "p", "v")
-    assert isinstance(found, Issue)
-    assert found.kind is IssueType.CHANGE_SET_MISSING
+    record = last_record(view, "p", "v")
+    assert isinstance(record, Issue)
+    assert record.kind is IssueType.CHANGE_SET_MISSING
     assert isinstance(last_record(tmp_path / "nothing", "p", "v"), Issue)
 
 

@@ -93,20 +93,20 @@ def change(folder: Path, *commits: list[dict[str, Any]], **more: Any) -> SourceC
     ],
 )  # fmt: skip
 def test_kinds_of_changes(tmp_path: Path, commits, kind: ChangeKind, added: list[str], removed: list[str]):
-    """Files that only moved are no change; a range that only appended names its files as they came; the others are netted."""
-    found = change(tmp_path / "t", *commits)
-    assert isinstance(found, SourceChange)
-    assert found.kind is kind
-    assert [file["path"] for file in found.added] == added
-    assert [file["path"] for file in found.removed] == removed
-    assert found.bytes == 10 * (len(added) + len(removed))
+    """Files that only moved are not a change; a range that only appended names its files as they came; the others are netted."""
+    outcome = change(tmp_path / "t", *commits)
+    assert isinstance(outcome, SourceChange)
+    assert outcome.kind is kind
+    assert [file["path"] for file in outcome.added] == added
+    assert [file["path"] for file in outcome.removed] == removed
+    assert outcome.bytes == 10 * (len(added) + len(removed))
 
 
 def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
-    """Rows that were deleted from it since are no new rows."""
-    found = change(tmp_path / "t", [add("a")], [remove("a"), add("a", "v")])
-    assert isinstance(found, SourceChange)
-    assert found.added[0]["deletionVector"]["pathOrInlineDv"] == "v"
+    """Rows that were deleted from it since are not new rows."""
+    outcome = change(tmp_path / "t", [add("a")], [remove("a"), add("a", "v")])
+    assert isinstance(outcome, SourceChange)
+    assert outcome.added[0]["deletionVector"]["pathOrInlineDv"] == "v"
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
 )  # fmt: skip
 def test_another_shape(tmp_path: Path, commit, issue: IssueType | None):
     """Columns that the view uses, partitioning and features must be what they were; other columns may come and go."""
-    found = change(tmp_path / "t", commit)
-    assert (found.kind if isinstance(found, Issue) else None) == issue
+    outcome = change(tmp_path / "t", commit)
+    assert (outcome.kind if isinstance(outcome, Issue) else None) == issue
 
 
 def test_a_log_that_does_not_reach_back(tmp_path: Path):
@@ -135,18 +135,18 @@ def test_a_log_that_does_not_reach_back(tmp_path: Path):
     file = made / "_delta_log" / f"{1:020d}.json"
     file.write_text("{")
     for _ in range(2):
-        found = changes_between(made, 0, 2, {"id"}, "t")
-        assert isinstance(found, Issue)
-        assert found.kind is IssueType.CDF_UNAVAILABLE
+        outcome = changes_between(made, 0, 2, {"id"}, "t")
+        assert isinstance(outcome, Issue)
+        assert outcome.kind is IssueType.CDF_UNAVAILABLE
         file.unlink(missing_ok=True)
 
 
 def test_too_many_files(tmp_path: Path, monkeypatch):
     """A range that is as long as the table is not read."""
     monkeypatch.setattr("headwater.incremental.source_changes.MAX_FILE_ACTIONS", 2)
-    found = change(tmp_path / "t", [add("a"), add("b"), add("c")])
-    assert isinstance(found, Issue)
-    assert found.kind is IssueType.TOO_MANY_FILE_ACTIONS
+    outcome = change(tmp_path / "t", [add("a"), add("b"), add("c")])
+    assert isinstance(outcome, Issue)
+    assert outcome.kind is IssueType.TOO_MANY_FILE_ACTIONS
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,6 @@ def test_too_many_files(tmp_path: Path, monkeypatch):
 def test_a_feed_counts_where_it_was_on_all_the_time(tmp_path: Path, first, later, has: bool):
     """A version without a feed would be missing from it."""
     more = [[metadata(**later)]] if later is not None else []
-    found = change(tmp_path / "t", [remove("old"), add("new")], *more, first=[PROTOCOL, metadata(**first)])
-    assert isinstance(found, SourceChange)
-    assert found.change_feed is has
+    outcome = change(tmp_path / "t", [remove("old"), add("new")], *more, first=[PROTOCOL, metadata(**first)])
+    assert isinstance(outcome, SourceChange)
+    assert outcome.change_feed is has

@@ -40,16 +40,16 @@ def test_a_secret_that_is_not_there():
 
 def test_the_login_is_that_of_any_of_the_servers(pipeline, monkeypatch: pytest.MonkeyPatch):
     """A list of servers is found by each of its addresses; other brokers are asked without a login."""
-    asked = []
+    logins = []
     monkeypatch.setattr(
-        kafka_login, "BrokerTopics", lambda servers, login: asked.append((servers, dict(login)))
+        kafka_login, "BrokerTopics", lambda servers, login: logins.append((servers, dict(login)))
     )
     monkeypatch.setenv("READER_PASSWORD", "canary")
     spec = pipeline.project.spec.model_copy(update={"brokers": {"a:9093, b:9093": LOGIN}})
     connect = broker_connection(replace(pipeline.project, spec=spec))
     connect("b:9093,c:9093")
     connect("c:9093")
-    assert [(servers, login.get("sasl.username")) for servers, login in asked] == [
+    assert [(servers, login.get("sasl.username")) for servers, login in logins] == [
         ("b:9093,c:9093", "reader"),
         ("c:9093", None),
     ]
@@ -67,6 +67,6 @@ def test_the_login_is_that_of_any_of_the_servers(pipeline, monkeypatch: pytest.M
     ],
 )
 def test_what_is_no_login(given: dict[str, str], message: str):
-    """Half a login, a secret in the file, or a name that is no variable is refused."""
+    """Half a login, a secret in the file, or a name that is not a variable is refused."""
     with pytest.raises(ValueError, match=message):
         BrokerLogin.model_validate(given)

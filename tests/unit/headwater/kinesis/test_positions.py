@@ -30,10 +30,10 @@ class MemoryStream:
     def add(self, shard: str, *times: int, parents: tuple[str, ...] = (), closed: bool = False) -> None:
         """A shard with one record a time, or more records for it; numbers go up."""
         self.known[shard] = Shard(shard, parents, closed)
-        held = self.records.setdefault(shard, [])
+        records = self.records.setdefault(shard, [])
         for time in times:
             moment = datetime.fromtimestamp(time / 1000, UTC)
-            held.append(Record("k", b"", str(len(held) + 100), moment))
+            records.append(Record("k", b"", str(len(records) + 100), moment))
 
     def created_ms(self) -> int:
         return self.created
@@ -45,32 +45,32 @@ class MemoryStream:
         return dict(self.known)
 
     def pages(self, shard: str, position: Position, limit: int | None = None) -> Iterator[Page]:
-        held = self.records[shard]
+        records = self.records[shard]
         at = 0
         if "after" in position:
-            at = sum(1 for record in held if int(record.sequence) <= int(position["after"]))
+            at = sum(1 for record in records if int(record.sequence) <= int(position["after"]))
         elif position["at"] != "trim_horizon":
-            at = sum(1 for record in held if record.arrival.timestamp() * 1000 < position["at"])
+            at = sum(1 for record in records if record.arrival.timestamp() * 1000 < position["at"])
         while True:
             self.requests += 1
-            found = held[at : at + min(limit or self.page, self.page)]
-            at += len(found)
+            page = records[at : at + min(limit or self.page, self.page)]
+            at += len(page)
             behind = 0
-            if at < len(held):
-                newest = held[-1].arrival
-                last = found[-1].arrival if found else held[at].arrival
+            if at < len(records):
+                newest = records[-1].arrival
+                last = page[-1].arrival if page else records[at].arrival
                 behind = max(1, int((newest - last).total_seconds() * 1000))
-            last_page = at >= len(held) and self.known[shard].closed
-            yield Page(tuple(found), behind, last_page)
+            last_page = at >= len(records) and self.known[shard].closed
+            yield Page(tuple(page), behind, last_page)
             if last_page:
                 return
 
 
 def planner(stream: MemoryStream) -> StreamPlanner:
     """The planner of a run that ends with what is there."""
-    found = StreamPlanner(stream)  # type: ignore[arg-type]  # the same methods
-    found.frozen = True
-    return found
+    planner_ = StreamPlanner(stream)  # type: ignore[arg-type]  # the same methods
+    planner_.frozen = True
+    return planner_
 
 
 def positions(entry: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def test_closed_shards_are_forgotten_when_they_expire():
 
 
 def test_another_stream_of_the_name():
-    """A stream that was made anew is refused, as its numbers begin anew."""
+    """A stream that was recreated is refused, because its numbers start over."""
     stream = MemoryStream()
     stream.add("a", 1)
     entry = planner(stream).begin("trim_horizon")

@@ -125,13 +125,13 @@ def test_a_killed_holder(machines: tuple[PipelineProject, PipelineProject], buck
             pass
         with one.lease("mine") as lease:
             lease.check()
-        held = one.lease("lost")
-        held.__enter__()
+        lost = one.lease("lost")
+        lost.__enter__()
         stored = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket].keys["headwater/orders/update.lease"]
         stored.last_modified -= LIFETIME
         with two.lease("taken over") as lease:
             lease.check()
-        held.__exit__(None, None, None)
+        lost.__exit__(None, None, None)
     finally:
         other.kill()
         other.wait(10)

@@ -29,7 +29,7 @@ class Broken:
 
 
 def test_a_conflict_is_left_for_the_next_run(kept):
-    """Another writer's commit is no failure; what else goes wrong is, and both let the others go on."""
+    """Another writer's commit is not a failure; what else goes wrong is, and both let the others go on."""
     chores = [Broken(CommitFailedError("a concurrent transaction")), Broken(OSError("no space"))]
     left, failed = maintain(kept.project, chores)
     assert (left.ending, failed.ending) == (Ending.LEFT, Ending.FAILED)
@@ -69,7 +69,7 @@ def test_the_log_gets_a_checkpoint_with_its_transactions(kept):
 
 
 def test_bad_arguments_are_refused(kept):
-    """A table that is not there, a kind that is none, and a span that is none."""
+    """A table that does not exist, an unknown kind, and a span that does not parse."""
     for arguments in (("--tables", "nope"), ("--only", "sweep"), ("--keep", "long")):
         assert kept.call(*arguments)[0] == 2
     assert kept.call("--only", "event-log", "--yes")[0] == 0

@@ -48,8 +48,8 @@ def test_old_leftovers_go_and_what_lives_stays(aged):
     assert not any(folder.exists() for folder in aged.old)
     assert aged.newest.exists()
     assert aged.pipeline.checkpoint("silver").epochs() == [1, 2]
-    told = events(aged.project.state_folder, event_type="operation_progress")
-    assert {item["details"]["operation_progress"]["chore"] for item in told} == {
+    records = events(aged.project.state_folder, event_type="operation_progress")
+    assert {item["details"]["operation_progress"]["chore"] for item in records} == {
         "epochs",
         "snapshots",
         "orphans",
@@ -57,7 +57,7 @@ def test_old_leftovers_go_and_what_lives_stays(aged):
 
 
 def test_nothing_goes_after_a_failure(aged):
-    """What a failed update has left may be needed to mend it."""
+    """What a failed update has left may be needed to repair it."""
     with EventLogWriter(aged.project.state_folder, "orders", "orders", "u2") as writer:
         writer.emit("create_update", "begun", details=create_update())
         writer.emit("update_progress", "failed", details=update_progress(UpdateState.FAILED))

@@ -29,13 +29,13 @@ def health_of(pipeline, name):
 
 def test_checkpoints_after_an_update_are_healthy(healthy):
     """Streams only: a view that is recomputed has no position."""
-    found = pipeline_health(healthy.project, healthy.manifest)
-    assert [(entry.flow, entry.health, entry.last_batch) for entry in found] == [
+    entries = pipeline_health(healthy.project, healthy.manifest)
+    assert [(entry.flow, entry.health, entry.last_batch) for entry in entries] == [
         ("bronze", Health.HEALTHY, 0),
         ("silver", Health.HEALTHY, 0),
     ]
-    assert all(0 <= entry.age < 60 for entry in found)
-    assert json.loads(json.dumps(found[0].as_dict()))["health"] == "healthy"
+    assert all(0 <= entry.age < 60 for entry in entries)
+    assert json.loads(json.dumps(entries[0].as_dict()))["health"] == "healthy"
 
 
 def test_flows_that_never_ran_are_new(pipeline):
@@ -69,7 +69,7 @@ def break_state(pipeline):
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "problem"),
     [
         (break_offsets, "offsets/0"),
         (remove_checkpoint, "checkpoint is gone"),
@@ -79,12 +79,12 @@ def break_state(pipeline):
         (break_state, "flow.json is damaged"),
     ],
 )
-def test_each_harm_is_told_of_its_own_flow(healthy, harm, told):
+def test_each_harm_is_told_of_its_own_flow(healthy, harm, problem):
     """Damage, loss, and a table that is another one: the flow is sick, the others are not."""
     harm(healthy)
     silver = health_of(healthy, "silver")
     assert silver.health is Health.SICK
-    assert told in silver.problem
+    assert problem in silver.problem
     assert health_of(healthy, "bronze").health is Health.HEALTHY
 
 

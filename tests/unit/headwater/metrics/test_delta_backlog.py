@@ -25,20 +25,26 @@ def table(tmp_path: Path) -> Path:
 
 def test_at_the_head(table):
     """One past the newest version is the place of a stream that has read everything."""
-    found = delta_backlog(table, delta_offset(table, 3), {})
-    assert (found.records, found.files, found.bytes, found.versions, found.moved) == (0, 0, 0, 0, False)
-    assert found.seconds == 0
+    backlog = delta_backlog(table, delta_offset(table, 3), {})
+    assert (backlog.records, backlog.files, backlog.bytes, backlog.versions, backlog.moved) == (
+        0,
+        0,
+        0,
+        0,
+        False,
+    )
+    assert backlog.seconds == 0
 
 
 def test_behind_by_whole_versions(table):
     """Unread versions are counted in rows, files, bytes and commits, and aged by the oldest."""
     time.sleep(0.05)
-    found = delta_backlog(table, delta_offset(table, 1), {})
-    assert (found.records, found.files, found.versions, found.moved) == (3, 2, 2, True)
-    assert found.bytes is not None
-    assert found.bytes > 0
-    assert found.seconds is not None
-    assert 0.04 < found.seconds < 60
+    backlog = delta_backlog(table, delta_offset(table, 1), {})
+    assert (backlog.records, backlog.files, backlog.versions, backlog.moved) == (3, 2, 2, True)
+    assert backlog.bytes is not None
+    assert backlog.bytes > 0
+    assert backlog.seconds is not None
+    assert 0.04 < backlog.seconds < 60
 
 
 def test_within_a_version(table):
@@ -52,10 +58,10 @@ def test_within_the_first_snapshot(table):
     offset = delta_offset(table, 1, 0, starting=True)
     time.sleep(0.05)
     write_rows(table, 7)
-    found = delta_backlog(table, offset, {})
-    assert found.records == 4
-    assert found.seconds is not None
-    assert found.seconds > 0.04
+    backlog = delta_backlog(table, offset, {})
+    assert backlog.records == 4
+    assert backlog.seconds is not None
+    assert backlog.seconds > 0.04
     assert delta_backlog(table, delta_offset(table, 3, 3, starting=True), {}).moved is False
 
 
@@ -85,7 +91,7 @@ def test_commits_without_data_are_no_news(table):
 
 
 def test_deletes_count_for_the_change_feed_only(table):
-    """A commit that removes rows is news for a reader of changes; others are told only of files added."""
+    """A commit that removes rows is news for a reader of changes; for others only added files count."""
     from deltalake import DeltaTable
 
     before = delta_offset(table, 3)
@@ -98,9 +104,9 @@ def test_deletes_count_for_the_change_feed_only(table):
 def test_table_made_anew(table, tmp_path):
     """An offset of another table's id is not compared: the backlog is unknown, and there is news."""
     offset = {**delta_offset(table, 3), "reservoirId": "11111111-1111-1111-1111-111111111111"}
-    found = delta_backlog(table, offset, {})
-    assert found.moved is True
-    assert "recreated" in (found.unknown or "")
+    backlog = delta_backlog(table, offset, {})
+    assert backlog.moved is True
+    assert "recreated" in (backlog.unknown or "")
     assert "no Delta table" in (delta_backlog(tmp_path / "none", None, {}).unknown or "")
 
 
@@ -112,13 +118,13 @@ def test_cleaned_log(table):
     DeltaTable(str(table)).create_checkpoint()
     for version in (0, 1):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
-    found = delta_backlog(table, offset, {})
-    assert (found.records, found.moved) == (None, True)
-    assert "gone" in (found.unknown or "")
+    backlog = delta_backlog(table, offset, {})
+    assert (backlog.records, backlog.moved) == (None, True)
+    assert "gone" in (backlog.unknown or "")
 
 
 def test_damaged_log(table):
-    """A gap in the log is told as what it is, by a typed error."""
+    """A gap in the log is reported as such, by a typed error."""
     (table / "_delta_log" / f"{1:020d}.json").unlink()
     with pytest.raises(SourceUnreachable, match="can't be read"):
         table_head(table)

@@ -45,7 +45,7 @@ def test_listing(folder):
 
 
 def test_what_is_not_there(tmp_path):
-    """A folder that does not exist and a remote one are told, a glob that matches nothing is empty."""
+    """A folder that does not exist and a remote one are reported, a glob that matches nothing is empty."""
     assert list_files(str(tmp_path / "none*"), {}) == []
     for path in (str(tmp_path / "none"), "s3://bucket/data"):
         with pytest.raises(SourceUnreachable):
@@ -60,10 +60,10 @@ def test_unseen_files(pipeline):
     new = pipeline.land("c%.json", "12345")
     os.utime(new, (time.time() - 100, time.time() - 100))
     flow = pipeline.flow("bronze")
-    found = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
-    assert (found.files, found.bytes, found.moved) == (1, 5, True)
-    assert found.seconds is not None
-    assert 99 < found.seconds < 160
+    backlog = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
+    assert (backlog.files, backlog.bytes, backlog.moved) == (1, 5, True)
+    assert backlog.seconds is not None
+    assert 99 < backlog.seconds < 160
 
 
 def test_files_too_old_for_spark(pipeline):
@@ -74,8 +74,8 @@ def test_files_too_old_for_spark(pipeline):
     long_ago = time.time() - 8 * 24 * 3600
     os.utime(old, (long_ago, long_ago))
     flow = pipeline.flow("bronze")
-    found = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
-    assert (found.files, found.moved) == (0, False)
+    backlog = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
+    assert (backlog.files, backlog.moved) == (0, False)
 
 
 def test_files_of_an_uncommitted_batch_count(pipeline):
@@ -86,5 +86,5 @@ def test_files_of_an_uncommitted_batch_count(pipeline):
     pipeline.take_in("b.json", batch=1)
     (pipeline.checkpoint("bronze").epoch_folder(0) / "commits" / "1").unlink()
     flow = pipeline.flow("bronze")
-    found = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
-    assert found.files == 1
+    backlog = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
+    assert backlog.files == 1

@@ -1,4 +1,4 @@
-"""Which files were taken in, and when: told from the checkpoint alone where the event log has nothing."""
+"""Which files were taken in, and when: read from the checkpoint alone where the event log has nothing."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_states_and_times(tmp_path: Path):
     write(folder / "commits/0", "v1\n{}", modified=1000)
     write(folder / "commits/1", "v1\n{}", modified=2000)
     write(checkpoint.folder / "existing-2-in-1.json", '["/in/old"]')
-    found = {f.path: (f.state, f.batch, f.ingested_at) for f in ingested_files(tmp_path, "t", "f")}
-    assert found == {
+    files = {f.path: (f.state, f.batch, f.ingested_at) for f in ingested_files(tmp_path, "t", "f")}
+    assert files == {
         "/in/a": ("ingested", 0, datetime.fromtimestamp(1000, UTC)),
         "/in/old": ("skipped", 0, datetime.fromtimestamp(1000, UTC)),
         "/in/b": ("superseded", 1, datetime.fromtimestamp(2000, UTC)),

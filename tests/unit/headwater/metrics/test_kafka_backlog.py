@@ -18,7 +18,7 @@ class FakeTopics:
 
     def __init__(self, bounds):
         self.known = bounds
-        self.asked = []
+        self.lookups = []
 
     def __call__(self, servers):
         self.servers = servers
@@ -39,26 +39,26 @@ class FakeTopics:
         return self.known[partition]
 
     def first_times(self, positions):
-        self.asked.append(dict(positions))
+        self.lookups.append(dict(positions))
         return {place: time.time() - 30 for place in positions}
 
 
 def test_behind():
     """Lag is what lies between the checkpoint and each partition's end, aged by its first message."""
     topics = FakeTopics({("ev", 0): (0, 100), ("ev", 1): (0, 50)})
-    found = kafka_backlog(OPTIONS, {"ev": {"0": 90, "1": 50}}, topics)
-    assert (found.records, found.moved) == (10, True)
-    assert found.seconds is not None
-    assert 29 < found.seconds < 40
-    assert topics.asked == [{("ev", 0): 90}]
+    backlog = kafka_backlog(OPTIONS, {"ev": {"0": 90, "1": 50}}, topics)
+    assert (backlog.records, backlog.moved) == (10, True)
+    assert backlog.seconds is not None
+    assert 29 < backlog.seconds < 40
+    assert topics.lookups == [{("ev", 0): 90}]
 
 
 def test_at_the_end():
     """At every end there is nothing, and no message is asked for."""
     topics = FakeTopics({("ev", 0): (0, 100)})
-    found = kafka_backlog(OPTIONS, {"ev": {"0": 100}}, topics)
-    assert (found.records, found.seconds, found.moved) == (0, 0.0, False)
-    assert topics.asked == []
+    backlog = kafka_backlog(OPTIONS, {"ev": {"0": 100}}, topics)
+    assert (backlog.records, backlog.seconds, backlog.moved) == (0, 0.0, False)
+    assert topics.lookups == []
 
 
 def test_new_partition_counts_from_its_start():
@@ -84,10 +84,10 @@ def test_expired_messages_are_not_counted():
 
 
 def test_topic_made_anew():
-    """An end before the checkpoint's offset is told as a topic made anew, not as negative lag."""
-    found = kafka_backlog(OPTIONS, {"ev": {"0": 90}}, FakeTopics({("ev", 0): (0, 3)}))
-    assert (found.records, found.moved) == (None, True)
-    assert "recreated" in (found.unknown or "")
+    """An end before the checkpoint's offset is reported as a recreated topic, not as negative lag."""
+    backlog = kafka_backlog(OPTIONS, {"ev": {"0": 90}}, FakeTopics({("ev", 0): (0, 3)}))
+    assert (backlog.records, backlog.moved) == (None, True)
+    assert "recreated" in (backlog.unknown or "")
 
 
 def test_missing_topic_and_address():
@@ -103,10 +103,10 @@ def test_broker_away_is_told_in_bounded_time():
         port = taken.getsockname()[1]
     options = {**OPTIONS, "kafka.bootstrap.servers": f"127.0.0.1:{port}"}
     start = time.monotonic()
-    found = kafka_backlog(options, None, lambda servers: BrokerTopics(servers, timeout=0.5))
+    backlog = kafka_backlog(options, None, lambda servers: BrokerTopics(servers, timeout=0.5))
     assert time.monotonic() - start < 5
-    assert found.records is None
-    assert "could not be queried" in (found.unknown or "")
+    assert backlog.records is None
+    assert "could not be queried" in (backlog.unknown or "")
 
 
 def subscribed(options):

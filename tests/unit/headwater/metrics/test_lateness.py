@@ -30,14 +30,14 @@ def table_of(folder: Path, seconds: list[float | None]) -> Path:
 
 def test_shares_and_advice(tmp_path: Path):
     """Of a thousand rows, one a second later than the other, each share is within its second; clocks ahead are not late."""
-    found = table_lateness(
+    lateness = table_lateness(
         table_of(tmp_path / "t", [-5.0, None, *map(float, range(1000))]), "event_time", "arrived"
     )
-    assert (found.rows, found.ahead, found.longest) == (1001, 1, 999.0)
-    for share, seconds in found.by_share.items():
+    assert (lateness.rows, lateness.ahead, lateness.longest) == (1001, 1, 999.0)
+    for share, seconds in lateness.by_share.items():
         assert seconds == pytest.approx(share * 1000, abs=15)
-    assert found.advice(0.5) == "10 minutes"
-    assert found.advice() == "30 minutes"
+    assert lateness.advice(0.5) == "10 minutes"
+    assert lateness.advice() == "30 minutes"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_round_delays(seconds: float, text: str, kind: str):
     ],
 )
 def test_what_can_not_be_measured(tmp_path: Path, columns: tuple[str, str], said: str):
-    """Columns that are missing or no times, and a table without both, are told apart."""
+    """A missing column, one without times, and a table without both have errors of their own."""
     with pytest.raises(UsageError, match=said):
         table_lateness(table_of(tmp_path / "t", [None]), *columns)
 

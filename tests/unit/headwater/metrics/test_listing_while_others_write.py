@@ -38,7 +38,7 @@ def locked(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_what_vanishes_between_two_looks_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A file that was renamed and a folder that was removed after their names were read are no error, and not listed."""
+    """A file that was renamed and a folder that was removed after their names were read are not an error, and not listed."""
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "a.json").write_text("{}")
     (tmp_path / "b.tmp").write_text("{}")

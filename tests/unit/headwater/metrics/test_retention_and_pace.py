@@ -93,7 +93,7 @@ def test_the_pace_is_the_median_of_the_newest_five_batches(tmp_path):
 
 
 def test_a_table_that_cant_be_read_is_not_known(done):
-    """A damaged log is no table that is missing: the check says so, instead of leaving the stream out."""
+    """A damaged log is not a table that is missing: the check says so, instead of leaving the stream out."""
     for file in (done.table("bronze") / "_delta_log").glob("*.json"):
         file.write_text("{")
     (use,) = uses(done)

@@ -117,7 +117,7 @@ def test_a_table_goes_to_another_pipeline(done, capsys):
 
 
 def test_sources_that_declare_the_old_name_are_refused(done, capsys):
-    """An update would fill the old name anew; who means a new table forgets the old one by a drop, which takes nothing else."""
+    """An update would fill the old name again; for a new table the old one is forgotten by a drop, which removes nothing else."""
     state = done.project.state_folder
     assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
     with pytest.raises(HeadwaterError) as refused:

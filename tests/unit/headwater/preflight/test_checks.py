@@ -66,7 +66,7 @@ def test_the_others_report_when_one_raises(start: FlowStart):
 
 
 def test_a_start_with_a_check_that_raises_is_refused(start: FlowStart):
-    """Nothing is mended and nothing starts; a retry may help, as a file may be readable then."""
+    """Nothing is repaired and nothing starts; a retry may help, as a file may be readable then."""
     with pytest.raises(CheckFailed) as raised:
         check_start(start, (mends, may_not_read))
     assert raised.value.transient

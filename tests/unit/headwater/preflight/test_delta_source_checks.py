@@ -22,7 +22,7 @@ from headwater.preflight.delta_source_checks import delta_sources
 __all__ = ["done", "pipeline"]
 
 
-def found(done: Pipeline, **options: str) -> list[Damage]:
+def damages(done: Pipeline, **options: str) -> list[Damage]:
     """What is found for the stream from ``bronze``."""
     start = flow_start(done.project, done.manifest, done.flow("silver"))
     assert start.sources is not None
@@ -47,9 +47,9 @@ def test_within_the_first_snapshot(done: Pipeline, checkpoint: bool, condition: 
     write_rows(table, 5)
     for version in range(3):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
-    assert [damage.condition for damage in found(done)] == condition
+    assert [damage.condition for damage in damages(done)] == condition
     if condition:
-        assert "--from-version 3" in found(done)[0].error.remedy
+        assert "--from-version 3" in damages(done)[0].error.remedy
 
 
 def feed(done: Pipeline, on: str) -> None:
@@ -67,12 +67,12 @@ def test_a_stream_comes_to_read_changes(done: Pipeline, first: bool):
     if not first:
         stands_at(done, 1, 0)
         stands_at(done, 1, 1)
-        assert found(done, readChangeFeed="true") == []
+        assert damages(done, readChangeFeed="true") == []
         stands_at(done, 0, 0)
-    (damage,) = found(done, readChangeFeed="true")
+    (damage,) = damages(done, readChangeFeed="true")
     assert (damage.condition, damage.evidence[1][-9:]) == ("CHANGE_FEED_MISSING", "version 0")
     assert "--action new-epoch --from-version 1;" in damage.error.remedy
-    assert found(done) == []
+    assert damages(done) == []
 
 
 def test_a_batch_in_flight_is_run_instead(done: Pipeline):
@@ -81,23 +81,23 @@ def test_a_batch_in_flight_is_run_instead(done: Pipeline):
     folder = done.checkpoint("silver").epoch_folder(0)
     stands_at(done, 2, 1)
     (folder / "commits" / "1").unlink()
-    assert found(done, readChangeFeed="true") == []
+    assert damages(done, readChangeFeed="true") == []
 
 
 def test_no_batch_begins_where_the_feed_was_off(done: Pipeline):
     """Delta refuses a range that begins at such a commit, though it has no rows; the remedy begins behind it."""
     stands_at(done, 0, 0)
     stands_at(done, 1, 1)
-    (damage,) = found(done, readChangeFeed="true")
+    (damage,) = damages(done, readChangeFeed="true")
     assert damage.error.remedy.startswith("Set the table's property")
     assert "--from-version 1;" in damage.error.remedy
     feed(done, "false")
     feed(done, "true")
     write_rows(done.table("bronze"), 3)
     stands_at(done, 1, 0)
-    (damage,) = found(done, readChangeFeed="true")
+    (damage,) = damages(done, readChangeFeed="true")
     assert "was off at version 1" in damage.error.what
     assert "--from-version 2;" in damage.error.remedy
     stands_at(done, 2, 0)
     stands_at(done, 2, 1)
-    assert found(done, readChangeFeed="true") == []
+    assert damages(done, readChangeFeed="true") == []

@@ -33,16 +33,16 @@ def start(folder: Path, *, committed: int, **options: str) -> FlowStart:
 
 
 @pytest.mark.parametrize(
-    ("committed", "deleted", "found"), [(0, 1, True), (0, 0, False), (1, 1, False), (-1, 1, True)]
+    ("committed", "deleted", "is_damage"), [(0, 1, True), (0, 0, False), (1, 1, False), (-1, 1, True)]
 )
-def test_only_files_that_will_be_read(tmp_path: Path, committed: int, deleted: int, found: bool):
+def test_only_files_that_will_be_read(tmp_path: Path, committed: int, deleted: int, is_damage: bool):
     """A file of the planned batch is missed; one that was read already is not."""
     flow = start(tmp_path, committed=committed)
     assert list(planned_files_are_gone(flow)) == []
     (tmp_path / f"in put{deleted}.json").unlink()
     damages = list(planned_files_are_gone(flow))
-    assert [damage.condition for damage in damages] == ["SOURCE_FILES_GONE"] * found
-    if found:
+    assert [damage.condition for damage in damages] == ["SOURCE_FILES_GONE"] * is_damage
+    if is_damage:
         assert "batch 1 of 'f'" in damages[0].error.what
         assert "--from-time TIME" in damages[0].error.remedy
 
@@ -75,21 +75,21 @@ def test_a_name_that_is_a_pattern_stops_the_start(tmp_path: Path, name: str):
 def test_a_pattern_that_was_read_or_comes_alone(tmp_path: Path):
     """A file of a batch that ended is no trouble any more, nor is one that has its batch for itself; a planned one is."""
     odd = f"{tmp_path}/in put1.json"
-    for committed, found in ((1, 0), (0, 1)):
+    for committed, damages in ((1, 0), (0, 1)):
         flow = start(tmp_path / str(committed), committed=committed)
         entry = {"path": f"file://{tmp_path}/a%5B1%5D.json", "timestamp": 1, "batchId": 1}
         (flow.folder / "sources/0/1").write_text(f"v1\n{json.dumps(entry)}")
-        assert len(list(names_are_patterns(listing(flow, f"{tmp_path}/a[1].json", odd)))) == found
+        assert len(list(names_are_patterns(listing(flow, f"{tmp_path}/a[1].json", odd)))) == damages
     for option in ("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger"):
         flow = start(tmp_path / option, committed=1, **{option: "1"})
         assert list(names_are_patterns(listing(flow, f"{tmp_path}/a[1].json", odd))) == []
 
 
-@pytest.mark.parametrize(("written", "found"), [(None, 1), (0, 0)])
-def test_a_first_batch_that_the_table_has_needs_no_files(tmp_path: Path, written: int | None, found: int):
+@pytest.mark.parametrize(("written", "damages"), [(None, 1), (0, 0)])
+def test_a_first_batch_that_the_table_has_needs_no_files(tmp_path: Path, written: int | None, damages: int):
     """Its driver died between table and checkpoint: the batch's number is known to the table, also where that is 0."""
     flow = start(tmp_path, committed=-1)
     (flow.folder / "offsets/1").unlink()
     (tmp_path / "in put0.json").unlink()
     vars(flow)["written"] = written
-    assert len(list(planned_files_are_gone(flow))) == found
+    assert len(list(planned_files_are_gone(flow))) == damages

@@ -57,8 +57,8 @@ def start(folder: Path, broker: Broker, state: FlowState | None = None, **option
 )
 def test_positions_against_ends(tmp_path: Path, bounds: tuple[int, int], conditions: list[str]):
     """Between the oldest and the next offset all is well; before and behind it is not."""
-    found = list(messages_are_gone(start(tmp_path, Broker(ends={("t", 0): bounds}))))
-    assert [damage.condition for damage in found] == conditions
+    damages = list(messages_are_gone(start(tmp_path, Broker(ends={("t", 0): bounds}))))
+    assert [damage.condition for damage in damages] == conditions
 
 
 def test_how_many_messages_are_lost_is_told(tmp_path: Path):
@@ -80,7 +80,7 @@ def test_a_topic_that_was_deleted(tmp_path: Path):
 
 
 def test_a_broker_that_says_nothing(tmp_path: Path):
-    """What can't be asked is no finding; what was known of a topic is kept."""
+    """What can't be asked is not a finding; what was known of a topic is kept."""
     seen = FlowState(sources=({"kind": "kafka", "name": "t", "topics": {"t": "a"}},))
     silent = start(tmp_path, Broker(), seen)
     assert not list(messages_are_gone(silent))
@@ -103,13 +103,13 @@ def test_another_topic_of_the_same_name(tmp_path: Path):
 def test_sources_in_another_order(tmp_path: Path):
     """Two sources that change places are refused; one that has another folder is not."""
     seen = FlowState(sources=({"kind": "files", "name": "a"}, {"kind": "files", "name": "b"}))
-    found = start(tmp_path, Broker(), seen)
-    file = found.folder / "offsets" / "0"
+    begun = start(tmp_path, Broker(), seen)
+    file = begun.folder / "offsets" / "0"
     file.write_text('v1\n{}\n{"logOffset":0}\n{"logOffset":0}')
 
     def conditions(*names: str) -> list[str]:
         sources = tuple(StreamSource(SourceKind.FILES, name, path=name) for name in names)
-        flow = FlowStart("p", "f", "d", found.checkpoint, seen, None, None, sources=sources)
+        flow = FlowStart("p", "f", "d", begun.checkpoint, seen, None, None, sources=sources)
         return [damage.condition for damage in sources_were_changed(flow)]
 
     assert conditions("a", "b") == []
@@ -121,8 +121,8 @@ def test_sources_in_another_order(tmp_path: Path):
 def test_a_source_that_is_read_twice(tmp_path: Path):
     """It has two lines in the offset log, and is one source: no finding, and no line is taken for another source's."""
     broker = Broker(ends={("t", 0): (0, 5)})
-    found = start(tmp_path, broker, FlowState(sources=({"kind": "kafka", "name": "t"},)))
-    file = found.folder / "offsets" / "0"
+    begun = start(tmp_path, broker, FlowState(sources=({"kind": "kafka", "name": "t"},)))
+    file = begun.folder / "offsets" / "0"
     file.write_text(file.read_text() + '\n{"t":{"0":10}}')
-    assert not list(sources_were_changed(found))
-    assert not list(messages_are_gone(found))
+    assert not list(sources_were_changed(begun))
+    assert not list(messages_are_gone(begun))

@@ -69,13 +69,13 @@ def test_one_file_is_gone(tmp_path: Path, names: tuple[str, ...], gone: str, new
     assert list(state_was_lost(flow)) == []
     assert newest_whole_batch(flow) == 3
     (flow.folder / "state/0/1" / gone).unlink()
-    found = list(state_was_lost(flow))
-    assert [damage.condition for damage in found] == ["STATE_LOST"] * (newest is not None)
-    if found:
+    damages = list(state_was_lost(flow))
+    assert [damage.condition for damage in damages] == ["STATE_LOST"] * (newest is not None)
+    if damages:
         assert newest_whole_batch(flow) == newest
-        assert "state/0/1" in found[0].error.what
-        assert f"newest batch with a whole state: {newest}" in found[0].evidence
-        assert "--action restore" in found[0].error.remedy
+        assert "state/0/1" in damages[0].error.what
+        assert f"newest batch with a whole state: {newest}" in damages[0].evidence
+        assert "--action restore" in damages[0].error.remedy
 
 
 def test_a_partition_is_gone(tmp_path: Path):

@@ -40,8 +40,8 @@ def test_a_moved_checkpoint_is_mended(tmp_path: Path):
     assert (damage.condition, damage.mends_itself) == ("STATE_LOST", True)
     assert damage.mend is not None
     damage.mend()
-    told = json.loads((after / file).read_text().splitlines()[1])
-    (path,) = told["stateStoreInfo"][0]["stateSchemaFilePaths"]
+    metadata = json.loads((after / file).read_text().splitlines()[1])
+    (path,) = metadata["stateStoreInfo"][0]["stateSchemaFilePaths"]
     assert Path(path.removeprefix("file:")).read_text() == "schema"
     assert not (after / file).with_name(".0.crc").exists()
     assert list(schemas_lie_elsewhere(start(after))) == []

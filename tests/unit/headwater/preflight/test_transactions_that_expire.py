@@ -29,11 +29,11 @@ def forgetful(path: Path, *, days_ago: int = 3, **configuration: str) -> Path:
     write_deltalake(str(path), rows, configuration=configuration or None)
     then = int((time.time() - days_ago * 86_400) * 1000)
     for number in (6, 7):
-        told = CommitProperties(
+        properties = CommitProperties(
             custom_metadata={"userMetadata": json.dumps({"batch": number})},
             app_transactions=[Transaction(APPLICATION, number, then)],
         )
-        write_deltalake(str(path), rows, mode="append", commit_properties=told)
+        write_deltalake(str(path), rows, mode="append", commit_properties=properties)
     return path
 
 
@@ -59,9 +59,9 @@ def test_a_start_is_refused(tmp_path: Path, checks: tuple):
         start = FlowStart(
             "shop", "bronze", "bronze", FlowCheckpoint(tmp_path / "c" / "b" / "f"), FlowState(), table, "id"
         )
-        found = [damage for damage in examine(start, checks) if damage.condition == "TRANSACTIONS_EXPIRE"]
-        assert bool(found) is (name == "forgets")
-        assert not found or PROPERTY in found[0].error.remedy
+        damages = [damage for damage in examine(start, checks) if damage.condition == "TRANSACTIONS_EXPIRE"]
+        assert bool(damages) is (name == "forgets")
+        assert not damages or PROPERTY in damages[0].error.remedy
 
 
 @pytest.mark.parametrize("name", [PROPERTY, PROPERTY.lower()])

@@ -54,8 +54,8 @@ def test_a_thousand_commits(done: Pipeline, feed: bool):
         start = flow_start(done.project, done.manifest, done.flow("silver"))
         assert start.sources is not None
         options = {"readChangeFeed": "true"} if feed else {}
-        found = examine(replace(start, sources=(replace(start.sources[0], options=options),)))
+        damages = examine(replace(start, sources=(replace(start.sources[0], options=options),)))
         spent.append(time.perf_counter() - begun)
-        assert [damage.condition for damage in found] == []
+        assert [damage.condition for damage in damages] == []
     print(f"\n{min(spent) * 1000:.0f} ms")
     assert min(spent) < 0.3

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from tests.unit.headwater.metrics.conftest import done, pipeline
-from tests.unit.headwater.quarantine.test_table import TYPES, held
+from tests.unit.headwater.quarantine.test_table import TYPES, entry
 
 from headwater.commands.command_line import main
 from headwater.quarantine import columns as c
@@ -31,7 +31,7 @@ def left(done: Any) -> Path:
     """Two held rows of silver, which has no rule that quarantines (any more)."""
     schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in c.MANAGED])
     path = done.table("silver_quarantine")
-    rows = [held(1, "whole", flow="silver"), held(2, "whole", flow="silver")]
+    rows = [entry(1, "whole", flow="silver"), entry(2, "whole", flow="silver")]
     write_deltalake(str(path), pa.Table.from_pylist(rows, schema=schema))
     return Path(path)
 
@@ -62,14 +62,14 @@ def test_rows_of_a_removed_rule_are_not_hidden(done, capsys, left):
     ],
 )
 def test_filters_that_name_nothing_are_told(done, capsys, left, argument, said):
-    """A rule or a flow that nobody knows is no empty answer."""
+    """A rule or a flow that nobody knows is an error, not an empty answer."""
     code, answer = call(done, capsys, "quarantine show", "silver", argument)
     assert code == 2
     assert said in answer["error"]["remedy"]
 
 
 def test_a_drop_takes_the_quarantine_along(done, capsys, left):
-    """A table that is made anew reads its rows again; a replay of the old ones would double them."""
+    """A table that is refilled reads its rows again; a replay of the old ones would double them."""
     assert call(done, capsys, "drop", "silver", "--yes")[0] == 0
     assert not left.exists()
 

@@ -29,7 +29,7 @@ TYPES: dict[str, pa.DataType] = {
 }  # fmt: skip
 
 
-def held(number: int, *rules: str, flow: str = "f", status: str = "held") -> dict[str, Any]:
+def entry(number: int, *rules: str, flow: str = "f", status: str = "held") -> dict[str, Any]:
     """A row of the table."""
     when = datetime(2026, 1, 1, 0, 0, number, tzinfo=UTC)
     return {
@@ -41,9 +41,14 @@ def held(number: int, *rules: str, flow: str = "f", status: str = "held") -> dic
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Four rows: three held, one replayed."""
-    found = [held(1, "a"), held(2, "a", "it's"), held(3, "b", flow="g"), held(4, "a", status="replayed")]
+    kept_out = [
+        entry(1, "a"),
+        entry(2, "a", "it's"),
+        entry(3, "b", flow="g"),
+        entry(4, "a", status="replayed"),
+    ]
     schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in c.MANAGED])
-    write_deltalake(str(tmp_path / "q"), pa.Table.from_pylist(found, schema=schema))
+    write_deltalake(str(tmp_path / "q"), pa.Table.from_pylist(kept_out, schema=schema))
     return tmp_path / "q"
 
 
@@ -72,8 +77,8 @@ def test_names_that_have_rows(table: Path):
 
 def test_counts(table: Path):
     """Rows by reason, flow and status, the most first."""
-    found = [(s.reason, s.flow, s.status, s.rows) for s in summaries(table)]
-    assert sorted(found) == [
+    counts = [(s.reason, s.flow, s.status, s.rows) for s in summaries(table)]
+    assert sorted(counts) == [
         ("a", "f", "held", 1), ("a", "f", "replayed", 1), ("a, it's", "f", "held", 1), ("b", "g", "held", 1),
     ]  # fmt: skip
     assert held_rows(table) == 3

@@ -226,7 +226,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("notes", ["", "[]", "{}", "null"])
     def test_notes_that_are_none(self, java, class_path: str, notes: str):
-        """Without what was recorded there is no knowing: it is not used."""
+        """Without a record of them nothing is known of the archive: it is not used."""
         archive = make_archive(class_path)
         assert archive is not None
         archive.notes.write_text(notes)

@@ -73,7 +73,7 @@ def test_another_content_is_refused(repository: FakeRepository, tmp_path: Path):
 
 
 def test_a_lost_file_is_fetched_again(repository: FakeRepository):
-    """A cache that lost a file, or holds half of one, is filled anew."""
+    """A cache that lost a file, or holds half of one, is filled again."""
     one, two = ensure_jars("spark")
     one.unlink()
     two.write_bytes(CONTENT[:3])
@@ -83,13 +83,13 @@ def test_a_lost_file_is_fetched_again(repository: FakeRepository):
 
 def test_several_at_once_fetch_once(repository: FakeRepository):
     """Whoever comes second waits and finds them there."""
-    found: list[list[Path]] = []
-    threads = [threading.Thread(target=lambda: found.append(ensure_jars("spark"))) for _ in range(4)]
+    fetched: list[list[Path]] = []
+    threads = [threading.Thread(target=lambda: fetched.append(ensure_jars("spark"))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 4
+    assert len(fetched) == 4
     assert repository.calls == 1
 
 

@@ -55,7 +55,7 @@ class TestSystemJava:
         assert str(tmp_path / "old") in caught.value.where
 
     def test_a_home_without_java_is_named(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-        """A JAVA_HOME that leads nowhere is told as such."""
+        """A JAVA_HOME that leads nowhere is named as the reason."""
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
         monkeypatch.setenv("HEADWATER_JAVA", "system")
         with pytest.raises(JavaNotFound) as caught:
@@ -66,31 +66,33 @@ class TestSystemJava:
 class TestJavaFromPyPI:
     def test_it_is_the_fallback(self, tmp_path: Path):
         """Without a system Java the packaged one is taken, behind the shim."""
-        found = java_environment()
-        assert found["JAVA_HOME"] == str(tmp_path / "cache" / "java-shim")
-        assert (Path(found["REAL_JAVA_HOME"]) / "bin" / "java").is_file()
+        environment = java_environment()
+        assert environment["JAVA_HOME"] == str(tmp_path / "cache" / "java-shim")
+        assert (Path(environment["REAL_JAVA_HOME"]) / "bin" / "java").is_file()
 
     def test_the_shim_leaves_out_the_module_and_nothing_else(self, monkeypatch: pytest.MonkeyPatch):
         """Java gets every argument but the module it does not have, spaces kept."""
         monkeypatch.setenv("PATH", "/usr/bin:/bin")
         monkeypatch.setenv("HEADWATER_JAVA", "pypi")
-        found = java_environment()
+        environment = java_environment()
         command = [
-            f"{found['JAVA_HOME']}/bin/java",
+            f"{environment['JAVA_HOME']}/bin/java",
             "--add-modules=jdk.incubator.vector",
             "-Dwith.spaces=a  b",
             "-XshowSettings:properties",
             "-version",
         ]
-        answer = subprocess.run(command, env=found, capture_output=True, text=True, timeout=60, check=True)
+        answer = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
         assert "with.spaces = a  b" in answer.stderr
 
     def test_a_child_finds_the_same(self, monkeypatch: pytest.MonkeyPatch):
         """A process that was given this environment comes to the same answer."""
-        found = java_environment()
-        for name, value in found.items():
+        environment = java_environment()
+        for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        assert java_environment() == found
+        assert java_environment() == environment
 
     def test_none_at_all(self, monkeypatch: pytest.MonkeyPatch):
         """With neither, the error has the condition, what was looked at, and a remedy."""

@@ -1,4 +1,4 @@
-"""Ports: free ones are found, taken ones are told."""
+"""Ports: free ones are found, taken ones are named."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""What may stand on a command line, and what Spark is told to hide."""
+"""What may be on a command line, and what Spark has to hide."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_sql_notebook():
 
 
 def test_a_plain_file():
-    """A file that is no notebook is one piece, whatever its comments say."""
+    """A file that is not a notebook is one piece, whatever its comments say."""
     text = "-- MAGIC %python\nCREATE STREAMING TABLE a;\r\n"
     assert cells_of_sql(text, "f.sql") == [Cell(text)]
 

@@ -1,4 +1,4 @@
-"""What is no statement of a pipeline is refused at its line and column, with what to write instead."""
+"""What is not a statement of a pipeline is refused at its line and column, with what to write instead."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ def test_each_statement_keeps_its_text_and_place(statements: list[list[str]]):
     """Whatever stands in literals, names and comments: as many statements as were joined, each at its place."""
     bodies = ["X " + " ".join(words) + " Y" for words in statements]
     text = " ;\n".join(bodies)
-    found = list(statements_in(SqlSource("f", text)))
-    assert [statement.text for statement in found] == bodies
-    for statement, start in zip(found, _starts(bodies), strict=True):
+    split = list(statements_in(SqlSource("f", text)))
+    assert [statement.text for statement in split] == bodies
+    for statement, start in zip(split, _starts(bodies), strict=True):
         place = statement.source.place(statement.start)
         before = text[:start].split("\n")
         assert place == Place("f", len(before), len(before[-1]) + 1)

@@ -86,7 +86,7 @@ def test_a_truncate():
 
 
 def test_snapshots():
-    """A key that is missing ends, one that comes back begins anew, one that stays the same goes on."""
+    """A key that is missing ends, one that comes back starts again, one that stays the same goes on."""
     states: list[tuple[Any, list[dict[str, Any]]]] = [
         (1, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]),
         (2, [{"id": 2, "name": "b"}]),

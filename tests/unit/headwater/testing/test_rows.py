@@ -43,13 +43,13 @@ def test_equal(one, other):
     ],
 )  # fmt: skip
 def test_different(one, other):
-    """What differs in value, type or column is told."""
+    """What differs in value, type or column is shown."""
     with pytest.raises(AssertionError):
         assert_same_rows([one], [other])
 
 
 def test_order_and_number():
-    """Order is nothing, number is: a row that is there twice is asked for twice."""
+    """Order does not matter, number does: a row that is there twice is expected twice."""
     assert_same_rows([{"a": 1}, {"a": 2}], [{"a": 2}, {"a": 1}])
     with pytest.raises(AssertionError, match=r"only in the result: \{a: 1\}"):
         assert_same_rows([{"a": 1}, {"a": 1}], [{"a": 1}])

@@ -42,9 +42,9 @@ def test_what_did_not_complete_and_its_readers(states: dict[str, str], tables: t
 def test_no_failure_is_forgotten_and_nothing_else_is_refreshed(states: dict[str, str]):
     """Every table of a flow that did not complete is there with all its readers, and each other one is there for a reader's sake."""
     graph = manifest()
-    found = failed_tables(graph, results(**states))
+    tables = failed_tables(graph, results(**states))
     left = {FLOWS[flow] for flow, state in states.items() if state not in ("COMPLETED", "EXCLUDED")}
-    assert left <= set(found)
+    assert left <= set(tables)
     for name in [entry.name for entry in graph.outputs]:
-        reads_one = not set(graph.upstream(name)).isdisjoint(found)
-        assert (name in found) == (name in left or reads_one)
+        reads_one = not set(graph.upstream(name)).isdisjoint(tables)
+        assert (name in tables) == (name in left or reads_one)

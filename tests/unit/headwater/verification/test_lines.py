@@ -172,9 +172,9 @@ def test_the_command_fails_with_a_line(done, capsys):
         log.emit("create_update", "Requested.", details=create_update(source_hash="h"))
         log.emit("update_progress", "Done.", details=update_progress(UpdateState.COMPLETED))
     code, text = call(done, capsys, "--json")
-    found = json.loads(text.splitlines()[-1])
-    assert (code, found["verified"], sum(found["counts"].values())) == (1, False, 20)
-    failed = {(line["group"], line["title"]) for line in found["lines"] if line["verdict"] == "fail"}
+    report = json.loads(text.splitlines()[-1])
+    assert (code, report["verified"], sum(report["counts"].values())) == (1, False, 20)
+    failed = {(line["group"], line["title"]) for line in report["lines"] if line["verdict"] == "fail"}
     assert (CRITERIA, "Documentation complete") in failed
     code, text = call(done, capsys)
     assert code == 1

@@ -26,7 +26,7 @@ def test_without_news_there_is_a_report(done: Pipeline, caplog: pytest.LogCaptur
 
 
 def test_the_record_has_the_start_of_the_run(done: Pipeline):
-    """A cleared run that finds nothing new is told from its former updates like one that ran."""
+    """A cleared run that finds nothing new is recognised by its earlier updates like one that ran."""
     begun = datetime(2026, 1, 1, 3, 4, 5, 678901, UTC)
     assert report_without_news(done.project, Selection(), "r1", begun) is not None
     newest = latest_update(done.project.state_folder)

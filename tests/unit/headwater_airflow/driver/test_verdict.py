@@ -7,7 +7,7 @@ import pytest
 from headwater_airflow.driver.verdict import judge
 
 
-def told(transient, condition="X"):
+def reported(transient, condition="X"):
     return {
         "condition": condition,
         "message": "It broke.",
@@ -29,9 +29,9 @@ def record(name, *, fatal):
 @pytest.mark.parametrize("transient", [True, False])
 def test_the_drivers_own_error_decides(transient):
     """An error in the report says itself whether a retry may help, whatever the exit code is."""
-    found = judge(3, {"error": told(transient)}, [])
-    assert found.transient is transient
-    assert found.message == "[X] It broke.\n  where: a.py:3\n  what to do: Mend it.\n  more: docs/page.md#x"
+    verdict = judge(3, {"error": reported(transient)}, [])
+    assert verdict.transient is transient
+    assert verdict.message == "[X] It broke.\n  where: a.py:3\n  what to do: Mend it.\n  more: docs/page.md#x"
 
 
 @pytest.mark.parametrize("code", [2, 3])
@@ -42,16 +42,16 @@ def test_invalid_and_refused_updates_are_not_tried_again(code):
 
 def test_flows_that_were_refused_are_told():
     """Exit code 3 is final, and the message is that of the flows."""
-    found = judge(3, {"state": "FAILED", "flows": []}, [record("a", fatal=False)])
-    assert not found.transient
-    assert "a: a broke" in found.message
+    verdict = judge(3, {"state": "FAILED", "flows": []}, [record("a", fatal=False)])
+    assert not verdict.transient
+    assert "a: a broke" in verdict.message
 
 
 @pytest.mark.parametrize("code", [-9, 137, 143, -15, 1, None])
 def test_a_driver_that_died_without_a_word_is_tried_again(code):
     """A kill, a lost machine, a crash before the first event: a retry may help, and nobody recorded the end."""
-    found = judge(code, None, [])
-    assert (found.transient, found.silent) == (True, True)
+    verdict = judge(code, None, [])
+    assert (verdict.transient, verdict.silent) == (True, True)
 
 
 def test_a_killed_driver_says_which_signal():
@@ -62,19 +62,19 @@ def test_a_killed_driver_says_which_signal():
 
 
 def test_flows_in_the_log_decide_where_there_is_no_report():
-    """One flow that failed for good is enough to make the update final."""
+    """One flow that failed finally is enough to make the update final."""
     assert judge(1, None, [record("a", fatal=False)]).transient
-    found = judge(1, {"flows": []}, [record("a", fatal=False), record("b", fatal=True)])
-    assert not found.transient
-    assert "b: b broke" in found.message
+    verdict = judge(1, {"flows": []}, [record("a", fatal=False), record("b", fatal=True)])
+    assert not verdict.transient
+    assert "b: b broke" in verdict.message
 
 
 def test_flows_in_the_report_decide_before_the_log():
     """A report with an error for a flow is used as it is."""
-    report = {"flows": [{"flow": "a", "error": told(True)}, {"flow": "b", "error": None}]}
-    found = judge(1, report, [record("a", fatal=True)])
-    assert found.transient
-    assert found.message.startswith("a: [X] It broke.")
+    report = {"flows": [{"flow": "a", "error": reported(True)}, {"flow": "b", "error": None}]}
+    verdict = judge(1, report, [record("a", fatal=True)])
+    assert verdict.transient
+    assert verdict.message.startswith("a: [X] It broke.")
 
 
 def test_a_stopped_update_is_tried_again():

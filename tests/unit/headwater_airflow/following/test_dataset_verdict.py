@@ -27,8 +27,8 @@ def test_a_table_at_work_is_waited_for(state):
 
 
 def test_a_table_that_got_rows_is_updated():
-    """Rows, version and update are told as soon as the flow is done, though the update goes on."""
-    found = decide(
+    """Rows, version and update are reported as soon as the flow is done, though the update goes on."""
+    decided = decide(
         SILVER,
         [
             flow("COMPLETED", input_rows=5, output_rows=3, dropped_rows=2, version=7),
@@ -36,8 +36,8 @@ def test_a_table_that_got_rows_is_updated():
         ],
         OPEN,
     )
-    assert found.ending is Ending.UPDATED
-    assert found.asset_extra() == {
+    assert decided.ending is Ending.UPDATED
+    assert decided.asset_extra() == {
         "version": 7,
         "rows": 3,
         "dropped_rows": 2,
@@ -78,8 +78,8 @@ def test_a_failure_that_is_tried_again_is_waited_for():
 
 def test_a_final_failure_ends_with_the_tables_own_error():
     """The task turns red at once, with the message of its flow."""
-    found = decide(SILVER, [flow("FAILED", error="bad rule")], OPEN)
-    assert (found.ending, found.message) == (Ending.FAILED, "bad rule")
+    decided = decide(SILVER, [flow("FAILED", error="bad rule")], OPEN)
+    assert (decided.ending, decided.message) == (Ending.FAILED, "bad rule")
 
 
 def test_an_old_failure_is_not_believed_while_the_update_is_run_again():
@@ -92,11 +92,11 @@ def test_an_old_failure_is_not_believed_while_the_update_is_run_again():
 
 def test_a_table_behind_a_failed_one_is_left_out():
     """A flow that was skipped because one before it failed is not green, and names the culprit."""
-    found = decide(
+    decided = decide(
         SILVER, [flow("SKIPPED"), flow("FAILED", name="bronze", dataset="bronze", error="no")], OPEN
     )
-    assert found.ending is Ending.LEFT_OUT
-    assert "bronze" in found.message
+    assert decided.ending is Ending.LEFT_OUT
+    assert "bronze" in decided.message
 
 
 def test_a_skipped_table_without_a_failure_has_no_news():

@@ -1,4 +1,4 @@
-"""What a run can be asked for, by whom it may be."""
+"""What the form of a run accepts."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def fit(
 )  # fmt: skip
 def test_types_that_hold_both(known: str, now: str, wanted: str | None):
     """A type widens where all values are kept and Delta can change the column; a narrower one is cast; others are refused."""
-    found = fitted_type(TYPES[known], TYPES[now])
-    assert found == (None if wanted is None else TYPES[wanted])
+    both = fitted_type(TYPES[known], TYPES[now])
+    assert both == (None if wanted is None else TYPES[wanted])
     table, given = schema(f"key int, v {known}"), schema(f"key int, v {now}")
     if wanted is None:
         with pytest.raises(ColumnTypeChanged, match=r"'v' is .* in the table, and now comes as"):

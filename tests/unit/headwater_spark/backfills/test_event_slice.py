@@ -59,7 +59,7 @@ def test_parts_of_a_second():
 
 @pytest.mark.parametrize("column", ["id", "text", "nope", "day_", ""])
 def test_what_is_no_time(column: str):
-    """A column that is none, or has no times, is refused with those that have."""
+    """A column that does not exist, or has no times, is refused; the error lists those that have."""
     with pytest.raises(InvalidRange) as caught:
         condition(column)
     assert "At, wall, day, o`dd" in caught.value.remedy

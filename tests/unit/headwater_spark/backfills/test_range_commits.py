@@ -62,9 +62,9 @@ class Filling:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, kept: int = 5, there: int = 5
     ) -> None:
         self.context = context_of(tmp_path, ORDERS)
-        self.held: list[Any] = []
+        self.quarantined: list[Any] = []
         self.written: list[Any] = []
-        self.asked: list[Any] = []
+        self.measured: list[Any] = []
         quality = Quality(kept + 3, 2, (), 1)
         applications = ("query", "p.orders@0")
         position = LivePosition((), (), 9, applications, tmp_path)
@@ -74,7 +74,7 @@ class Filling:
             yield range_rows.RangeRows(one, None, RecordedFrame(), quality, position, 10)  # type: ignore[arg-type]
 
         def size(_: Any, __: Any, condition: str | None, version: int | None) -> SliceSize:
-            self.asked.append((condition, version))
+            self.measured.append((condition, version))
             return SliceSize(there, 70, 2.0)
 
         def write(_: Any, __: Any, parts: Any, transaction: Any, known: Any) -> None:
@@ -82,7 +82,7 @@ class Filling:
 
         monkeypatch.setattr(table_backfill, "range_rows", rows)
         monkeypatch.setattr(table_backfill, "slice_size", size)
-        monkeypatch.setattr(table_backfill, "hold_rows", lambda *given: self.held.append(given[-1]))
+        monkeypatch.setattr(table_backfill, "hold_rows", lambda *given: self.quarantined.append(given[-1]))
         monkeypatch.setattr(table_backfill, "_write", write)
 
     def fill(self, plan: TablePlan, **more: Any) -> list[Any]:
@@ -166,15 +166,15 @@ def test_counts_that_stand_in_the_way(monkeypatch, tmp_path: Path, mode, kept, t
     if refused is not None:
         with pytest.raises(refused):
             filling.fill(plan_of(mode, DAYS), **more)
-        assert (filling.held, filling.written) == ([], [])
+        assert (filling.quarantined, filling.written) == ([], [])
         return
     (report,) = filling.fill(plan_of(mode, DAYS), **more)
     assert (report.state, report.input_rows, report.output_rows) == ("COMPLETED", kept + 3, kept)
     assert (report.dropped_rows, report.quarantined_rows) == (2, 1)
     assert report.replaced_rows == (there if mode is REPLACE else 0)
-    assert filling.asked == [("x", 9)]
+    assert filling.measured == [("x", 9)]
     (transaction, known), = filling.written  # fmt: skip
-    assert filling.held == [transaction]
+    assert filling.quarantined == [transaction]
     assert known == {"query": 9, "p.orders@0": 9}
 
 
@@ -187,7 +187,7 @@ def test_a_dry_run_writes_nothing(monkeypatch, tmp_path: Path):
     assert report.note == ""
     (report,) = Filling(monkeypatch, tmp_path, kept=5, there=5).fill(plan_of(REPLACE, DAYS), dry_run=True)
     assert report.note == ""
-    assert (filling.held, filling.written) == ([], [])
+    assert (filling.quarantined, filling.written) == ([], [])
 
 
 def test_flows_of_one_table(monkeypatch, tmp_path: Path):
@@ -357,8 +357,8 @@ def test_limits_of_a_stream(monkeypatch, tmp_path: Path, chosen, plan, checked):
     monkeypatch.setattr(range_rows, "read_so_far", lambda position, flow: (position, flow))
     monkeypatch.setattr(range_rows, "chosen_part", lambda chosen, _: (chosen,))
     monkeypatch.setattr(range_rows, "check_overlap", lambda *_, appends: seen.append(appends))
-    found = range_rows._limits(run_of(context), plan_of(chosen=chosen, **plan))
-    assert found == ((("position", "orders") if chosen is DAYS else (VERSIONS,)), "position")
+    limits = range_rows._limits(run_of(context), plan_of(chosen=chosen, **plan))
+    assert limits == ((("position", "orders") if chosen is DAYS else (VERSIONS,)), "position")
     assert seen == ([] if checked is None else [checked])
 
 

@@ -17,11 +17,11 @@ def test_files_that_vanish_count_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     looks = []
 
     def vanishing(self, **given):
-        found = stat(self, **given)
+        status = stat(self, **given)
         if self.name == "b":
             looks.append(self)
             self.unlink()
-        return found
+        return status
 
     assert _sizes([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "no")]) == 6
     monkeypatch.setattr(Path, "stat", vanishing)

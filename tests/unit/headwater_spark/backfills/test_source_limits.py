@@ -86,7 +86,7 @@ def test_of_a_table_all_before_the_position(tmp_path: Path):
 
 @pytest.mark.parametrize("middle", [{"index": 3}, {"index": 0}, {"index": -1, "isStartingVersion": True}])
 def test_in_the_middle_of_a_version(tmp_path: Path, middle: dict[str, Any]):
-    """Which of its rows have come can't be told: refused."""
+    """Which of its rows have come can't be determined: refused."""
     at = position(tmp_path, (delta(), {"reservoirVersion": 5, **middle}))
     with pytest.raises(RangeNotReadYet):
         read_so_far(at, "f")
@@ -122,7 +122,7 @@ def test_of_a_folder_the_files_that_were_taken_in(tmp_path: Path):
     ],
 )
 def test_sources_without_rows_up_to_a_position(tmp_path: Path, source: StreamSource):
-    """A change feed, and what can't be read as a batch: which rows came of them can't be told."""
+    """A change feed, and what can't be read as a batch: which rows came from them can't be determined."""
     with pytest.raises(BackfillNotPossible):
         read_so_far(position(tmp_path, (source, {"reservoirVersion": 5, **WHOLE})), "f")
 
@@ -205,20 +205,20 @@ def test_versions_against_the_position(end, unread, begun, appends):
     source = delta(startingVersion=str(begun))
     one = start(Path("/none"), source)
     position = {"reservoirVersion": unread, **WHOLE}
-    found = verdict(versions(0, end), one, position, appends=appends)
+    answer = verdict(versions(0, end), one, position, appends=appends)
     if end >= unread:
-        assert found == f"not read yet: versions from {unread} on"
+        assert answer == f"not read yet: versions from {unread} on"
     elif end >= begun and appends:
-        assert found == f"written: versions from {begun} on"
+        assert answer == f"written: versions from {begun} on"
     else:
-        assert found == "fine"
+        assert answer == "fine"
 
 
 @pytest.mark.parametrize("option", [{}, {"startingTimestamp": "2026-01-01"}, {"startingVersion": "latest"}])
 def test_a_stream_whose_beginning_is_not_a_number(tmp_path: Path, option: dict[str, str]):
     """It may have read any version before its position: none is added once more."""
-    found = verdict(versions(0, 0), start(tmp_path, delta(**option)), {"reservoirVersion": 1, **WHOLE})
-    assert found == "written: versions from 0 on"
+    answer = verdict(versions(0, 0), start(tmp_path, delta(**option)), {"reservoirVersion": 1, **WHOLE})
+    assert answer == "written: versions from 0 on"
 
 
 def begun_at(tmp_path: Path, offsets: Any) -> None:
@@ -229,7 +229,7 @@ def begun_at(tmp_path: Path, offsets: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "appends", "found"),
+    ("last", "appends", "expected"),
     [
         ({"a": {"0": 3}}, True, "fine"),  # before the stream began
         ({"a": {"0": 4}}, True, "written: a[0] from 3 on"),
@@ -240,11 +240,11 @@ def begun_at(tmp_path: Path, offsets: Any) -> None:
         ({"a": {"0": 3}, "b": {"2": 1}}, True, "not read yet: b[2] from 0 on"),
     ],
 )
-def test_offsets_against_the_position(tmp_path: Path, last, appends, found):
+def test_offsets_against_the_position(tmp_path: Path, last, appends, expected):
     """By partition: the stream began at 3 and stands at 8; a partition it does not know is still to come."""
     begun_at(tmp_path, {"a": {"0": 3}})
     one = start(tmp_path, kafka())
-    assert verdict(offsets({}, last), one, {"a": {"0": 8}}, appends=appends) == found
+    assert verdict(offsets({}, last), one, {"a": {"0": 8}}, appends=appends) == expected
 
 
 @pytest.mark.parametrize("state", [{"first_batch": 1}, {"epoch": 1}])

@@ -78,13 +78,13 @@ def plan(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "mode", "found"),
+    ("chosen", "mode", "expected"),
     [(DAYS, None, REPLACE), (VERSIONS, None, APPEND), (DAYS, APPEND, APPEND), (VERSIONS, REPLACE, REPLACE)],
 )
-def test_the_mode_of_a_plain_table(tmp_path: Path, chosen, mode, found):
+def test_the_mode_of_a_plain_table(tmp_path: Path, chosen, mode, expected):
     """Rows of the table are replaced, rows of the source are added, unless it is asked for otherwise."""
     plan_ = plan(tmp_path, chosen, mode)
-    assert plan_.mode is found
+    assert plan_.mode is expected
     assert (plan_.condition is None) is (chosen is VERSIONS)
     assert (plan_.keys, plan_.is_view, plan_.skipped, plan_.by_sequence) == ((), False, False, False)
 
@@ -108,8 +108,8 @@ def test_keys_of_a_merge(tmp_path: Path):
 @pytest.mark.parametrize("mode", [None, REPLACE])
 def test_a_view_is_recomputed_in_place(tmp_path: Path, mode):
     """Its rows of a range are replaced; nothing else can be done with it."""
-    found = plan(tmp_path, mode=mode, table=VIEW)
-    assert (found.mode, found.is_view) == (REPLACE, True)
+    plan_ = plan(tmp_path, mode=mode, table=VIEW)
+    assert (plan_.mode, plan_.is_view) == (REPLACE, True)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_table_with_keys_of_its_own(tmp_path: Path, own, chosen):
     """Its rows are merged by its own keys and sequence: what comes twice changes nothing. No other way is taken."""
     flows = (flow(**own),)
     for mode in (None, MERGE):
-        found = plan(tmp_path, chosen, mode, flows=flows)
-        assert (found.mode, found.keys, found.by_sequence) == (MERGE, (), True)
+        plan_ = plan(tmp_path, chosen, mode, flows=flows)
+        assert (plan_.mode, plan_.keys, plan_.by_sequence) == (MERGE, (), True)
     for mode, keys in ((APPEND, ()), (REPLACE, ()), (None, ("id",)), (MERGE, ("id",))):
         with pytest.raises(BackfillNotPossible, match="own keys"):
             plan(tmp_path, chosen, mode, flows=flows, keys=keys)

@@ -24,16 +24,16 @@ def test_a_commit_is_known_by_id_and_number(tmp_path: Path):
     commit(tmp_path, transactions={"query": 4}, metrics={"numOutputRows": "3"})
     commit(tmp_path, transactions={"other": 5}, metrics={"numOutputRows": "9"})
     commits = BatchCommits(tmp_path, "query", "p.f@0")
-    found = commits.find(4)
-    assert found is not None
-    assert (found.version, found.rows, found.upserted, found.deleted, found.counted) == (
+    commit_ = commits.find(4)
+    assert commit_ is not None
+    assert (commit_.version, commit_.rows, commit_.upserted, commit_.deleted, commit_.counted) == (
         1,
         3,
         None,
         None,
         True,
     )
-    assert found.timestamp == 1_700_000_000_001
+    assert commit_.timestamp == 1_700_000_000_001
     assert commits.find(5) is None
     commit(tmp_path, transactions={"p.f@0": 5}, metrics={"numOutputRows": "2"})
     later = commits.find(5)
@@ -46,9 +46,9 @@ def test_how_far_back_is_looked(tmp_path: Path):
     for batch in range(103):
         commit(tmp_path, transactions={"q": batch})
     assert BatchCommits(tmp_path, "q").find(1) is None
-    found = BatchCommits(tmp_path, "q").find(2)
-    assert found is not None
-    assert found.version == 2
+    commit_ = BatchCommits(tmp_path, "q").find(2)
+    assert commit_ is not None
+    assert commit_.version == 2
     assert BatchCommits(tmp_path, "q", since=0).find(0) is not None
     assert BatchCommits(tmp_path, "q", since=1).find(0) is None
     assert BatchCommits(tmp_path, "q", since=1).find(1) is not None
@@ -64,17 +64,17 @@ def test_rows_of_a_merge(tmp_path: Path):
         "numTargetRowsCopied": "95",
     }
     commit(tmp_path, transactions={"q": 0}, operation="MERGE", metrics=metrics)
-    found = BatchCommits(tmp_path, "q", since=0).find(0)
-    assert found is not None
-    assert (found.rows, found.upserted, found.deleted) == (5, 5, 4)
+    commit_ = BatchCommits(tmp_path, "q", since=0).find(0)
+    assert commit_ is not None
+    assert (commit_.rows, commit_.upserted, commit_.deleted) == (5, 5, 4)
 
 
 def test_a_writer_that_does_not_count(tmp_path: Path):
     """Where Delta does not say how many rows came, nobody concludes that none did."""
     commit(tmp_path, transactions={"q": 0})
-    found = BatchCommits(tmp_path, "q", since=0).find(0)
-    assert found is not None
-    assert (found.rows, found.counted, found.quality) == (0, False, None)
+    commit_ = BatchCommits(tmp_path, "q", since=0).find(0)
+    assert commit_ is not None
+    assert (commit_.rows, commit_.counted, commit_.quality) == (0, False, None)
 
 
 @given(

@@ -159,17 +159,17 @@ def test_the_lower_of_two_sequences(monkeypatch: pytest.MonkeyPatch):
 
 
 def jvm_of(last: int) -> tuple[Any, dict[str, Any], Any]:
-    """A JVM whose table has the batches up to ``last``; what it was told, and the transaction that was begun."""
-    told: dict[str, Any] = {}
+    """A JVM whose table has the batches up to ``last``; the options it got, and the transaction that was begun."""
+    options_given: dict[str, Any] = {}
     jvm, begun = MagicMock(), MagicMock()
 
     def scala_map(options: dict[str, str]) -> dict[str, str]:
         if options:
-            told.update(options)
+            options_given.update(options)
         return options
 
     def version(application: str) -> int:
-        told["asked"] = application
+        options_given["asked"] = application
         return last
 
     begun.txnVersion = version
@@ -180,16 +180,16 @@ def jvm_of(last: int) -> tuple[Any, dict[str, Any], Any]:
     command = MagicMock()
     command.writeAndReturnCommitData.return_value.actions.return_value.length.return_value = 0
     setattr(jvm, "org.apache.spark.sql.delta.commands.WriteIntoDelta", lambda *_: command)
-    return jvm, told, begun
+    return jvm, options_given, begun
 
 
 def test_a_staged_append(tmp_path: Path):
     """Files are written under id and number of the batch, and committed with its metadata by the same transaction."""
-    jvm, told, begun = jvm_of(6)
+    jvm, options_given, begun = jvm_of(6)
     rows: Any = SimpleNamespace(sparkSession=MagicMock(_jvm=jvm), _jdf=None)
     staged = stage_append(rows, tmp_path, BATCH)
     assert staged is not None
-    assert told == {"mergeSchema": "true", "txnAppId": "p.f@3", "txnVersion": "7", "asked": "p.f@3"}
+    assert options_given == {"mergeSchema": "true", "txnAppId": "p.f@3", "txnVersion": "7", "asked": "p.f@3"}
     begun.commitIfNeeded.assert_not_called()
     jvm.scala.Option.apply.reset_mock()
     staged.commit(BATCH.with_metadata(quality={"rows": 3}))

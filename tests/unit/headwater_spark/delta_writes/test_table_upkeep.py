@@ -123,9 +123,9 @@ def test_what_takes_a_full_refresh(monkeypatch, tmp_path: Path, declared, schema
     ],
 )
 def test_a_view_takes_another_shape(monkeypatch, tmp_path: Path, declared, schema, shaped):
-    """Its rows are made anew anyway; with a declared schema the table is shaped before."""
-    _, found = kept_up(monkeypatch, tmp_path, declared, schema, VIEW)
-    assert found == ([] if shaped is None else [shaped])
+    """Its rows are computed again anyway; with a declared schema the table is shaped before."""
+    _, shapes = kept_up(monkeypatch, tmp_path, declared, schema, VIEW)
+    assert shapes == ([] if shaped is None else [shaped])
 
 
 def test_comments_of_columns(monkeypatch, tmp_path: Path):

@@ -51,33 +51,33 @@ def test_a_batch_without_rows_has_none():
 @pytest.mark.parametrize("seen", [SEEN_NOTHING, BatchCounts(0, quality(0, 0)), BatchCounts(None, None)])
 def test_a_batch_that_was_left_out_is_as_it_was_counted_again(seen: BatchCounts):
     """Where Delta left the batch out, or only its record is missing, the second evaluation is recorded, and says so."""
-    found = decided(seen, commit(6), Recount(10, quality(10, 4)))
-    assert found == BatchCounts(10, quality(10, 4), origin=RECOMPUTED)
+    counts = decided(seen, commit(6), Recount(10, quality(10, 4)))
+    assert counts == BatchCounts(10, quality(10, 4), origin=RECOMPUTED)
     all_dropped = decided(seen, commit(0), Recount(4, quality(4, 4)))
     assert all_dropped == BatchCounts(4, quality(4, 4), origin=RECOMPUTED)
 
 
 def test_a_judged_batch_is_as_its_commit_says():
     """What was judged stands in the commit; a second evaluation adds what was read."""
-    found = decided(SEEN_NOTHING, commit(6, quality(10, 4)), Recount(11, None))
-    assert found == BatchCounts(11, quality(10, 4), origin=RECOMPUTED)
+    counts = decided(SEEN_NOTHING, commit(6, quality(10, 4)), Recount(11, None))
+    assert counts == BatchCounts(11, quality(10, 4), origin=RECOMPUTED)
     assert decided(BatchCounts(None, None), commit(6, quality(10, 4)), None).quality == quality(10, 4)
 
 
 @given(now=st.integers(0, 9), written=st.integers(0, 9))
 def test_another_number_of_rows_is_no_count(now: int, written: int):
     """Of a table that is appended to, a second evaluation counts only if it gives just the rows that were written."""
-    found = decided(BatchCounts(None, None), commit(written), Recount(now + 1, quality(now + 1, 1)))
+    counts = decided(BatchCounts(None, None), commit(written), Recount(now + 1, quality(now + 1, 1)))
     if now == written:
-        assert found.origin == RECOMPUTED
+        assert counts.origin == RECOMPUTED
     else:
-        assert (found.origin, found.input_rows, found.quality, found.quality_known) == (
+        assert (counts.origin, counts.input_rows, counts.quality, counts.quality_known) == (
             UNKNOWN,
             None,
             None,
             False,
         )
-        assert f"gives {now} rows and {written} were written" in (found.reason or "")
+        assert f"gives {now} rows and {written} were written" in (counts.reason or "")
 
 
 def test_rows_of_merges_are_not_compared():
@@ -90,8 +90,8 @@ def test_rows_of_merges_are_not_compared():
 def test_what_cannot_be_evaluated_is_unknown():
     """Unknown counts are None, never zero; without rules it is known that nothing was kept out."""
     gone = Recount(unknown="the file is gone")
-    found = decided(SEEN_NOTHING, commit(6), gone)
-    assert found == BatchCounts(None, None, quality_known=False, origin=UNKNOWN, reason="the file is gone")
+    counts = decided(SEEN_NOTHING, commit(6), gone)
+    assert counts == BatchCounts(None, None, quality_known=False, origin=UNKNOWN, reason="the file is gone")
     assert decided(SEEN_NOTHING, commit(6), gone, has_rules=False).quality_known
     assert decided(BatchCounts(None, None), commit(6), None).quality_known is False
     assert decided(BatchCounts(None, None), commit(6), None).origin == UNKNOWN

@@ -1,4 +1,4 @@
-"""The record of each batch, also of one whose driver died before it told of it."""
+"""The record of each batch, also of one whose driver died before it recorded it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class Recording:
     def recorded(self) -> list[tuple[int, int, Any]]:
         emitted = [more for kind, _, more in self.context.events.emitted if kind == "flow_progress"]
         progress = [(more["batch_id"], more["details"]["flow_progress"]) for more in emitted]
-        return [(batch, told["metrics"]["num_output_rows"], told["end_offsets"]) for batch, told in progress]
+        return [
+            (batch, entry["metrics"]["num_output_rows"], entry["end_offsets"]) for batch, entry in progress
+        ]
 
 
 def test_batches_whose_driver_died_before_it_told_them(monkeypatch, tmp_path: Path):
@@ -68,7 +70,7 @@ def test_an_epoch_of_which_nothing_is_recorded(monkeypatch, tmp_path: Path, firs
 
 
 def test_batches_of_this_run(monkeypatch, tmp_path: Path):
-    """Those that the listener never told of are recorded in the end, once, and counted."""
+    """Those that the listener never reported are recorded in the end, once, and counted."""
     recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
     recording.start()
     plan_batch(recording.folder, 6, {"n": 6}, done=True)
@@ -108,8 +110,8 @@ def test_a_batch_that_came_again(monkeypatch, tmp_path: Path):
     """Nothing is observed of it: what it came to is with the table's commit."""
     recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
     recording.start()
-    told = {"quality": {"rows": 5, "dropped": 1, "quarantined": 1, "failed": {"r": 2}, "files": 0}}
-    commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": "3"}, told=told)
+    metadata = {"quality": {"rows": 5, "dropped": 1, "quarantined": 1, "failed": {"r": 2}, "files": 0}}
+    commit(recording.path, transactions={"q": 6}, metrics={"numOutputRows": "3"}, metadata=metadata)
     recording.records._record(6, 0, Quality(0, 0, (RuleCounts("r", 0, 0),)), None, {})
     recording.records.check_conservation()
     assert (recording.outcome.dropped_rows, recording.outcome.quarantined_rows) == (1, 1)

@@ -27,7 +27,7 @@ ORDERS = dataset()
 QUARANTINED = dataset(expectations=(Expectation("r", "id > 0", ViolationAction.QUARANTINE),))
 
 
-def told(epoch: int, flow: str = "orders", pipeline: str = "p") -> dict[str, Any]:
+def metadata(epoch: int, flow: str = "orders", pipeline: str = "p") -> dict[str, Any]:
     """The metadata of a flow's commit."""
     return {"pipeline": pipeline, "flow": flow, "epoch": epoch}
 
@@ -37,9 +37,9 @@ def test_an_epoch_that_was_never_used(tmp_path: Path):
     context = context_of(tmp_path, ORDERS, recorded={("orders", 6): 0, ("other", 60): 0})
     table = context.table_path(ORDERS)
     assert context_of(tmp_path, ORDERS).unused_epoch("orders", "orders") == 0
-    commit(table, told=told(4))
-    commit(table, told=told(40, flow="other"))
-    commit(table, told=told(41, pipeline="q"))
+    commit(table, metadata=metadata(4))
+    commit(table, metadata=metadata(40, flow="other"))
+    commit(table, metadata=metadata(41, pipeline="q"))
     assert context_of(tmp_path, ORDERS).unused_epoch("orders", "orders") == 5
     assert context.unused_epoch("orders", "orders") == 7
     checkpoint = state_of(context, epoch=8)
@@ -54,7 +54,7 @@ def test_the_epochs_of_a_renamed_flow(tmp_path: Path):
     file = names_file(context.pipeline.project.state_folder)
     file.parent.mkdir(parents=True)
     file.write_text(as_text({"orders/orders": FlowIdentity("old", "before")}))
-    commit(context.table_path(ORDERS), told=told(2, "before", "old"))
+    commit(context.table_path(ORDERS), metadata=metadata(2, "before", "old"))
     assert context.identity("orders", "orders").application(3) == "old.before@3"
     assert context.unused_epoch("orders", "orders") == 3
 
@@ -82,7 +82,7 @@ def test_the_next_epoch(tmp_path: Path, state, reset, entry, epoch):
 def test_a_first_start_beside_rows_of_its_own(tmp_path: Path):
     """A stream without a state takes an epoch that its table does not know; a flow that runs once keeps the first."""
     context = context_of(tmp_path, ORDERS)
-    commit(context.table_path(ORDERS), told=told(0))
+    commit(context.table_path(ORDERS), metadata=metadata(0))
     stream: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=False)
     once: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=True)
     batch: Any = SimpleNamespace(name="orders", target="orders", streaming=False, once=False)
@@ -114,8 +114,8 @@ def test_the_ids_of_all_other_epochs(folders, live, epoch):
                 json.dumps(FlowState(epoch=live, query_id=f"query {live}").as_dict())
             )
         others = (folders | ({live} if live is not None else set())) - {epoch}
-        found = ids_before(checkpoint, FlowIdentity("p", "f"), epoch)
-        assert found == {f"p.f@{n}" for n in others} | {f"query {n}" for n in others}
+        ids = ids_before(checkpoint, FlowIdentity("p", "f"), epoch)
+        assert ids == {f"p.f@{n}" for n in others} | {f"query {n}" for n in others}
 
 
 def test_a_query_that_can_not_be_told(tmp_path: Path):

@@ -52,19 +52,19 @@ def kept(
 )
 def test_settings_of_a_state_that_is_new(monkeypatch, tmp_path: Path, given, partitions):
     """The nearest one counts: the flow's, the source's, the configuration's, the pipeline's, the machine's."""
-    found, context = kept(monkeypatch, tmp_path, {}, **given)
-    assert found[PARTITIONS] == partitions
-    assert found[PROVIDER].endswith("RocksDBStateStoreProvider")
+    fixed, context = kept(monkeypatch, tmp_path, {}, **given)
+    assert fixed[PARTITIONS] == partitions
+    assert fixed[PROVIDER].endswith("RocksDBStateStoreProvider")
     assert context.events.emitted == []
 
 
 def test_settings_of_a_state_that_is_there(monkeypatch, tmp_path: Path):
-    """They stand; whoever asks for others is told, with the command that lays state down anew. A machine asks for nothing."""
+    """They are kept; where others are configured, a record says so, with the command that creates the state again. What the machine decides is not reported."""
     recorded = {PARTITIONS: "3", PROVIDER: "x"}
-    found, context = kept(monkeypatch, tmp_path, recorded)
-    assert (found, context.events.emitted) == (recorded, [])
-    found, context = kept(monkeypatch, tmp_path, recorded, own={PARTITIONS: "9"})
-    assert found == recorded
+    fixed, context = kept(monkeypatch, tmp_path, recorded)
+    assert (fixed, context.events.emitted) == (recorded, [])
+    fixed, context = kept(monkeypatch, tmp_path, recorded, own={PARTITIONS: "9"})
+    assert fixed == recorded
     ((_, message, _),) = context.events.emitted
     assert "--full-refresh orders" in message
     outside = sink(SinkKind.KAFKA, "kafka", "orders")

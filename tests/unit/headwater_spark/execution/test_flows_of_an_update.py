@@ -33,7 +33,7 @@ ID = "11111111-2222-3333-4444-555555555555"
 
 
 def test_progress_goes_to_the_query_it_is_of():
-    """Handlers know their queries by name; the end, which has only a run's id, is told once, and after it nothing comes."""
+    """Handlers know their queries by name; the end, which has only a run's id, is reported once, and nothing comes after it."""
     listener, seen = ProgressListener(), []
     ended = listener.expect("p.orders", seen.append)
     other = listener.expect("p.other", seen.append)
@@ -74,9 +74,9 @@ def once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **more: Any) -> tuple[
 def test_a_flow_that_runs_once(monkeypatch, tmp_path: Path):
     """Its rows are one append under its epoch's id and number 0; then it is done until a full refresh."""
     (written,), outcome, context = once(monkeypatch, tmp_path)
-    told = {"pipeline": "p", "flow": "orders", "epoch": 0}
+    metadata = {"pipeline": "p", "flow": "orders", "epoch": 0}
     assert written.options_given == {
-        "mergeSchema": "true", "txnAppId": "p.orders@0", "txnVersion": "0", "userMetadata": json.dumps(told),
+        "mergeSchema": "true", "txnAppId": "p.orders@0", "txnVersion": "0", "userMetadata": json.dumps(metadata),
     }  # fmt: skip
     assert (outcome.status, outcome.input_rows, outcome.output_rows, outcome.dropped_rows) == (
         FlowStatus.COMPLETED, 3, 2, 1,
@@ -88,8 +88,8 @@ def test_a_flow_that_runs_once(monkeypatch, tmp_path: Path):
 def test_a_flow_whose_driver_died_before_it_could_say_so(monkeypatch, tmp_path: Path):
     """The table has its rows under its id: they are not appended again, also where its state is lost."""
     context = context_of(tmp_path, ORDERS)
-    told = {"pipeline": "p", "flow": "orders", "epoch": 4}
-    commit(context.table_path(ORDERS), transactions={"p.orders@4": 0}, told=told)
+    metadata = {"pipeline": "p", "flow": "orders", "epoch": 4}
+    commit(context.table_path(ORDERS), transactions={"p.orders@4": 0}, metadata=metadata)
     written, outcome, context = once(monkeypatch, tmp_path)
     assert (written, outcome.status) == ([], FlowStatus.COMPLETED)
     state = context.checkpoint("orders", "orders").read_state()
@@ -132,9 +132,9 @@ def test_readers_of_what_failed_are_skipped(monkeypatch, tmp_path: Path):
     ran, outcomes = walked(monkeypatch, tmp_path, stages, {"a"})
     assert set(ran) == {"a", "x", "y"}
     assert ran.index("x") < ran.index("y")
-    found = {name: outcome.status for name, outcome in outcomes.items()}
+    statuses = {name: outcome.status for name, outcome in outcomes.items()}
     lost = FlowStatus.SKIPPED
-    assert found == {
+    assert statuses == {
         "a": FlowStatus.FAILED,
         "b": lost,
         "c": lost,

@@ -25,11 +25,11 @@ class Target:
 
     def __init__(self, *, passes: int = 1, has_it: bool = False, error: Exception | None = None) -> None:
         self.passes, self._has_it, self._error = passes, has_it, error
-        self.asked: list[int] = []
+        self.looked_up: list[int] = []
         self.written: list[BatchTransaction] = []
 
     def has(self, transaction: BatchTransaction) -> bool:
-        self.asked.append(transaction.batch_id)
+        self.looked_up.append(transaction.batch_id)
         return self._has_it
 
     def write(self, rows: Any, transaction: BatchTransaction) -> None:
@@ -104,9 +104,9 @@ def test_a_batch_that_the_table_has_is_not_written_again(tmp_path: Path):
     target = Target(has_it=True)
     write = writer(tmp_path, target)
     write(Rows(), 7)  # type: ignore[arg-type]
-    assert (target.asked, target.written) == ([7], [])
+    assert (target.looked_up, target.written) == ([7], [])
     write(Rows(), 8)  # type: ignore[arg-type]
-    assert target.asked == [7]
+    assert target.looked_up == [7]
     assert [one.batch_id for one in target.written] == [8]
 
 
@@ -162,4 +162,4 @@ def test_without_its_plan_a_batch_is_not_written(tmp_path: Path):
     target = Target()
     with pytest.raises(CheckpointUnreadable):
         writer(tmp_path, target)(Rows(), 0)  # type: ignore[arg-type]
-    assert (target.asked, target.written) == ([], [])
+    assert (target.looked_up, target.written) == ([], [])

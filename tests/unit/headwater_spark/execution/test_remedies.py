@@ -97,7 +97,7 @@ def test_an_hour_at_most():
      ((FlowInterrupted("away"),), {"stop_at": 1})],
 )  # fmt: skip
 def test_only_what_may_pass(monkeypatch, ends, options):
-    """A wrong query, a flow without retries, one that is done and one that is told to stop run one time."""
+    """A wrong query, a flow without retries, one that is done and one that is to stop run once."""
     assert tries(monkeypatch, *ends, **options) == ([], ends[-1])
 
 

@@ -38,48 +38,48 @@ def outcomes() -> dict[str, FlowOutcome]:
 
 def test_readers_of_what_failed_are_out():
     """A failed flow is out with all that reads its table; other flows into it, and other tables, go on."""
-    found = outcomes()
-    assert flows_out(PLAN, found) == {}
-    found["app"].status = FlowStatus.FAILED
-    assert flows_out(PLAN, found) == {"app": [], "silver": ["bronze"], "gold": ["silver"]}
-    found["app"].status, found["silver"].status = FlowStatus.COMPLETED, FlowStatus.SKIPPED
-    assert flows_out(PLAN, found) == {"silver": [], "gold": ["silver"]}
+    results = outcomes()
+    assert flows_out(PLAN, results) == {}
+    results["app"].status = FlowStatus.FAILED
+    assert flows_out(PLAN, results) == {"app": [], "silver": ["bronze"], "gold": ["silver"]}
+    results["app"].status, results["silver"].status = FlowStatus.COMPLETED, FlowStatus.SKIPPED
+    assert flows_out(PLAN, results) == {"silver": [], "gold": ["silver"]}
 
 
 def test_the_others_go_on_until_the_time_is_up(monkeypatch):
     """A flow fails in the second round: it and its readers are left alone from then on, the others look until the end."""
     ran: list[set[str]] = []
-    found = outcomes()
+    results = outcomes()
 
     def run(_context: object, plan: UpdatePlan, _outcomes: object) -> None:
         ran.append({flow for stage in plan.refreshes for flow in stage.flows})
         if len(ran) == 1:
-            found["app"].status, found["app"].error = FlowStatus.FAILED, FlowFailed("no")
+            results["app"].status, results["app"].error = FlowStatus.FAILED, FlowFailed("no")
 
     ended: list[str] = []
     monkeypatch.setattr(rounds, "run_refreshes", run)
-    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(found, 0.05))
+    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(results, 0.05))
     monkeypatch.setattr(
         "headwater_spark.execution.schedule.record_end", lambda _, outcome: ended.append(outcome.flow)
     )
     trigger = ProcessingTime(timedelta(seconds=0.05), timedelta(seconds=0.4))
     context = SimpleNamespace(stop_requested=threading.Event())
     started = time.monotonic()
-    more_rounds(context, PLAN, found, trigger, started)  # type: ignore[arg-type]
+    more_rounds(context, PLAN, results, trigger, started)  # type: ignore[arg-type]
     assert time.monotonic() - started < 2
     assert ran[0] == {"web", "app", "silver", "gold", "alone"}
     assert len(ran) > 3
     assert all(flows == {"web", "alone"} for flows in ran[1:])
     assert ended == ["silver", "gold"]
-    assert [found[flow].status for flow in ("silver", "gold")] == [FlowStatus.SKIPPED] * 2
-    assert "bronze, which it reads" in str(found["silver"].error)
+    assert [results[flow].status for flow in ("silver", "gold")] == [FlowStatus.SKIPPED] * 2
+    assert "bronze, which it reads" in str(results["silver"].error)
 
 
 def test_it_ends_where_nothing_could_look(monkeypatch):
     """Where every flow has failed, the update does not wait for its time."""
-    found = outcomes()
-    for outcome in found.values():
+    results = outcomes()
+    for outcome in results.values():
         outcome.status = FlowStatus.FAILED
-    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(found, 60.0))
+    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(results, 60.0))
     trigger = ProcessingTime(timedelta(minutes=1), timedelta(hours=1))
-    more_rounds(SimpleNamespace(), PLAN, found, trigger, time.monotonic())  # type: ignore[arg-type]
+    more_rounds(SimpleNamespace(), PLAN, results, trigger, time.monotonic())  # type: ignore[arg-type]

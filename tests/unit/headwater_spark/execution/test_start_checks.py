@@ -38,9 +38,9 @@ def test_what_a_start_is_checked_with(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(start_checks, "state_plan", lambda _: ("Aggregate",))
     monkeypatch.setattr(start_checks, "check_start", lambda *_: [])
     state = FlowState(epoch=3, versions={"spark": "4.2"})
-    found = start_checks.check_flow(run_of(context), state)
-    assert (found.state, found.table, found.sink_id) == (state, context.table_path(ORDERS), "seen")
-    assert found.plan == ("Aggregate",)
+    start = start_checks.check_flow(run_of(context), state)
+    assert (start.state, start.table, start.sink_id) == (state, context.table_path(ORDERS), "seen")
+    assert start.plan == ("Aggregate",)
     assert start_checks.check_flow(run_of(context, one=flow(once=True)), state).plan is None
     assert start_checks.check_flow(run_of(context), FlowState(versions={"spark": "4.1"})).plan is None
     context.pipeline.manifest.flows = (FlowEntry(name="orders", target="out", streaming=True),)

@@ -39,14 +39,14 @@ class Cloud:
 
     def __init__(self, *changes: list[str], reads: bool = True) -> None:
         self.careful: set[str] = {"orders"}
-        self.asked: list[Any] = []
+        self.evolutions: list[Any] = []
         self._changes, self._reads = list(changes), reads
 
     def reads_of(self, _: str) -> bool:
         return self._reads
 
     def evolve(self, name: str, checkpoint: Any, columns: Any) -> list[str]:
-        self.asked.append(columns)
+        self.evolutions.append(columns)
         return self._changes.pop(0) if self._changes else []
 
 
@@ -96,7 +96,7 @@ def test_a_stream_that_is_well(tmp_path: Path):
 def test_columns_that_moved(tmp_path: Path, error: str):
     """A table's columns changed while it ran: nothing was committed, and another start sees them."""
     runs, cloud, context = run(tmp_path, error, None, cloud=Cloud(reads=False))
-    assert (runs, context.error, cloud.asked) == (2, None, [])
+    assert (runs, context.error, cloud.evolutions) == (2, None, [])
     assert "starts again" in context.said[1]
 
 
@@ -112,7 +112,7 @@ def test_new_fields_that_the_schema_takes(tmp_path: Path):
     """The schema evolves by the names in the message, without the file's, and the stream runs once more."""
     runs, cloud, context = run(tmp_path, FIELDS, None, cloud=Cloud(["new"]))
     assert (runs, context.error) == (2, None)
-    assert cloud.asked == [remedies.wider_columns("new")]
+    assert cloud.evolutions == [remedies.wider_columns("new")]
 
 
 def test_new_fields_that_it_does_not_take(tmp_path: Path):
@@ -158,7 +158,7 @@ def readable(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     *errors: str | None,
-    found: tuple[list[UnreadableFile], ...] = (),
+    damaged: tuple[list[UnreadableFile], ...] = (),
     table: Any = QUARANTINED,
     stop: bool = False,
     state: bool = True,
@@ -171,7 +171,7 @@ def readable(
         state_of(context, epoch=3)
     if stop:
         context.stop_requested.set()
-    left, seen, runs = list(errors), list(found), []
+    left, seen, runs = list(errors), list(damaged), []
 
     def begin(start: Start) -> None:
         runs.append(start.left_out)
@@ -191,7 +191,7 @@ def readable(
 def test_a_file_that_can_not_be_read(monkeypatch, tmp_path: Path):
     """The stream goes on without the damaged files of its batch, and of each later one."""
     other = UnreadableFile("/in/c", 0, 2, 0, None, "")
-    runs, error = readable(monkeypatch, tmp_path, DAMAGED, DAMAGED, None, found=([FILE], [other]))
+    runs, error = readable(monkeypatch, tmp_path, DAMAGED, DAMAGED, None, damaged=([FILE], [other]))
     assert (runs, error) == ([(), (FILE,), (FILE, other)], None)
 
 
@@ -208,11 +208,11 @@ def test_a_file_that_can_not_be_read(monkeypatch, tmp_path: Path):
 )
 def test_what_fails_as_it_is(monkeypatch, tmp_path: Path, error, options):
     """Other errors, also of the network; a table without a quarantine; an update that is told to stop."""
-    runs, caught = readable(monkeypatch, tmp_path, error, found=([FILE],), **options)
+    runs, caught = readable(monkeypatch, tmp_path, error, damaged=([FILE],), **options)
     assert (runs, str(caught)) == ([()], error.removeprefix("SocketException: "))
 
 
 def test_nothing_found_is_no_other_start(monkeypatch, tmp_path: Path):
     """Where no damaged file of the batch is found, the error stays: it would come again for ever."""
-    runs, caught = readable(monkeypatch, tmp_path, DAMAGED, DAMAGED, found=([FILE], []))
+    runs, caught = readable(monkeypatch, tmp_path, DAMAGED, DAMAGED, damaged=([FILE], []))
     assert (len(runs), str(caught)) == (2, DAMAGED)

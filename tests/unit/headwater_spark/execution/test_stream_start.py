@@ -39,7 +39,7 @@ TOLD = {"pipeline": "p", "flow": "orders", "epoch": 2}
 def started(
     tmp_path: Path, table: Any, one: Any = None, mode: OutputMode | None = None, **state: Any
 ) -> tuple[Any, RecordedWrite, Any]:
-    """The stream that a flow is started as, what Spark was told, and the context."""
+    """The stream that a flow is started as, the write as Spark got it, and the context."""
     one = one or flow(target=table.name)
     modes = {} if mode is None else {one.name: mode}
     context = context_of(tmp_path, table, flows=(one,), modes=modes)
@@ -56,17 +56,17 @@ def target_of(stream: Any) -> Any:
 
 def test_an_append_goes_to_the_delta_sink(tmp_path: Path):
     """It commits under the query's own id; the metadata names pipeline, flow and epoch. Columns may come to the table."""
-    stream, told, context = started(tmp_path, dataset(partition_columns=("day",)))
+    stream, write, context = started(tmp_path, dataset(partition_columns=("day",)))
     assert stream.applications == ("query-id", "p.orders@2")
     assert (stream.writer, stream.judged) == (None, None)
-    assert (told.words["format"], told.words["outputMode"]) == ("delta", "append")
-    assert told.words["trigger"] == {"availableNow": True}
-    assert told.options_given == {
+    assert (write.words["format"], write.words["outputMode"]) == ("delta", "append")
+    assert write.words["trigger"] == {"availableNow": True}
+    assert write.options_given == {
         "checkpointLocation": str(context.checkpoint("orders", "orders").epoch_folder(2)),
         "userMetadata": json.dumps(TOLD),
         "mergeSchema": "true",
     }
-    assert (told.partitions, told.path) == (("day",), str(context.table_path(dataset())))
+    assert (write.partitions, write.path) == (("day",), str(context.table_path(dataset())))
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_an_append_goes_to_the_delta_sink(tmp_path: Path):
 )
 def test_what_is_merged_goes_through_a_target(tmp_path: Path, more, mode, kind, query_mode):
     """Its commits are found under the flow's own id first; the metadata is the same as on the Delta sink."""
-    stream, told, context = started(tmp_path, dataset(), flow(**more), mode)
+    stream, write, context = started(tmp_path, dataset(), flow(**more), mode)
     target = target_of(stream)
     assert type(target) is kind
     assert stream.applications == ("p.orders@2", "query-id")
-    assert told.words["outputMode"] == query_mode
+    assert write.words["outputMode"] == query_mode
     assert stream.writer._application == "p.orders@2"
     assert stream.writer._metadata == TOLD
     assert stream.writer._checkpoint == context.checkpoint("orders", "orders").epoch_folder(2)
@@ -97,8 +97,8 @@ def test_what_is_merged_goes_through_a_target(tmp_path: Path, more, mode, kind, 
 
 def test_an_aggregation_that_is_written_whole(tmp_path: Path):
     """Spark's own sink replaces the table with each batch."""
-    stream, told, _ = started(tmp_path, dataset(), mode=OutputMode(OutputKind.COMPLETE))
-    assert (stream.writer, told.words["outputMode"]) == (None, "complete")
+    stream, write, _ = started(tmp_path, dataset(), mode=OutputMode(OutputKind.COMPLETE))
+    assert (stream.writer, write.words["outputMode"]) == (None, "complete")
 
 
 @pytest.mark.parametrize("state", [{}, {"state_settings": {"x": "1"}}])
@@ -152,16 +152,16 @@ def test_a_batch_that_was_judged_before(tmp_path: Path, planned, done, known, as
 
 def test_sinks(tmp_path: Path):
     """Formats of Spark's take the stream with their options; a Delta sink takes no option that says where to, twice."""
-    stream, told, _ = started(tmp_path, sink(SinkKind.KAFKA, "kafka", topic="t"))
-    assert (stream.writer, told.words["format"], told.options_given["topic"]) == (None, "kafka", "t")
-    assert "userMetadata" not in told.options_given
+    stream, write, _ = started(tmp_path, sink(SinkKind.KAFKA, "kafka", topic="t"))
+    assert (stream.writer, write.words["format"], write.options_given["topic"]) == (None, "kafka", "t")
+    assert "userMetadata" not in write.options_given
     folder = str(tmp_path / "out")
     for option, place in (("Path", folder), ("TableName", "out")):
         named = sink(SinkKind.DELTA, "delta", other="1", **{option: place})
-        stream, told, context = started(tmp_path, named)
+        stream, write, context = started(tmp_path, named)
         path = folder if option == "Path" else str(context.table_path(dataset("out")))
-        assert (told.words["format"], told.path, told.options_given["other"]) == ("delta", path, "1")
-        assert option not in told.options_given
+        assert (write.words["format"], write.path, write.options_given["other"]) == ("delta", path, "1")
+        assert option not in write.options_given
 
 
 def test_a_sink_that_is_a_function(tmp_path: Path):
@@ -172,7 +172,7 @@ def test_a_sink_that_is_a_function(tmp_path: Path):
 
 
 def test_a_quarantine_whose_name_is_taken(tmp_path: Path):
-    """A table that is none of ours is not written to."""
+    """A table that is not ours is not written to."""
     table = dataset(expectations=(QUARANTINE,))
     context = context_of(tmp_path, table)
     assert run_of(context).quarantine(0) is None

@@ -82,10 +82,10 @@ def test_a_view_whose_sources_have_not_moved(monkeypatch, tmp_path: Path):
 def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
     """A source moved, or may have; the definition, the table or the last run is not what it was; or it was asked for."""
     (written,), technique = view(monkeypatch, tmp_path, **more)
-    told = {"pipeline": "p", "flow": "orders", "update": "u1"}
+    metadata = {"pipeline": "p", "flow": "orders", "update": "u1"}
     assert written.words["mode"] == "overwrite"
     assert written.options_given == {
-        "userMetadata": json.dumps(told),
+        "userMetadata": json.dumps(metadata),
         "txnAppId": "p.orders@refresh",
         "txnVersion": "1",
         "overwriteSchema": "true",

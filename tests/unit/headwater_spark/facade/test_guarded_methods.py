@@ -74,5 +74,5 @@ def test_the_guard_is_on_each():
     named += [(DataFrame, name) for name in GUARDED_BY_ARGUMENT["DataFrame"]] + [(GroupedData, "pivot")]
     named += [(DataStreamWriter, name) for name in (*STARTS, *GUARDED_BY_ARGUMENT["DataStreamWriter"])]
     for owner, name in named:
-        found = inspect.getattr_static(owner, name)
-        assert hasattr(found.fget if isinstance(found, property) else found, "headwater_guard"), name
+        method = inspect.getattr_static(owner, name)
+        assert hasattr(method.fget if isinstance(method, property) else method, "headwater_guard"), name

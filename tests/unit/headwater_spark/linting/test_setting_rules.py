@@ -14,7 +14,7 @@ def test_idle_clauses_of_statements():
     registry = Registry()
     where = SourceLocation("a.sql", 3)
     registry.idle_clauses.append(IdleClause("t", "PRIMARY KEY", "nothing checks it", where))
-    (found,) = idle_clauses(SimpleNamespace(registry=registry))  # type: ignore[arg-type]
-    assert (found.code, found.where, found.dataset) == ("HW601", where, "t")
-    assert "PRIMARY KEY has no effect here: nothing checks it" in found.message
-    assert found.silence.startswith("`-- headwater")
+    (finding,) = idle_clauses(SimpleNamespace(registry=registry))  # type: ignore[arg-type]
+    assert (finding.code, finding.where, finding.dataset) == ("HW601", where, "t")
+    assert "PRIMARY KEY has no effect here: nothing checks it" in finding.message
+    assert finding.silence.startswith("`-- headwater")

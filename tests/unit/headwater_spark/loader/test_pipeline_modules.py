@@ -103,8 +103,8 @@ def test_a_folder_without_init(folder: Path):
     with pipeline_modules([folder], {}):
         import json
 
-        from helpers.text import face as found
+        from helpers.text import face as imported
 
-        assert found is face
+        assert imported is face
         assert json.dumps({}) == "{}"
     assert not {"helpers", "helpers.text"} & set(sys.modules)

@@ -25,7 +25,7 @@ def dbutils() -> DbUtils:
     ],
 )
 def test_a_secret(dbutils: DbUtils, monkeypatch, scope: str, key: str, variable: str):
-    """A secret is the environment variable of scope and key; a missing one is told by the variable's name."""
+    """A secret is the environment variable of scope and key; the error about a missing one names the variable."""
     with pytest.raises(UsageError) as caught:
         dbutils.secrets.get(scope, key)
     assert variable in caught.value.remedy
@@ -49,7 +49,7 @@ def test_listing_a_folder(dbutils: DbUtils, tmp_path: Path):
 
 
 def test_widgets(dbutils: DbUtils):
-    """A widget's value is the configuration's, else its default; one without either is told with where to put it."""
+    """A widget's value is the configuration's, else its default; the error about one without either says where to put it."""
     dbutils.widgets.text("color", "blue")
     dbutils.widgets.dropdown("size", "L", ["S", "L"])
     assert (dbutils.widgets.get("color"), dbutils.widgets.get("size")) == ("red", "L")
@@ -80,7 +80,7 @@ def test_restarting_python_does_nothing(dbutils: DbUtils):
 
 
 def test_a_folder_that_others_write_is_listed(tmp_path, monkeypatch):
-    """What is renamed between the listing and the look at it is left out; it is no error."""
+    """What is renamed between the listing and the look at it is left out; it is not an error."""
     (tmp_path / "a").write_text("12")
     (tmp_path / "b.tmp").write_text("1")
     stat = Path.stat

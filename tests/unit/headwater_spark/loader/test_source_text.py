@@ -112,7 +112,7 @@ def test_a_notebook_gives_a_unit_for_each_cell_of_code(tmp_path: Path):
 
 
 def test_cells_of_text_are_passed_over(tmp_path: Path):
-    """Markdown cells, and code cells that hold markdown, are no units."""
+    """Markdown cells, and code cells that hold markdown, are not units."""
     assert read_sources(notebook(tmp_path, "# not code at all", kind="markdown")) == []
     assert read_sources(notebook(tmp_path, "%md\n# not code", "%%html\n<b>")) == []
 
@@ -133,7 +133,7 @@ def test_a_run_line_between_code_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("text", ["not json", '{"no": "cells"}', "[]"])
 def test_a_file_that_is_no_notebook(tmp_path: Path, text: str):
-    """An .ipynb that is not one is told so."""
+    """An .ipynb that is not a notebook is refused as such."""
     path = tmp_path / "nb.ipynb"
     path.write_text(text)
     with pytest.raises(SourceFileFailed, match="is not a notebook"):
@@ -141,7 +141,7 @@ def test_a_file_that_is_no_notebook(tmp_path: Path, text: str):
 
 
 def test_a_file_that_is_not_text(tmp_path: Path):
-    """Bytes that are no UTF-8 are told with the file."""
+    """Bytes that are not UTF-8 are an error that names the file."""
     path = tmp_path / "a.py"
     path.write_bytes(b"x = '\xff'")
     with pytest.raises(SourceFileFailed, match="not UTF-8") as caught:

@@ -207,9 +207,9 @@ def test_statements_and_their_twins(pair: str):
     twin = Registry(catalog=None, schema="shop")
     with registering(twin):
         python()
-    found = plain(declared(sql, suffix="_x", who="o'Brien"))
-    assert found == plain(twin)
-    assert found[0]
+    datasets = plain(declared(sql, suffix="_x", who="o'Brien"))
+    assert datasets == plain(twin)
+    assert datasets[0]
 
 
 def test_places():

@@ -47,7 +47,7 @@ def decided(messages):
         "late": marked(causes, LATE_FILE),
         "fields": marked(causes, UNKNOWN_FIELDS),
         "file": damaged_file(messages),
-        "worker": [found for cause in causes if (found := worker_traceback(cause)) is not None],
+        "worker": [trace for cause in causes if (trace := worker_traceback(cause)) is not None],
     }
 
 

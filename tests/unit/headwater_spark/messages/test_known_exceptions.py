@@ -74,7 +74,7 @@ def test_other_errors_have_none():
 
 
 def test_a_plain_stream_over_rows_that_change():
-    """Who reads a target of AUTO CDC as a plain stream is told of its change feed, and of a materialized view."""
+    """For a plain stream of a target of AUTO CDC the remedy names its change feed, and a materialized view."""
     hint = hint_for(
         causes_of(
             [

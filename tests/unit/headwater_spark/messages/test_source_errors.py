@@ -18,7 +18,7 @@ from headwater_spark.messages.source_errors import describe
 def test_an_error_without_its_secret(monkeypatch, said: str):
     """By its name, in an address, or known by its value; type and the rest stay."""
     monkeypatch.setenv("HEADWATER_SECRET_KEY", "Hunter2Canary")
-    found = describe(ValueError(said))
-    assert found.startswith("ValueError: ")
-    assert "[redacted]" in found
-    assert "Hunter2" not in found
+    text = describe(ValueError(said))
+    assert text.startswith("ValueError: ")
+    assert "[redacted]" in text
+    assert "Hunter2" not in text

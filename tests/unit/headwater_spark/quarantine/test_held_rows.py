@@ -33,7 +33,7 @@ RULES = [
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+def quarantined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
     """The rows that a quarantine takes of a batch in which each rule is broken, and both, and all."""
     plain_functions(monkeypatch, expectations, judgement, quarantine_table)
     outcomes = [
@@ -53,17 +53,17 @@ def held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]
     return table._rows(marked, batch).rows  # type: ignore[arg-type, attr-defined]
 
 
-def test_what_a_quarantine_takes(held):
+def test_what_a_quarantine_takes(quarantined):
     """Rows that break a rule of kind quarantine, with all rules that they break; no row that is only dropped or warned of."""
-    assert [(row["id"], row[c.REASON], row[c.RULES]) for row in held] == [
+    assert [(row["id"], row[c.REASON], row[c.RULES]) for row in quarantined] == [
         (1, "bad", ["bad"]),
         (3, "bad, odd, old", ["bad", "odd", "old"]),
     ]
 
 
-def test_what_is_kept_of_a_row(held):
+def test_what_is_kept_of_a_row(quarantined):
     """Who wrote it, in which batch, up to where; the row whole as JSON; its own columns where their names are free."""
-    row = held[0]
+    row = quarantined[0]
     assert (row[c.FLOW], row[c.EPOCH], row[c.BATCH], row[c.UPDATE_ID]) == ("f", 3, 7, "u1")
     assert row[c.SOURCE_OFFSETS] == '[{"t": 1}]'
     assert row[c.ROW] == '{"id": 1, "_flow": "mine", "bad": false, "odd": true, "old": true}'
@@ -245,16 +245,16 @@ def test_whether_a_replay_is_in_the_table(tmp_path: Path, application: str, ther
 
 
 class Quarantine:
-    """A quarantine table that says what it is told."""
+    """A quarantine table that records the changes made to it."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, Any]] = []
+        self.changes: list[tuple[str, str, Any]] = []
 
     def update(self, condition: str, values: dict[str, Any]) -> None:
-        self.told.append(("update", condition, values[c.STATUS]))
+        self.changes.append(("update", condition, values[c.STATUS]))
 
     def delete(self, condition: str) -> None:
-        self.told.append(("delete", condition, None))
+        self.changes.append(("delete", condition, None))
 
 
 def lit_in(monkeypatch: pytest.MonkeyPatch) -> Quarantine:
@@ -274,7 +274,7 @@ def test_a_replay_that_is_done(monkeypatch):
     """Its rows are replayed; those of a file that are held from now on are held; nothing else is touched."""
     quarantine = lit_in(monkeypatch)
     marks().finish()
-    ((kind, condition, status),) = quarantine.told
+    ((kind, condition, status),) = quarantine.changes
     assert (kind, condition) == ("update", marks()._mine)
     assert value(status, RowStatus.REPLAYING) == str(RowStatus.REPLAYED)
     assert value(status, RowStatus.PENDING) == str(RowStatus.HELD)
@@ -285,7 +285,7 @@ def test_a_replay_that_came_to_nothing(monkeypatch, files: bool):
     """Its rows are held as before; rows of a file that were laid down for it go first, since the file is held whole."""
     quarantine = lit_in(monkeypatch)
     marks(files).take_back()
-    *gone, (kind, condition, status) = quarantine.told
+    *gone, (kind, condition, status) = quarantine.changes
     assert (kind, condition) == ("update", marks(files)._mine)
     assert value(status, RowStatus.REPLAYING) == str(RowStatus.HELD)
     assert [kind for kind, _, _ in gone] == (["delete"] if files else [])

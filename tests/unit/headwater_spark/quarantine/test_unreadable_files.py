@@ -57,7 +57,7 @@ def test_only_sparks_failures_tell_of_files():
 
 
 def test_a_failure_of_spark_that_names_no_file(monkeypatch):
-    """It is nothing about files, unless it is asked for."""
+    """It says nothing about files, unless that is requested."""
 
     def failing(*_):
         raise AnalysisException("[X] It failed.")

@@ -28,11 +28,11 @@ def decide(monkeypatch: pytest.MonkeyPatch):
     """The mode of a stream that Spark can run in these modes only, whose grouping keys are in its result, or not."""
 
     def mode(can: str, one: Any = PLAIN, target: Any = TABLE, keys: tuple[str, ...] = ("day",)) -> OutputMode:
-        asked: list[str] = []
+        tried: list[str] = []
 
         def objection(_: Any, name: str) -> str | None:
-            assert name not in asked, "Each question is an exception of the JVM: it is asked once."
-            asked.append(name)
+            assert name not in tried, "Each question is an exception of the JVM: it is asked once."
+            tried.append(name)
             return None if name in can.split() else f"no {name}"
 
         monkeypatch.setattr(subject, "_objection", objection)
@@ -44,7 +44,7 @@ def decide(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("can", "keys", "found"),
+    ("can", "keys", "expected"),
     [
         ("append", ("day",), OutputMode(OutputKind.APPEND)),
         ("append update complete", ("day",), OutputMode(OutputKind.APPEND)),
@@ -54,9 +54,9 @@ def decide(monkeypatch: pytest.MonkeyPatch):
         ("update", ("day",), OutputMode(OutputKind.UPDATE, ("day",))),
     ],
 )
-def test_a_table(decide, can: str, keys: tuple[str, ...], found: OutputMode):
+def test_a_table(decide, can: str, keys: tuple[str, ...], expected: OutputMode):
     """Appended to where that can be; else merged by its grouping keys; else replaced by each batch."""
-    assert decide(can, keys=keys) == found
+    assert decide(can, keys=keys) == expected
 
 
 @pytest.mark.parametrize(("can", "keys"), [("", ("day",)), ("update", ())])
@@ -67,16 +67,16 @@ def test_what_no_table_can_take(decide, can: str, keys: tuple[str, ...]):
 
 
 @pytest.mark.parametrize(
-    ("can", "one", "found"),
+    ("can", "one", "expected"),
     [
         ("append", PLAIN, OutputMode()),
         ("update", UPDATE, OutputMode(OutputKind.UPDATE)),
         ("append update", UPDATE, OutputMode(OutputKind.UPDATE)),
     ],
 )
-def test_a_sink(decide, can: str, one: Any, found: OutputMode):
+def test_a_sink(decide, can: str, one: Any, expected: OutputMode):
     """It is appended to, or sent the rows that change where the flow says so: nothing is merged there."""
-    assert decide(can, one, TOPIC) == found
+    assert decide(can, one, TOPIC) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_changes_and_replacements(decide):
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "query_mode"),
     [
         ("append", "append"),
         ("update", "update"),
@@ -119,9 +119,9 @@ def test_changes_and_replacements(decide):
         ("changes", "append"),
     ],
 )
-def test_what_spark_is_asked_for(name: str, asked: str):
+def test_what_spark_is_asked_for(name: str, query_mode: str):
     """Rows that find what they replace by themselves come as a stream of rows."""
-    assert OutputKind(name).query_mode == asked
+    assert OutputKind(name).query_mode == query_mode
 
 
 @pytest.mark.parametrize(

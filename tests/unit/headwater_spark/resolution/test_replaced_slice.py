@@ -62,7 +62,7 @@ def test_a_condition_that_throws_dice(condition):
 
 
 def test_a_stream(condition):
-    """It is no part of a table that could be made again."""
+    """It is not a part of a table that could be recomputed."""
     condition("GreaterThan")
     with pytest.raises(NotADataFrame, match="streaming"):
         in_slice(Frame(streaming=True), PART)  # type: ignore[arg-type]

@@ -129,11 +129,11 @@ def test_a_row_that_breaks_a_fail_rule_fails_its_batch(batch):
         return
     with pytest.raises(plain_rows.Raised) as caught:
         mark_rows(frame_of(rules, outcomes), rules)
-    found = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
-    assert found is not None
+    violation = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
+    assert violation is not None
     first = next(number for number, names in enumerate(failing) if names)
-    assert list(found.rules) == failing[first]
-    assert json.loads(found.record)["id"] == first
+    assert list(violation.rules) == failing[first]
+    assert json.loads(violation.record)["id"] == first
 
 
 @given(batches([WARN, DROP, QUARANTINE]))
@@ -172,9 +172,9 @@ def test_fail_rules_in_several_masks():
     rules = rules_of([FAIL] * 70)
     with pytest.raises(plain_rows.Raised) as caught:
         mark_rows(frame_of(rules, [[index not in (3, 69) for index in range(70)]]), rules)
-    found = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
-    assert found is not None
-    assert found.rules == ("r3", "r69")
+    violation = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
+    assert violation is not None
+    assert violation.rules == ("r3", "r69")
 
 
 def test_without_rules():
@@ -187,7 +187,7 @@ def test_without_rules():
 
 
 def test_records_stay_with_the_rows_that_a_quarantine_takes():
-    """The source's record is kept beside quarantined rows alone, and is no column of the row itself."""
+    """The source's record is kept beside quarantined rows alone, and is not a column of the row itself."""
     rules = rules_of([QUARANTINE, DROP])
     outcomes = [(True, True), (False, True), (True, False)]
     marked = mark_rows(frame_of(rules, outcomes, **{SOURCE: 1}), rules)
@@ -248,9 +248,9 @@ def test_a_repeated_key_fails_where_its_rule_says_so():
         judged_batch(mark_rows(batch, [unique(FAIL)]), [unique(FAIL)]),
     ):
         pass
-    found = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
-    assert found is not None
-    assert (found.rules, json.loads(found.record)) == (("once",), {"k": 1, "v": 2})
+    violation = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
+    assert violation is not None
+    assert (violation.rules, json.loads(violation.record)) == (("once",), {"k": 1, "v": 2})
     with judged_batch(mark_rows(batch, [unique(WARN)]), [unique(WARN)]) as (judged, quality):
         assert (len(judged.rows), quality.accepted, quality.rules[0].failed) == (2, 2, 1)
 

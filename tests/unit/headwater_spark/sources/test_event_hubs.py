@@ -19,18 +19,18 @@ def options(streaming: bool = True, **given: str) -> dict[str, str]:
 
 def test_the_login():
     """Host, port, protocol and login come from the connection string, the topic from its EntityPath."""
-    found = options()
-    assert found["kafka.bootstrap.servers"] == "ns.servicebus.windows.net:9093"
-    assert found["kafka.security.protocol"] == "SASL_SSL"
-    assert found["kafka.sasl.mechanism"] == "PLAIN"
-    assert found["subscribe"] == "clicks"
+    kafka = options()
+    assert kafka["kafka.bootstrap.servers"] == "ns.servicebus.windows.net:9093"
+    assert kafka["kafka.security.protocol"] == "SASL_SSL"
+    assert kafka["kafka.sasl.mechanism"] == "PLAIN"
+    assert kafka["subscribe"] == "clicks"
     login = 'PlainLoginModule required username="$ConnectionString" password="' + STRING + '";'
-    assert found["kafka.sasl.jaas.config"].endswith(login)
+    assert kafka["kafka.sasl.jaas.config"].endswith(login)
 
 
 def test_the_local_emulator():
     """The emulator's connection string means no TLS, and may name a port."""
-    found = kafka_options(
+    kafka = kafka_options(
         {
             "eventhubs.connectionstring": "Endpoint=sb://localhost:9092;SharedAccessKeyName=a;SharedAccessKey=b;"
             "UseDevelopmentEmulator=true;",
@@ -38,9 +38,9 @@ def test_the_local_emulator():
         },
         streaming=True,
     )
-    assert found["kafka.bootstrap.servers"] == "localhost:9092"
-    assert found["kafka.security.protocol"] == "SASL_PLAINTEXT"
-    assert found["subscribe"] == "clicks"
+    assert kafka["kafka.bootstrap.servers"] == "localhost:9092"
+    assert kafka["kafka.security.protocol"] == "SASL_PLAINTEXT"
+    assert kafka["subscribe"] == "clicks"
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_other_options():
         "eventhubs.connectionstring": STRING, "eventhubs.consumergroup": "lake", "maxeventspertrigger": "7",
         "failondataloss": "false",
     }  # fmt: skip
-    found = kafka_options(given, streaming=True)
-    assert (found["kafka.group.id"], found["maxOffsetsPerTrigger"], found["failOnDataLoss"]) == (
+    kafka = kafka_options(given, streaming=True)
+    assert (kafka["kafka.group.id"], kafka["maxOffsetsPerTrigger"], kafka["failOnDataLoss"]) == (
         "lake",
         "7",
         "false",

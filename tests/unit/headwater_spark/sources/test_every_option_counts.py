@@ -53,12 +53,12 @@ def test_cloud_files():
     plain = read({})
     assert set(CLOUD_FILES) == {*cloud_files._HONOURED, "validateOptions"}
     for name in CLOUD_FILES_NAMES:
-        found = outcome(read, {f"cloudFiles.{name}": CLOUD_FILES.get(name, "x")})
-        assert found != plain, name
+        changed = outcome(read, {f"cloudFiles.{name}": CLOUD_FILES.get(name, "x")})
+        assert changed != plain, name
         if name not in CLOUD_FILES:
-            assert isinstance(found, CloudFilesOptions)
-            assert replace(found, notes=()) == plain
-            assert name in found.notes[0]
+            assert isinstance(changed, CloudFilesOptions)
+            assert replace(changed, notes=()) == plain
+            assert name in changed.notes[0]
 
 
 def test_kinesis():

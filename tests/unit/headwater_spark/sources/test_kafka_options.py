@@ -66,7 +66,7 @@ def test_everything_else_is_left_alone():
     ],
 )
 def test_what_can_not_be_honoured(given: dict[str, str]):
-    """A time that is none, and options of the closed platform, are refused with what to write."""
+    """A time that does not parse, and options of the closed platform, are refused with what to write."""
     with pytest.raises(UnsupportedArgument) as caught:
         kafka_overrides(given, "UTC")
     assert caught.value.remedy

@@ -33,24 +33,22 @@ def test_where_a_first_run_begins(position: str, since: int | str | None):
 
 def test_where_the_streams_are():
     """Several streams, a region, an endpoint with or without its scheme, and the keys."""
-    found = parsed(
-        streamName="a, b", region="eu-west-1", endpoint="h:1", awsAccessKey="AK", awsSecretKey="sk"
-    )
-    assert found.streams == ("a", "b")
-    assert (found.connection.region, found.connection.endpoint) == ("eu-west-1", "https://h:1")
-    assert found.connection.credentials is not None
-    assert "AK" not in repr(found)
-    assert "sk" not in repr(found)
+    read = parsed(streamName="a, b", region="eu-west-1", endpoint="h:1", awsAccessKey="AK", awsSecretKey="sk")
+    assert read.streams == ("a", "b")
+    assert (read.connection.region, read.connection.endpoint) == ("eu-west-1", "https://h:1")
+    assert read.connection.credentials is not None
+    assert "AK" not in repr(read)
+    assert "sk" not in repr(read)
     assert parsed(endpointUrl="http://h:1").connection.endpoint == "http://h:1"
 
 
 def test_what_has_no_effect_is_noted():
     """Options for the pace of fetching are taken and said to do nothing; limits are honoured."""
-    found = parsed(
+    read = parsed(
         maxFetchRate="1.0", shardsPerTask="5", maxRecordsPerFetch="500", maxRecordsPerTrigger="9000"
     )
-    assert [note.split()[3] for note in found.notes] == ["maxFetchRate", "shardsPerTask"]
-    assert (found.per_request, found.per_batch) == (500, 9000)
+    assert [note.split()[3] for note in read.notes] == ["maxFetchRate", "shardsPerTask"]
+    assert (read.per_request, read.per_batch) == (500, 9000)
 
 
 @pytest.mark.parametrize(

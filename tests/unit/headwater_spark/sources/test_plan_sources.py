@@ -28,8 +28,8 @@ GIVEN = {
 @pytest.mark.parametrize("streaming", [True, False])
 def test_no_secret_is_kept(name: str, streaming: bool):
     """Of whatever source, in an option or in an address."""
-    found = _entry(name, GIVEN[name], NAMES, streaming=streaming)
-    assert CANARY not in found.model_dump_json()
+    entry = _entry(name, GIVEN[name], NAMES, streaming=streaming)
+    assert CANARY not in entry.model_dump_json()
     kept = {
         "kafka": "kafka:9092",
         "kinesis": "kinesis:4567",
@@ -37,14 +37,14 @@ def test_no_secret_is_kept(name: str, streaming: bool):
         "csv": "abfss://c@lake.dfs",
         "delta": "bucket/table",
     }
-    assert kept.get(name, "") in json.dumps(found.model_dump(mode="json"))
+    assert kept.get(name, "") in json.dumps(entry.model_dump(mode="json"))
 
 
 @pytest.mark.parametrize("path", ["/data/token=7/in", "file:/data/pwd=a/in", "data/sig=b", "/data/a:b@c"])
 def test_local_folders_are_kept_as_they_are(path: str):
     """A folder of a partition may be named like a secret; lag and checks have to list it."""
-    found = _entry("json", {"path": path}, NAMES, streaming=True)
-    assert found.path == path.removeprefix("file:")
+    entry = _entry("json", {"path": path}, NAMES, streaming=True)
+    assert entry.path == path.removeprefix("file:")
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_local_folders_are_kept_as_they_are(path: str):
 def test_what_bounds_a_batch_is_kept(name: str, given: dict[str, str]):
     """Advice on limits has to know them, in the spelling in which they are written; options reach us in lower case."""
     wanted = {key: value for key, value in given.items() if key != "path"}
-    found = _entry(name, {key.lower(): value for key, value in given.items()}, NAMES, streaming=True)
-    assert found.options == wanted
+    entry = _entry(name, {key.lower(): value for key, value in given.items()}, NAMES, streaming=True)
+    assert entry.options == wanted
 
 
 def test_limits_reach_stand_ins_of_tables():

@@ -1,4 +1,4 @@
-"""A change of a source's columns that reaches the result is told with the ways out."""
+"""A change of a source's columns that reaches the result is reported with the ways out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLOW = Flow("silver", "silver", lambda: None)
 
 
 @pytest.mark.parametrize(
-    ("now", "told", "way"),
+    ("now", "change", "way"),
     [
         ({**BEFORE, "size": "int"}, "added size", "mergeSchema"),
         ({"id": "int"}, "removed name", 'withColumn("name", F.lit(None))'),
@@ -21,10 +21,10 @@ FLOW = Flow("silver", "silver", lambda: None)
         ({"id": "bigint", "name": "string"}, "changed id from int to bigint", 'try_cast("int")'),
     ],
 )
-def test_a_change_is_told(now: dict[str, str], told: str, way: str):
+def test_a_change_is_told(now: dict[str, str], change: str, way: str):
     """Each kind of change is named, with the way to keep the table as it is, and the full refresh."""
-    assert str(SchemaChange.between(BEFORE, now)) == told
-    with pytest.raises(SourceSchemaChanged, match=told) as caught:
+    assert str(SchemaChange.between(BEFORE, now)) == change
+    with pytest.raises(SourceSchemaChanged, match=change) as caught:
         check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, StreamSchemas({OUTPUT: now, "/t": now}))
     assert way in caught.value.remedy
     assert "--full-refresh silver" in caught.value.remedy
@@ -57,7 +57,7 @@ def test_only_additions_can_be_asked_for():
 def test_columns_that_stay():
     """Where a source's data are rescued its columns stay what they were at first, and no change is refused."""
     now = {"id": "int"}
-    found = StreamSchemas({OUTPUT: now, "/t": now}, pinned=frozenset({"/t"}))
-    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, found)
-    assert found.to_remember({OUTPUT: BEFORE, "/t": BEFORE}) == {OUTPUT: now, "/t": BEFORE}
-    assert found.to_remember({}) == {OUTPUT: now, "/t": now}
+    schemas = StreamSchemas({OUTPUT: now, "/t": now}, pinned=frozenset({"/t"}))
+    check_source_schemas(FLOW, {OUTPUT: BEFORE, "/t": BEFORE}, schemas)
+    assert schemas.to_remember({OUTPUT: BEFORE, "/t": BEFORE}) == {OUTPUT: now, "/t": BEFORE}
+    assert schemas.to_remember({}) == {OUTPUT: now, "/t": now}

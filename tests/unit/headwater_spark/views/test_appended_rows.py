@@ -107,10 +107,10 @@ def test_groups_that_can_be_merged():
         groups, p.named(p.column(92), 95), p.column(2), p.column(93), p.column(1), p.column(90), p.column(91)
     )
     root = p.numbered(query)
-    found = grouped(root, root.leaves[0].number)
-    assert found is not None
+    grouping = grouped(root, root.leaves[0].number)
+    assert grouping is not None
     m = Merging
-    assert found.columns == (m.LEAST, m.KEY, m.GREATEST, m.KEY, m.COUNT, m.SUM)
+    assert grouping.columns == (m.LEAST, m.KEY, m.GREATEST, m.KEY, m.COUNT, m.SUM)
 
 
 FILTERED = Expr(

@@ -89,7 +89,7 @@ def test_ids_inside_of_pairs():
 
 
 def test_which_of_two_columns_counts():
-    """Of two reads with columns of one name, the one that is used is told from the other."""
+    """Of two reads with columns of one name, the one that is used is distinguished from the other."""
     joined = p.join(p.leaf(1), p.leaf(2), "Inner", p.equal(1, 2))
     one, other = (p.numbered(p.project(joined, p.column(number))) for number in (1, 2))
     assert of(one, text="", ids=()) != of(other, text="", ids=())

@@ -41,8 +41,8 @@ def test_several_columns():
     """Each is narrowed to its own values, those with few of them first; one with too many is left out."""
     columns = [KeyColumn("id", "bigint"), KeyColumn("day", "date")]
     keys = [(str(number), "2026-01-01") for number in range(5)]
-    found = key_condition(columns, keys, 4)
-    assert found == ("(`day` IN (DATE'2026-01-01'))", ("day",))
+    condition = key_condition(columns, keys, 4)
+    assert condition == ("(`day` IN (DATE'2026-01-01'))", ("day",))
     both = key_condition(columns, keys, 5)
     assert both is not None
     assert both[1] == ("day", "id")
@@ -77,7 +77,7 @@ def test_too_many_values_make_a_range():
     ],
 )
 def test_types_that_are_no_keys(kind: str):
-    """Where equal values are not told by their text, or by Spark's own comparison, nothing is replaced by them."""
+    """Where equal values are not recognised by their text, or by Spark's own comparison, nothing is replaced by them."""
     assert not usable(kind)
 
 

@@ -44,9 +44,9 @@ def selecting(*parts: Expr) -> Node:
 )  # fmt: skip
 def test_what_is_never_incremental(query: Node, kind: IssueType, sub_type: str | None):
     """Operators and expressions that are not known to be safe, subqueries' included, each by its name."""
-    (found,) = shape_issues(p.numbered(query))
-    assert (found.kind, found.sub_type) == (kind, sub_type)
-    assert found.lasting
+    (issue,) = shape_issues(p.numbered(query))
+    assert (issue.kind, issue.sub_type) == (kind, sub_type)
+    assert issue.lasting
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_name_of_recomputing_a_part(query: Node, technique: Technique):
 
 
 def test_techniques_by_source():
-    """What each source allows, and by which columns its changes are found; types that are no keys are left out."""
+    """What each source allows, and by which columns its changes are found; types that are not keys are left out."""
     root = p.numbered(
         p.project(p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), p.column(1), p.column(12))
     )
@@ -176,9 +176,9 @@ def test_a_plan_is_read_from_its_json():
     join = root.children[0]
     assert (root.kind, join.kind, join.join_type, join.number) == ("Filter", "Join", "LeftOuter", 1)
     assert root.output == (1, 2)
-    (found,) = root.exprs("condition")
-    assert found.references == {1}
-    assert found.has_subquery
+    (filter_,) = root.exprs("condition")
+    assert filter_.references == {1}
+    assert filter_.has_subquery
     assert [plan.kind for plan in root.subquery_plans] == ["LogicalRelation"]
     assert not is_distinct(root)
 

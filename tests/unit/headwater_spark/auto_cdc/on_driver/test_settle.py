@@ -185,8 +185,8 @@ class Table:
             if remembers(same, self.columns)
         ]
         remembered = pa.Table.from_pylist(known, schema=in_arrow([], self.columns).select(list(KEYS)).schema)
-        arrow, found = in_arrow(events, self.columns), matching_rows(self.rows, self.columns)
-        settled = settle_history(arrow, self.columns, found, remembered, self.columns.target_schema)
+        arrow, matches = in_arrow(events, self.columns), matching_rows(self.rows, self.columns)
+        settled = settle_history(arrow, self.columns, matches, remembered, self.columns.target_schema)
         assert settled is not None
         return settled
 
@@ -275,8 +275,8 @@ def test_flows_that_arrow_does_not_settle():
     ]
     for columns in spark:
         events = in_arrow([], plain)
-        found = matching_rows([], plain)
-        assert settle_history(events, columns, found, None, plain.target_schema) is None
+        matches = matching_rows([], plain)
+        assert settle_history(events, columns, matches, None, plain.target_schema) is None
     assert (
         settle_history(in_arrow([], plain), plain, matching_rows([], plain), None, plain.target_schema)
         is not None
@@ -296,8 +296,8 @@ def test_a_key_with_several_rows_is_left():
     latest = columns_of(T.IntegerType(), history=False, kept=True)
     rows = [{"key": 0, "part": "a", "at": at, "name": "a", "size": 1.0} for at in (1, 2)]
     for column in ("at", None):
-        asked = replace(latest, sequence_column=column)
-        settled = settle_latest(in_arrow([event(5)], latest, ties=True), asked, matching_rows(rows, latest), TIE, latest.target_schema)  # fmt: skip
+        with_sequence = replace(latest, sequence_column=column)
+        settled = settle_latest(in_arrow([event(5)], latest, ties=True), with_sequence, matching_rows(rows, latest), TIE, latest.target_schema)  # fmt: skip
         assert settled is not None
         assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
 
@@ -318,7 +318,7 @@ def test_what_is_no_number_is_equal_to_itself():
 )
 @settings(deadline=None)
 def test_facts_of_a_batch(events: list[Event], missing: str | None):
-    """A NULL sequence or key is told of, and so are the deletes, the first sequence and the range of the keys."""
+    """A NULL sequence or key is reported, and so are the deletes, the first sequence and the range of the keys."""
     columns = columns_of(T.IntegerType(), history=False, kept=True)
     if missing is not None:
         events = [*events, {**event(3), missing: None}]

@@ -41,7 +41,7 @@ def commit(checkpoint: FlowCheckpoint, *files: Path) -> None:
 
 
 def test_another_spelling_leaves_out_no_more(checkpoint: FlowCheckpoint, tmp_path: Path):
-    """The key of a read hangs on its spelling: under another one, a file that came since is not taken for an existing one."""
+    """The key of a read depends on its spelling: under another one, a file that came since is not taken for an existing one."""
     old, new = tmp_path / "in" / "old.json", tmp_path / "in" / "new.json"
     assert skipped(checkpoint, "a") == (file_uri(str(old)),)
     new.write_text("{}")

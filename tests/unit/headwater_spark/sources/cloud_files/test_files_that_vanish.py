@@ -34,7 +34,7 @@ def spark_that_wants(paths: list[Path], seen: list[list[str]]):
 
 
 def test_columns_are_inferred_from_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A file that is gone by now is no error while others are there; one that is damaged still is."""
+    """A file that is gone by now is not an error while others are there; one that is damaged still is."""
     files = [tmp_path / name for name in ("a.json", "b.json")]
     files[0].write_text("{}")
     seen: list[list[str]] = []
@@ -52,7 +52,7 @@ def test_columns_are_inferred_from_what_is_left(tmp_path: Path, monkeypatch: pyt
 
 
 def test_headers_footers_and_proofs(tmp_path: Path):
-    """A file that is gone has none; it is no error."""
+    """A file that is gone has none; it is not an error."""
     gone = str(tmp_path / "gone")
 
     class NoSession:

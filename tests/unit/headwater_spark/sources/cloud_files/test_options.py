@@ -27,7 +27,7 @@ def test_defaults():
 
 
 def test_letter_case_does_not_matter():
-    """Keys and choices are told apart without regard to case, and other options are passed on as they were spelled."""
+    """Keys and choices are matched without regard to case, and other options are passed on as they were spelled."""
     options = parse_options(
         {"CLOUDFILES.FORMAT": "JSON", "cloudfiles.schemaevolutionmode": "RESCUE", "dateFormat": "yyyy"},
         schema_given=False,
@@ -55,7 +55,7 @@ def test_values_are_read():
 
 
 def test_what_tunes_the_closed_runtime_is_noted():
-    """It has no effect, is said so, and is no error."""
+    """It has no effect, a note says so, and it is not an error."""
     options = parse(useNotifications="true", backfillInterval="1 day")
     assert len(options.notes) == 2
     assert "useNotifications" in options.notes[0]
