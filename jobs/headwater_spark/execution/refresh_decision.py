@@ -31,7 +31,7 @@ from headwater.incremental.techniques import (
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.view_sources import source_size, table_bytes
 from headwater_spark.views.examined_query import TIME_ZONE, ExaminedQuery
-from headwater_spark.views.plan_shape import shape_issues
+from headwater_spark.views.plan_shape import FILE_METADATA, shape_issues
 from headwater_spark.views.stored_types import stored_types
 from headwater_spark.views.techniques import Techniques
 
@@ -114,12 +114,21 @@ class RefreshDecision:
         issue = self._read_changes(query, previous)
         if issue is not None:
             return issue
+        if not query.only_tables:
+            reason = "it reads something that is neither a Delta table nor a file"
+            return Issue(IssueType.INPUT_NOT_IN_DELTA, reason)
         kinds = {change.kind for change in self._changes.values()}
-        if kinds <= {ChangeKind.UNCHANGED} and query.only_tables and not self.run.entry.time_dependent:
+        if kinds <= {ChangeKind.UNCHANGED} and not self._differs_by_itself(query):
             return Planned(
                 Technique.NO_OP, note="no source has changed since the last refresh", sources=self._tables()
             )
         return None
+
+    def _differs_by_itself(self, query: ExaminedQuery) -> bool:
+        """Whether the same rows of its sources may give a query another result than before."""
+        chances = [issue for issue in self._lasting(query) if issue.kind is IssueType.PLAN_NOT_DETERMINISTIC]
+        by_place = any(issue.expression == FILE_METADATA for issue in chances)
+        return by_place or (bool(chances) and self.run.entry.time_dependent)
 
     def _other_query(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
         if previous.fingerprint != query.fingerprint:
@@ -194,7 +203,10 @@ class RefreshDecision:
             )
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (issue,), sources=tables))
         stored = stored_types(self.run.table)
-        techniques = Techniques(query, self._changes, stored, self.run.dataset.partition_columns, limits)
+        dataset = self.run.dataset
+        techniques = Techniques(
+            query, self._changes, stored, dataset.partition_columns, dataset.cluster_columns or (), limits
+        )
         chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))

@@ -28,7 +28,13 @@ from headwater.delta_log.table_history import (
 from headwater.errors import FlowInterrupted, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.incremental.conditions import NotIncrementalizable
-from headwater.incremental.refresh_record import KEY, RefreshRecord, last_record, newest_update
+from headwater.incremental.refresh_record import (
+    KEY,
+    RefreshRecord,
+    foreign_change,
+    last_record,
+    newest_update,
+)
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.delta_writes.batch_commits import quality_details
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
@@ -103,6 +109,7 @@ def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, s
         state is not None and state.completed and state.sink_id == sink
         and state.definition_hash == run.context.pipeline.manifest.definition_hash and not run.entry.time_dependent
         and now is not None and dict(state.input_versions) == now
+        and foreign_change(run.table, *run.identity.names) is None
     )  # fmt: skip
 
 
