@@ -127,11 +127,16 @@ def _state_reasons(
         yield f"{flow.name} has not run since the definition changed"
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"
-    if manifest.dataset(flow.target).location is None:
-        return  # a sink without an id
+    if manifest.dataset(flow.target).location is not None:  # a sink without an id has none
+        yield from _table_reasons(project, manifest, flow, state.sink_id)
+
+
+def _table_reasons(
+    project: PipelineProject, manifest: Manifest, flow: FlowEntry, sink_id: str | None
+) -> Iterator[str]:
     table = manifest.table_path(project.warehouse, flow.target)
     head = table_head(table)
-    if head is None or head.table_id != state.sink_id:
+    if head is None or head.table_id != sink_id:
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"
     elif manifest.dataset(flow.target).kind is DatasetKind.MATERIALIZED_VIEW:
         identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
