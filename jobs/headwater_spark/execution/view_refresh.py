@@ -133,6 +133,8 @@ class _Refresh:
     done: Technique = Technique.NO_OP
     reason: str = ""
     seconds: float = 0.0
+    # Whether changes of the sources are of use to the next refresh: maintenance keeps them.
+    follows: bool = True
 
     @classmethod
     def begun(
@@ -164,6 +166,8 @@ class _Refresh:
         self._refuse_where_strict(planned)
         _plan(self.run, planned)
         self.done, self.reason = planned.chosen, planned.reason
+        never = any(issue.lasting for issue in planned.issues)
+        self.follows = not never and self.run.dataset.refresh_policy is not RefreshPolicy.FULL
         if planned.chosen is not Technique.NO_OP:
             started = time.monotonic()
             self._recompute()
@@ -176,7 +180,8 @@ class _Refresh:
         if self.done is Technique.COMPLETE_RECOMPUTE:
             size = source_bytes(self.query) if self.query is not None else 0
             known |= {"full_seconds": round(self.seconds, 2), "full_bytes": size}
-        return {**known, "technique": str(self.done), "reason": self.reason}
+        follows = known.get("follows", True) if self.done is Technique.NO_OP else self.follows
+        return {**known, "technique": str(self.done), "reason": self.reason, "follows": follows}
 
     def _decision(self) -> Decision:
         run = self.run
