@@ -240,6 +240,7 @@ def test_views_equal_their_query(pipeline: Any, spark: Any) -> None:
     assert {name for name, (technique, _) in again.items() if technique != "NO_OP"} == {"today"}
 
 
+@pytest.mark.timeout(7200)
 @pytest.mark.skipif(not SOAK, reason="a loop of make soak, which gives the seed")
 def test_random_changes(pipeline: Any, spark: Any) -> None:
     """One to three changes at random before each update, some of which are killed: rows and change feeds of all views are right."""

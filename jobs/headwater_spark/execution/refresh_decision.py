@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwater.definitions.expectation import needs_judgement
 from headwater.incremental.costs import (
     FullRun,
     Limits,
     SourceSize,
+    corrected,
     limits_from,
     predicted_full,
     predicted_incremental,
@@ -49,10 +51,14 @@ BEGINNINGS = frozenset(
 
 @dataclass(frozen=True)
 class Decision:
-    """How a view is refreshed. ``techniques``: what carries it out, where it is an incremental one."""
+    """How a view is refreshed.
+
+    ``techniques``: what carries it out, where it is an incremental one; ``predicted``: its seconds, before last runs correct them.
+    """
 
     planned: Planned
     techniques: Techniques | None = None
+    predicted: float = 0.0
 
 
 @dataclass
@@ -210,25 +216,31 @@ class RefreshDecision:
         chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
-        full, incremental, sizes = self._costs(query, moved, chosen)
+        full, predicted, sizes = self._costs(query, moved, chosen)
+        incremental = corrected(predicted, self._known.get("runs", {}).get(str(chosen), ()))
         costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
         against = rejected(limits, sizes, full, incremental) if policy is RefreshPolicy.AUTO else None
         if against is not None:
             planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
             return Decision(planned)
-        return Decision(Planned(chosen, costs=costs, sources=tables), techniques)
+        return Decision(Planned(chosen, costs=costs, sources=tables), techniques, predicted)
 
     def _costs(
         self, query: ExaminedQuery, moved: set[str], chosen: Technique
     ) -> tuple[float, float, list[SourceSize]]:
-        state = self.run.checkpoint.read_state()
-        known = state.refresh if state is not None else {}
+        known = self._known
         last = FullRun(float(known.get("full_seconds", 0)), int(known.get("full_bytes", 0)))
         full = predicted_full(last, source_bytes(query))
         sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
         # The affected part is read by the view's own query, too.
         again = 0.0 if chosen in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE) else 0.25
         return full, predicted_incremental(full, sizes, again), sizes
+
+    @property
+    def _known(self) -> Mapping[str, Any]:
+        """What the flow's state says of refreshes before."""
+        state = self.run.checkpoint.read_state()
+        return state.refresh if state is not None else {}
 
     def _tables(self) -> list[TableInformation]:
         kinds = {

@@ -28,6 +28,7 @@ from headwater.delta_log.table_history import (
 from headwater.errors import FlowInterrupted, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.incremental.conditions import NotIncrementalizable
+from headwater.incremental.costs import KEPT_RUNS
 from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
@@ -48,6 +49,7 @@ from headwater_spark.execution.view_sources import fingerprints, noted_tables, o
 from headwater_spark.facade.pinned_tables import pinned_tables
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
+from headwater_spark.views.changed_rows import FilesMissing
 from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
 from headwater_spark.views.merged_groups import MergedGroups
 from headwater_spark.views.techniques import Increment
@@ -133,6 +135,8 @@ class _Refresh:
     done: Technique = Technique.NO_OP
     reason: str = ""
     seconds: float = 0.0
+    predicted: float = 0.0
+    planned: str = ""
     # Whether changes of the sources are of use to the next refresh: maintenance keeps them.
     follows: bool = True
 
@@ -180,6 +184,10 @@ class _Refresh:
         if self.done is Technique.COMPLETE_RECOMPUTE:
             size = source_bytes(self.query) if self.query is not None else 0
             known |= {"full_seconds": round(self.seconds, 2), "full_bytes": size}
+        elif self.done.incremental and self.predicted:
+            runs = dict(known.get("runs", {}))
+            own = [*runs.get(self.planned, ()), [round(self.predicted, 2), round(self.seconds, 2)]]
+            known["runs"] = runs | {self.planned: own[-KEPT_RUNS:]}
         follows = known.get("follows", True) if self.done is Technique.NO_OP else self.follows
         return {**known, "technique": str(self.done), "reason": self.reason, "follows": follows}
 
@@ -214,7 +222,7 @@ class _Refresh:
     def _increment(self, decision: Decision) -> Issue | None:
         """Refresh the view by what changed; the reason where it is to be recomputed instead."""
         run, planned = self.run, decision.planned
-        before = head_version(run.table)
+        before, started = head_version(run.table), time.monotonic()
         assert decision.techniques is not None
         try:
             increment = decision.techniques.increment(planned.chosen)
@@ -227,6 +235,8 @@ class _Refresh:
             self.done = final.chosen
             if increment.rows is not None:
                 self._write(increment.rows, self._target(increment), increment.technique, whole=False)
+                self.seconds, self.predicted = time.monotonic() - started, decision.predicted
+                self.planned = str(planned.chosen)
         except (RefusedForSafety, DeltaConcurrentModificationException):
             raise
         except Exception as error:
@@ -325,7 +335,7 @@ def _merged(run: FlowRun) -> Quality:
 
 def _failed(error: Exception) -> Issue:
     text = str(error).strip().partition("\n")[0][:300]
-    missing = any(
+    missing = isinstance(error, FilesMissing) or any(
         word in str(error) for word in ("FILE_NOT_EXIST", "FileNotFoundException", "DELTA_FILE_NOT_FOUND")
     )
     if missing:

@@ -106,6 +106,7 @@ class ViewPlan:
         self.root: Node = read_plan(text)
         self._has_python = "PythonUD" in text
         self._nodes = list(_in_order(self._plan))
+        self._attributes: dict[int, Any] = {}
 
     @property
     def text(self) -> str:
@@ -224,11 +225,11 @@ class ViewPlan:
         return self._project(columns, plan)
 
     def _attribute(self, number: int) -> Any:
-        for node in self._nodes:
-            for attribute in items(node.output()):
-                if int(attribute.exprId().id()) == number:
-                    return attribute
-        raise KeyError(number)
+        if not self._attributes:
+            for node in self._nodes:
+                for attribute in items(node.output()):
+                    self._attributes.setdefault(int(attribute.exprId().id()), attribute)
+        return self._attributes[number]
 
     def _alias(self, value: Any, named: Any) -> Any:
         """The value, under the name and id of another column."""

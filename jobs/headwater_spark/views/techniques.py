@@ -16,17 +16,15 @@ from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater_spark.views.appended_rows import Merging, appended, grouped
 from headwater_spark.views.changed_rows import ChangedRows
-from headwater_spark.views.examined_query import ExaminedQuery
-from headwater_spark.views.key_conditions import KeyColumn, key_condition, usable
 from headwater_spark.views.eligibility import mergeable
+from headwater_spark.views.examined_query import ExaminedQuery
+from headwater_spark.views.key_columns import KeyColumns
+from headwater_spark.views.key_conditions import KeyColumn, key_condition
 from headwater_spark.views.plan_shape import anchor, not_traceable
-from headwater_spark.views.recipes import Rows, rows_read
-from headwater_spark.views.touched_rows import Answer, NotTraceable, Tracing
+from headwater_spark.views.recipes import Rows
 
 # More touched keys than this are not brought to the driver.
 MAX_COLLECTED = 20_000
-# More columns than this narrow the part hardly further.
-_MAX_COLUMNS = 4
 _ESCAPES_OFF = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -69,7 +67,6 @@ class Techniques:
         self._plan = query.plan
         self._changes = changes
         self._partitions = {name.lower() for name in partitions}
-        self._sorted_by = {name.lower() for name in sorted_by}
         self._limits = limits
         self._changed = [
             number
@@ -87,6 +84,10 @@ class Techniques:
             for field in fields
         ]
         self._names = [field.name for field in fields]
+        self._keys = KeyColumns(
+            query.plan.root, self._changed, self._types, self._names,
+            self._partitions, {name.lower() for name in sorted_by},
+        )  # fmt: skip
 
     def choose(self, *, judged: bool) -> Technique | Issue:
         """The technique that is the least work, before anything is read.
@@ -100,7 +101,7 @@ class Techniques:
                 return Technique.APPEND_ONLY
             if not judged and self._merging(only):
                 return Technique.GROUP_AGGREGATE
-        return anchor(self._plan.root) if self._key_columns() else not_traceable(self._plan.root)
+        return anchor(self._plan.root) if self._keys.possible() else not_traceable(self._plan.root)
 
     def increment(self, technique: Technique) -> Increment | Issue:
         """What the technique writes; an affected part is looked for by one Spark job."""
@@ -133,20 +134,8 @@ class Techniques:
 
     # -- affected keys -------------------------------------------------------------------------------------------
 
-    def _key_columns(self) -> list[int]:
-        """The places of the result's columns by which each changed source's rows can be found in it."""
-        return [place for place, kind in enumerate(self._types) if usable(kind) and self._traced([place])]
-
-    def _traced(self, places: Sequence[int]) -> list[Answer]:
-        tracing = Tracing(frozenset(self._changed))
-        wanted = frozenset(self._plan.root.output[place] for place in places)
-        try:
-            return [tracing.touched(self._plan.root, leaf, wanted, frozenset()) for leaf in self._changed]
-        except NotTraceable:
-            return []
-
     def _affected(self, technique: Technique) -> Increment | Issue:
-        places = self._chosen(self._key_columns())
+        places = self._keys.chosen()
         found = self._touched_keys(places)
         if len(found) > MAX_COLLECTED and len(places) > 1:
             places = places[:1]
@@ -174,7 +163,7 @@ class Techniques:
         ids = [self._plan.root.output[place] for place in places]
         frames = [
             self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*(f"k{n}" for n in range(len(ids))))
-            for answer in self._traced(places)
+            for answer in self._keys.traced(places)
         ]
         keys = frames[0]
         for frame in frames[1:]:
@@ -184,35 +173,6 @@ class Techniques:
             for number, column in enumerate(self._columns(places))
         ]
         return [tuple(row) for row in keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).collect()]
-
-    def _chosen(self, places: list[int]) -> list[int]:
-        """Columns that files are sorted by come first, and then those that few values are likely in; not more than help.
-
-        Another column is taken only where all of them can be followed together, and no more rows are read for it.
-        """
-        rank = {"date": 2, "boolean": 4}
-
-        def order(place: int) -> tuple[int, int]:
-            name = self._names[place].lower()
-            if name in self._partitions:
-                return 0, place
-            return 1 if name in self._sorted_by else rank.get(self._types[place], 3), place
-
-        ordered = sorted(places, key=order)
-        inside = [place for place in ordered if self._names[place].lower() in self._partitions]
-        chosen = ordered[:1]
-        for place in (inside or ordered)[1:]:
-            answers = self._traced([*chosen, place])
-            if (
-                answers
-                and len(chosen) < _MAX_COLUMNS
-                and self._reads(answers) <= self._reads(self._traced(chosen))
-            ):
-                chosen.append(place)
-        return chosen
-
-    def _reads(self, answers: Sequence[Answer]) -> int:
-        return sum(rows_read(answer.recipe) for answer in answers)
 
     def _rows(self, number: int, rows: Rows) -> DataFrame:
         key, leaf = self._query.tables[number]
