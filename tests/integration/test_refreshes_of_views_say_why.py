@@ -72,7 +72,7 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     case.rewrite("# a comment\n\n" + edited.replace("v > 0", "v > 1"))
     second = case.update()
     assert planned(case, second) == {
-        "by_key": "NO_OP", "small": "NO_OP", "with_a_feed": "COMPLETE_RECOMPUTE INPUT_NOT_IN_DELTA",
+        "by_key": "NO_OP", "small": "NO_OP", "with_a_feed": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED",
         "rows_of": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED", "in_python": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED",
     }  # fmt: skip
     assert case.rows("in_python", "sum(d)") == [(135,)]

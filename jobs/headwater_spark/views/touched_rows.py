@@ -163,6 +163,10 @@ class Tracing:
             below = follow(own, *_part(own, wanted, wish))
             if wanted <= below.known:
                 return below  # rows that have no partner are among them, which does no harm
+            if preserved is not None and how not in _OUTER:
+                raise NotTraceable(
+                    "Join", f"which rows change can't be followed through a join of type {how}"
+                )
             below = self._for_pairs(node, own, follow, wanted, wish, below)
             ever = self._for_pairs(node, other, self._ever, wanted, wish)
             if preserved is None:
