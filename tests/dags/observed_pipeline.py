@@ -14,6 +14,7 @@ from headwater.definitions.source import SourceKind
 from headwater.delta_log.versions import table_head
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress
 from headwater.graph.manifest import FILE_NAME, ExpectationEntry, FlowEntry, SourceEntry, read_manifest
+from headwater.incremental.techniques import Planned, Technique
 
 
 def many_tables(count: int) -> dict[str, tuple[str, ...]]:
@@ -54,6 +55,12 @@ def write_observed_pipeline(
             (checkpoint.epoch_folder(0) / part).mkdir(parents=True)
             (checkpoint.epoch_folder(0) / part / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
         (checkpoint.epoch_folder(0) / "metadata").write_text('{"id": "query"}')
+        if dataset == "gold":
+            plan = Planned(Technique.GROUP_AGGREGATE, note="it only grew")
+            log.flow(dataset, FlowStatus.STARTING)
+            log.writer.emit(
+                "planning_information", "planned", flow=dataset, dataset=dataset, details=plan.details()
+            )
         for batch in range(batches):
             tell_batch(log, dataset, batch, rows=10 + number + batch)
     log.writer.flush()

@@ -89,6 +89,7 @@ def test_a_pipeline_shows_each_dataset(page, observed):
         shown,
     )
     assert "bronze streaming table" in shown
+    assert "GROUP_AGGREGATE, 14 rows: it only grew" in shown
     assert "7 rows at the last batch" in shown
     assert text.count('class="box completed"') == 3
     assert text.count("<polyline") == 3

@@ -41,7 +41,7 @@ def running():
 def judged():
     return dp.read_stream("bronze")
 
-@dp.materialized_view(table_properties=OFTEN)
+@dp.materialized_view(table_properties=OFTEN, refresh_policy="incremental")
 def standings():
     return dp.read("doubled").groupBy("team").agg(F.count("*").alias("n"), F.sum("points").alias("points"))
 

@@ -31,6 +31,11 @@ def in_python():
 @dp.materialized_view
 def small():
     return spark.read.table("events").select("k")
+
+@dp.materialized_view(refresh_policy="incremental")
+def with_a_feed():
+    feed = spark.read.option("readChangeFeed", "true").option("startingVersion", "0").table("prices")
+    return spark.read.table("events").join(feed, "k").select("k", "v", "price")
 """
 )
 
@@ -53,10 +58,13 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     case: PipelineCase = pipeline(SOURCE)
     table = str(case.table("events"))
     spark.sql("select id % 3 k, id v from range(10)").write.format("delta").save(table)
+    prices = str(case.table("prices"))
+    feed = spark.sql("select 1L k, 5 price").write.option("delta.enableChangeDataFeed", "true")
+    feed.format("delta").save(prices)
     first = case.update()
     assert first.state == "COMPLETED", first.error
     assert planned(case, first) == dict.fromkeys(
-        ("by_key", "rows_of", "in_python", "small"), "COMPLETE_RECOMPUTE CHANGE_SET_MISSING"
+        ("by_key", "rows_of", "in_python", "small", "with_a_feed"), "COMPLETE_RECOMPUTE CHANGE_SET_MISSING"
     )
 
     # Lines move, one function does something else, one query has another condition.
@@ -64,18 +72,21 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     case.rewrite("# a comment\n\n" + edited.replace("v > 0", "v > 1"))
     second = case.update()
     assert planned(case, second) == {
-        "by_key": "NO_OP", "small": "NO_OP",
+        "by_key": "NO_OP", "small": "NO_OP", "with_a_feed": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED",
         "rows_of": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED", "in_python": "COMPLETE_RECOMPUTE QUERY_FINGERPRINT_CHANGED",
     }  # fmt: skip
     assert case.rows("in_python", "sum(d)") == [(135,)]
 
     spark.sql(f"insert into delta.`{table}` values (1, 100), (7, null)")
+    spark.sql(f"insert into delta.`{prices}` values (7, 9)")
     spark.sql(f"delete from delta.`{case.table('by_key')}` where k = 0")
     third = case.update()
     assert planned(case, third) == {
         "by_key": "COMPLETE_RECOMPUTE DATA_HAS_CHANGED", "rows_of": "APPEND_ONLY", "in_python": "APPEND_ONLY",
-        "small": "COMPLETE_RECOMPUTE INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL",
+        "small": "COMPLETE_RECOMPUTE INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL", "with_a_feed": "COMPLETE_RECOMPUTE INPUT_NOT_IN_DELTA",
     }  # fmt: skip
+    # Rows of both tables that came together.
+    assert case.rows("with_a_feed", "k, price") == [*[(1, 5)] * 4, (7, 9)]
     assert case.rows("by_key") == [(0, 4, 18), (1, 4, 112), (2, 3, 15), (7, 1, None)]
     assert third["rows_of"].output_rows == 1
 
@@ -86,6 +97,14 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert told["sources"][0]["rows_changed"] == "GENERIC_AGGREGATE"
     assert told["sources"][0]["found_by"] == ["k"]
     assert told["last_refresh"]["technique"] == "COMPLETE_RECOMPUTE"
+    assert told["next_refresh"]["sources"]["events"]["since_last_refresh"] == "UNCHANGED"
+
+    # No source moves, and others change rows of a view: they are put right, and nothing else is done.
+    spark.sql(f"update delta.`{case.table('small')}` set k = 99 where k = 7")
+    mended = case.update()
+    assert planned(case, mended)["small"] == "COMPLETE_RECOMPUTE DATA_HAS_CHANGED"
+    assert planned(case, mended)["by_key"] == "NO_OP"
+    assert [row for row in case.rows("small", "k") if row[0] > 2] == [(7,)]
 
     # The log no longer says what came in between.
     spark.sql(f"insert into delta.`{table}` values (1, 1)")
@@ -100,6 +119,7 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
         "rows_of": "FAILED",
         "in_python": "COMPLETED",
         "small": "COMPLETED",
+        "with_a_feed": "COMPLETED",
     }
     assert "VIEW_NOT_REFRESHED_INCREMENTALLY" in str(fourth["rows_of"].error)
     assert planned(case, fourth)["by_key"] == "COMPLETE_RECOMPUTE CDF_UNAVAILABLE"

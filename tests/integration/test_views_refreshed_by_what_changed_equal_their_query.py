@@ -8,22 +8,27 @@ import os
 import random
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
-from tests.integration.star_schema import FULL, VIEWS, Star
+from tests.integration.star_changes import CHANGES
+from tests.integration.star_schema import FRAMES, FULL, VIEWS, Star
 from tests.pipeline_case import PipelineCase
 from tests.seeds import SEED, SOAK
 
+from headwater_spark.execution import flow_writer, view_refresh
+
 SOURCE = """
 VIEWS = {views!r}
+FRAMES = {frames!r}
 
 def declare(name, text, policy):
-    @dp.materialized_view(name=name, refresh_policy=policy)
+    @dp.materialized_view(name=name, refresh_policy=policy, table_properties={{"delta.enableChangeDataFeed": "true"}})
     def view():
-        return spark.sql(text)
+        return eval(FRAMES[name]) if name in FRAMES else spark.sql(text)
 
 for name, (text, policy) in VIEWS.items():
     declare(name, text, policy)
@@ -83,12 +88,18 @@ STEPS: list[tuple[str, Any, dict[str, str]]] = [
 class Oracle:
     """A pipeline of views, and what each of them should have."""
 
-    def __init__(self, make: Any, spark: Any, seed: int, policy: str = "incremental") -> None:
+    def __init__(
+        self, make: Any, spark: Any, seed: int, policy: str = "incremental", *, mixed: bool = False
+    ) -> None:
         self.views = {name: view.text for name, view in CHOSEN.items()}
         declared = {n: (v.text, "auto" if v.changed == FULL else policy) for n, v in CHOSEN.items()}
-        self.case: PipelineCase = make(SOURCE.format(views=declared))
+        frames = {
+            name: text for place, (name, text) in enumerate(FRAMES.items()) if mixed and (place + seed) % 2
+        }
+        self.case: PipelineCase = make(SOURCE.format(views=declared, frames=frames))
         self.spark = spark
-        self.star = Star(spark, self.case.warehouse / "shop", seed)
+        self.star = Star(spark, self.case.warehouse / "shop", seed, mixed=mixed)
+        self._seen: dict[str, tuple[int, Counter[str]]] = {}
         self.star.make()
 
     def update(self) -> dict[str, tuple[str, str]]:
@@ -121,6 +132,53 @@ class Oracle:
                 more, fewer = list((there - wanted).elements()), list((wanted - there).elements())
                 found[name] = {"more": more[:3], "fewer": fewer[:3]}
         return found
+
+    def wrongly_fed(self) -> list[str]:
+        """The views whose change feed since the last look, applied to the rows of then, does not give the rows of now."""
+        wrong = []
+        for name in self.views:
+            table = self.case.table(name)
+            rows, version = (
+                _bag(self.spark.read.format("delta").load(str(table)).toArrow()),
+                self.case.version(name),
+            )
+            before, old = self._seen.get(name, (version, rows))
+            if before < version:
+                feed = (
+                    self.spark.read.format("delta")
+                    .option("readChangeFeed", "true")
+                    .option("startingVersion", before + 1)
+                )
+                told = feed.option("endingVersion", version).load(str(table))
+                kinds = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+                replayed = Counter(old)
+                for row in told.drop("_commit_version", "_commit_timestamp").toArrow().to_pylist():
+                    kind = row.pop("_change_type")
+                    replayed[repr(tuple(row.values()))] += kinds[kind]
+                if any(count < 0 for count in replayed.values()) or +replayed != rows:
+                    wrong.append(name)
+            self._seen[name] = version, rows
+        return wrong
+
+
+class Killed(BaseException):
+    """What a SIGKILL leaves: nothing after this point happened."""
+
+
+def kill_one(patch: pytest.MonkeyPatch, number: int, *, after: bool) -> None:
+    """End the process before or after the commit of the n-th refresh that writes."""
+    write, calls = flow_writer.write_batch, iter(range(1, 1000))
+
+    def killing(*arguments: Any) -> None:
+        own = next(calls) == number
+        if own and not after:
+            raise Killed
+        write(*arguments)
+        if own:
+            raise Killed
+
+    patch.setattr(flow_writer, "write_batch", killing)
+    patch.setattr(view_refresh, "write_batch", killing)
 
 
 def _table(folder: Any) -> pa.Table:
@@ -182,15 +240,36 @@ def test_views_equal_their_query(pipeline: Any, spark: Any) -> None:
     assert {name for name, (technique, _) in again.items() if technique != "NO_OP"} == {"today"}
 
 
+@pytest.mark.timeout(7200)
 @pytest.mark.skipif(not SOAK, reason="a loop of make soak, which gives the seed")
 def test_random_changes(pipeline: Any, spark: Any) -> None:
-    """Steps at random, one to three of them before each update: the rows of all views are right after each."""
-    oracle = Oracle(pipeline, spark, SEED)
+    """One to three changes at random before each update, some of which are killed: rows and change feeds of all views are right."""
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    oracle = Oracle(pipeline, spark, SEED, mixed=True)
     pick = random.Random(SEED)
     oracle.update()
+    counted: dict[str, Counter[str]] = {name: Counter() for name in oracle.views}
+    kills = refused = 0
     for number in range(int(os.environ.get("HEADWATER_VIEW_STEPS") or 30)):
-        chosen = [pick.choice(STEPS[:5]) for _ in range(pick.randint(1, 3))]
-        for _, change, _ in chosen:
-            change(oracle.star)
+        chosen = [pick.choice(list(CHANGES)) for _ in range(pick.randint(1, 3))]
+        for name in chosen:
+            try:
+                CHANGES[name](oracle.star)
+            except Exception as error:  # a restore to a version whose files are gone, say
+                refused += 1
+                print(f"step {number}: {name} was not possible: {str(error)[:120]}")
+        if pick.random() < 0.4:
+            with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+                kill_one(patch, pick.randint(1, 12), after=pick.random() < 0.5)
+                oracle.case.update()
+            kills += 1
         taken = oracle.update()
-        assert oracle.wrong() == {}, (SEED, number, [step for step, *_ in chosen], taken)
+        for name, (technique, message) in taken.items():
+            counted[name][
+                technique if technique != FULL else f"{FULL} {message.rpartition('[')[2].rstrip('.]')}"
+            ] += 1
+        assert oracle.wrong() == {}, (SEED, number, chosen, taken)
+        assert oracle.wrongly_fed() == [], (SEED, number, chosen, taken)
+    for name, techniques in counted.items():
+        print(f"{name:20} {dict(techniques)}")
+    print(f"seed {SEED}: {oracle.star.forms}, {kills} updates killed, {refused} changes refused")

@@ -79,6 +79,13 @@ def _show_flows(project: PipelineProject, latest: UpdateSummary, flows: Sequence
             for flow in flows
         ],
     )
+    refreshed = [
+        (flow.dataset, flow.technique, flow.output_rows, flow.reason or "")
+        for flow in flows
+        if flow.technique is not None
+    ]
+    if refreshed:
+        print_table("Materialized views", ("view", "refreshed by", "rows written", "reason"), refreshed)
     merged = [
         (flow.dataset, flow.flow, *(flow.changes.get(name, 0) for name in CHANGE_COUNTS.values()))
         for flow in flows

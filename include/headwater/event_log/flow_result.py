@@ -26,6 +26,7 @@ class FlowResult:
 
     ``backlog_records`` is what the last batch left. ``version`` is the table's, after.
     ``changes``: of a target of AUTO CDC, what became of the events (see ``CHANGE_COUNTS``).
+    ``technique``: of a materialized view, how it was refreshed, and ``reason``: why not in another way.
     """
 
     update_id: str
@@ -44,6 +45,8 @@ class FlowResult:
     version: int | None = None
     epoch: int = 0
     changes: Mapping[str, int] | None = None
+    technique: str | None = None
+    reason: str | None = None
 
     @property
     def finished(self) -> bool:
@@ -80,16 +83,31 @@ class _Progress:
 
 
 def fold_flow_results(records: Iterable[Mapping[str, Any]]) -> list[FlowResult]:
-    """Results from ``flow_progress`` records (oldest first), one a flow."""
+    """Results from ``flow_progress`` and ``planning_information`` records (oldest first), one a flow."""
     by_flow: dict[str, _Progress] = {}
     for record in records:
         flow = record["origin"]["flow_name"]
+        if flow in by_flow and "planning_information" in record["details"]:
+            by_flow[flow] = _planned(by_flow[flow], record["details"]["planning_information"])
+            continue
         body = record["details"].get("flow_progress", {})
         statuses = {str(status) for status in FlowStatus}
         if flow is None or body.get("status") not in statuses:
             continue
         by_flow[flow] = _advance(by_flow.get(flow), record, body)
     return [replace(progress.result, **asdict(progress.counts)) for progress in by_flow.values()]
+
+
+def _planned(progress: _Progress, body: Mapping[str, Any]) -> _Progress:
+    """With what was decided last about a view: a refresh that failed on its way is planned once more."""
+    chosen = next(
+        (one["maintenance_type"] for one in body.get("technique_information") or () if one.get("is_chosen")),
+        None,
+    )
+    technique = str(chosen).removeprefix("MAINTENANCE_TYPE_") if chosen else None
+    return replace(
+        progress, result=replace(progress.result, technique=technique, reason=body.get("reason") or None)
+    )
 
 
 def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mapping[str, Any]) -> _Progress:

@@ -122,8 +122,9 @@ def flow_results(
         if latest is None:
             return []
         update_id = latest.update_id
+    kinds = ("flow_progress", "planning_information")
     return fold_flow_results(
-        events(state_folder, update_id=update_id, request_id=request_id, event_type="flow_progress")
+        events(state_folder, update_id=update_id, request_id=request_id, event_type=kinds)
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from statistics import median
 from typing import Any
 
 from headwater.errors import InvalidSpec
@@ -19,6 +20,9 @@ FIXED_SECONDS = 4.0
 SMALL_SECONDS = 6.0
 # It has to be clearly better: predictions err.
 ADVANTAGE = 0.8
+# So many of the last refreshes of a technique correct what is predicted for it, and not further than this.
+KEPT_RUNS = 5
+_CORRECTION = (0.2, 5.0)
 # Where no full refresh was measured.
 BYTES_PER_SECOND = 20_000_000
 
@@ -124,6 +128,19 @@ def predicted_incremental(full: float, changed: Sequence[SourceSize], share_read
     """
     share = max((source.share for source in changed), default=0.0)
     return FIXED_SECONDS + full * min(1.0, share + share_read)
+
+
+def corrected(predicted: float, runs: Sequence[Sequence[float]]) -> float:
+    """A predicted time in seconds, corrected by how the last ones came out.
+
+    Args:
+        runs: of the last refreshes by the same technique, what was predicted and what it took, in seconds.
+    """
+    ratios = [float(took) / float(expected) for expected, took in runs if float(expected) > 0]
+    if not ratios:
+        return predicted
+    low, high = _CORRECTION
+    return predicted * min(high, max(low, median(ratios)))
 
 
 def rejected(limits: Limits, changed: Sequence[SourceSize], full: float, incremental: float) -> Issue | None:

@@ -108,6 +108,27 @@ def newest_update(table: Path, pipeline: str, flow: str) -> str | None:
     return None
 
 
+def foreign_change(table: Path, pipeline: str, flow: str) -> int | None:
+    """The version of a commit that changed a view's rows after its own flow's newest one; None where there is none.
+
+    A table whose whole log has no commit of the flow was written by something else from the beginning: that is no change.
+    """
+    versions = commit_versions(table)
+    foreign: int | None = None
+    for version in reversed(versions):
+        file = commit_file(table, version)
+        try:
+            metadata = commit_head(file).metadata
+            if metadata.get("pipeline") == pipeline and metadata.get("flow") == flow:
+                return foreign
+            actions = read_actions(file) if foreign is None else []
+        except (OSError, ValueError):
+            return foreign
+        if data_files(actions, "add") or data_files(actions, "remove"):
+            foreign = version
+    return foreign if versions and versions[0] > 0 else None
+
+
 def last_record(table: Path, pipeline: str, flow: str) -> RefreshRecord | Issue:
     """The record of a view's newest refresh, or why there is none that tells what the view's rows are.
 

@@ -6,11 +6,12 @@ Decision 0163.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
 from headwater.incremental.techniques import Issue, IssueType
@@ -95,6 +96,19 @@ def changes_between(  # noqa: PLR0911 - one return a reason
         return SourceChange(kind, first, last, added)
     feed = _has_feed(table, first, commits)
     return SourceChange(ChangeKind.CHANGED, first, last, added, removed, feed)
+
+
+def missing_file(table: Path, files: Iterable[Action]) -> Path | None:
+    """A file that a change lies in and that is gone: vacuum has removed it. Only files of this machine are looked for."""
+    for file in files:
+        path = str(file["path"])
+        scheme = urlparse(path).scheme
+        if scheme not in ("", "file"):
+            continue
+        place = Path(unquote(urlparse(path).path)) if scheme else table / unquote(path)
+        if not place.exists():
+            return place
+    return None
 
 
 def _net_files(commits: list[list[Action]]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import committed_offsets, last_planned_batch
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.pipeline_spec import ReaderSpec
@@ -22,7 +22,7 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.metrics.fingerprint import source_table
+from headwater.metrics.fingerprint import fingerprint_version, source_table
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def reader_positions(
 ) -> list[ReaderPosition]:
     """Every reader of a table that keeps a position.
 
-    Looked at: the live checkpoints of all pipelines in the storage, the readers of change feeds, and those that
-    ``maintenance.readers`` of ``pipeline.yml`` declares.
+    Looked at: the live checkpoints of all pipelines in the storage, views that are refreshed by what changed, the readers of
+    change feeds, and those that ``maintenance.readers`` of ``pipeline.yml`` declares.
 
     Args:
         table: the table's folder; ``table_id``: the id that Delta gave it.
@@ -57,6 +57,7 @@ def reader_positions(
     states = sorted((project.storage / "pipelines").glob("*/"))
     return [
         *(position for state in states for position in _flows(state, project.warehouse, table, table_id)),
+        *(position for state in states for position in _views(state, project.warehouse, table, table_id)),
         *_change_readers(project.storage / "change_feeds" / "readers", table_id),
         *_declared(project, table, table_id, now),
     ]
@@ -84,12 +85,28 @@ def _flows(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> I
         yield ReaderPosition(f"the flow {flow} of {state_folder.name}", unknown="its checkpoint is gone")
 
 
+def _views(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> Iterator[ReaderPosition]:
+    """The materialized views of the last graph that are refreshed by what changed: without it they are recomputed.
+
+    Nothing is lost where one of them is not known, so that views that the graph no longer has keep no files.
+    """
+    manifest = _manifest(state_folder)
+    for flow in manifest.flows if manifest is not None else ():
+        if flow.streaming or all(source_table(one, warehouse) != table for one in flow.sources):
+            continue
+        with suppress(HeadwaterError):
+            state = flow_checkpoint(state_folder, flow.target, flow.name).read_state()
+            if state is None or not state.refresh.get("follows"):
+                continue
+            for read in state.input_versions.values():
+                version = fingerprint_version(read, table_id)
+                if version is not None:
+                    yield ReaderPosition(f"the view {flow.name} of {state_folder.name}", version + 1)
+
+
 def _known_readers(state_folder: Path, warehouse: Path, table: Path) -> set[str] | None:
     """The flows that stream from the table by the last graph, None where that is not known."""
-    try:
-        manifest: Manifest | None = read_manifest(state_folder / FILE_NAME)
-    except HeadwaterError:
-        return None
+    manifest = _manifest(state_folder)
     if manifest is None:
         return None
     return {
@@ -98,6 +115,13 @@ def _known_readers(state_folder: Path, warehouse: Path, table: Path) -> set[str]
         for source in flow.sources
         if source.streaming and source_table(source, warehouse) == table
     }
+
+
+def _manifest(state_folder: Path) -> Manifest | None:
+    try:
+        return read_manifest(state_folder / FILE_NAME)
+    except HeadwaterError:
+        return None
 
 
 def _of_checkpoint(reader: str, folder: Path, table_id: str) -> Iterator[ReaderPosition]:

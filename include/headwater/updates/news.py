@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headwater.checkpoints.flow_identity import flow_identity
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.contract.arguments import RunArguments
@@ -19,6 +20,7 @@ from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
+from headwater.incremental.refresh_record import foreign_change
 from headwater.kafka.offsets import Connect
 from headwater.metrics.lag import flow_lag
 from headwater.updates.failed_tables import with_failed
@@ -125,11 +127,22 @@ def _state_reasons(
         yield f"{flow.name} has not run since the definition changed"
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"
-    if manifest.dataset(flow.target).location is None:
-        return  # a sink without an id
-    head = table_head(manifest.table_path(project.warehouse, flow.target))
-    if head is None or head.table_id != state.sink_id:
+    if manifest.dataset(flow.target).location is not None:  # a sink without an id has none
+        yield from _table_reasons(project, manifest, flow, state.sink_id)
+
+
+def _table_reasons(
+    project: PipelineProject, manifest: Manifest, flow: FlowEntry, sink_id: str | None
+) -> Iterator[str]:
+    table = manifest.table_path(project.warehouse, flow.target)
+    head = table_head(table)
+    if head is None or head.table_id != sink_id:
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"
+    elif manifest.dataset(flow.target).kind is DatasetKind.MATERIALIZED_VIEW:
+        identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
+        version = foreign_change(table, *identity.names)
+        if version is not None:
+            yield f"rows of {flow.target} were changed by something else than its refresh (version {version})"
 
 
 def _source_reasons(project: PipelineProject, flow: FlowEntry, connect: Connect | None) -> Iterator[str]:

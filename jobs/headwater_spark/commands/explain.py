@@ -7,12 +7,14 @@ from typing import Any
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.contract.printing import print_json, print_table
+from headwater.contract.quantities import size
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.expectation import needs_judgement
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.suggestions import did_you_mean, nearest
+from headwater_spark.commands.view_outlook import outlook
 from headwater_spark.plans.plan_walk import items
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.session import start_session
@@ -49,24 +51,32 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     if needs_judgement(dataset.expectations):
         reason = "rules that quarantine rows, or look for duplicates, judge all rows together"
         issues = [Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason), *issues]
-    sources = [] if issues else leaf_techniques(plan.root, types)
+    sources = [
+        {
+            "source": _source(pipeline, plan.leaf(source.leaf)),
+            "rows_added": str(source.grown or _ALWAYS),
+            "rows_changed": str(source.changed or _ALWAYS),
+            "found_by": [frame.columns[place] for place in source.columns],
+        }
+        for source in ([] if issues else leaf_techniques(plan.root, types))
+    ]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()
+    refresh = dict(state.refresh) if state is not None else {}
+    settings = {**pipeline.project.configuration, **_settings(pipeline, dataset)}
     return {
         "view": dataset.name,
         "refresh_policy": str(dataset.refresh_policy),
         "eligible": not issues,
         "issues": [issue.as_dict() for issue in issues],
-        "sources": [
-            {
-                "source": _source(pipeline, plan.leaf(source.leaf)),
-                "rows_added": str(source.grown or _ALWAYS),
-                "rows_changed": str(source.changed or _ALWAYS),
-                "found_by": [frame.columns[place] for place in source.columns],
-            }
-            for source in sources
-        ],
-        "last_refresh": dict(state.refresh) if state is not None and state.refresh else None,
+        "sources": sources,
+        "last_refresh": refresh or None,
+        "next_refresh": outlook(pipeline, dataset.name, sources, refresh, settings),
     }
+
+
+def _settings(pipeline: ResolvedPipeline, view: Dataset) -> dict[str, str]:
+    flow = next((one for one in pipeline.registry.flows() if one.target == view.name), None)
+    return dict(flow.spark_conf) if flow is not None else {}
 
 
 def _view(pipeline: ResolvedPipeline, name: str) -> Dataset:
@@ -110,8 +120,30 @@ def _show(explained: Mapping[str, Any]) -> None:
         print_table(
             "If one source changed", ["source", "only new rows", "rows changed or went", "found by"], rows
         )
+    _show_next(explained["next_refresh"])
     last = explained["last_refresh"]
     if last is not None:
         print(f"\nThe last refresh: {last.get('technique')}. {last.get('reason') or ''}".rstrip())
         if last.get("full_seconds"):
             print(f"The last full refresh took {last['full_seconds']} s.")
+
+
+def _show_next(following: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            name,
+            size(told["bytes"]),
+            told.get("since_last_refresh", "not known"),
+            size(told.get("changed_bytes")),
+        )
+        for name, told in following["sources"].items()
+    ]
+    print()
+    print_table("Since the last refresh", ("source", "size", "rows", "in changed files"), rows)
+    print(f"\nTo recompute the view is expected to take {following['full_seconds']} s.")
+    if "technique" in following:
+        print(f"By what changed: {following['technique']}, {following['incremental_seconds']} s.")
+    if "under_auto" in following:
+        print(f'With refresh_policy="auto" it is {following["under_auto"]}.')
+    if "not_incremental" in following:
+        print(f"The next refresh recomputes it: {following['not_incremental']}.")

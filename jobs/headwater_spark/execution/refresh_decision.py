@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwater.definitions.expectation import needs_judgement
 from headwater.incremental.costs import (
     FullRun,
     Limits,
     SourceSize,
+    corrected,
     limits_from,
     predicted_full,
     predicted_incremental,
@@ -31,7 +33,7 @@ from headwater.incremental.techniques import (
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.view_sources import source_size, table_bytes
 from headwater_spark.views.examined_query import TIME_ZONE, ExaminedQuery
-from headwater_spark.views.plan_shape import shape_issues
+from headwater_spark.views.plan_shape import FILE_METADATA, shape_issues
 from headwater_spark.views.stored_types import stored_types
 from headwater_spark.views.techniques import Techniques
 
@@ -49,10 +51,14 @@ BEGINNINGS = frozenset(
 
 @dataclass(frozen=True)
 class Decision:
-    """How a view is refreshed. ``techniques``: what carries it out, where it is an incremental one."""
+    """How a view is refreshed.
+
+    ``techniques``: what carries it out, where it is an incremental one; ``predicted``: its seconds, before last runs correct them.
+    """
 
     planned: Planned
     techniques: Techniques | None = None
+    predicted: float = 0.0
 
 
 @dataclass
@@ -114,12 +120,21 @@ class RefreshDecision:
         issue = self._read_changes(query, previous)
         if issue is not None:
             return issue
+        if not query.only_tables:
+            reason = "it reads something that is neither a Delta table nor a file"
+            return Issue(IssueType.INPUT_NOT_IN_DELTA, reason)
         kinds = {change.kind for change in self._changes.values()}
-        if kinds <= {ChangeKind.UNCHANGED} and query.only_tables and not self.run.entry.time_dependent:
+        if kinds <= {ChangeKind.UNCHANGED} and not self._differs_by_itself(query):
             return Planned(
                 Technique.NO_OP, note="no source has changed since the last refresh", sources=self._tables()
             )
         return None
+
+    def _differs_by_itself(self, query: ExaminedQuery) -> bool:
+        """Whether the same rows of its sources may give a query another result than before."""
+        chances = [issue for issue in self._lasting(query) if issue.kind is IssueType.PLAN_NOT_DETERMINISTIC]
+        by_place = any(issue.expression == FILE_METADATA for issue in chances)
+        return by_place or (bool(chances) and self.run.entry.time_dependent)
 
     def _other_query(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
         if previous.fingerprint != query.fingerprint:
@@ -194,29 +209,38 @@ class RefreshDecision:
             )
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (issue,), sources=tables))
         stored = stored_types(self.run.table)
-        techniques = Techniques(query, self._changes, stored, self.run.dataset.partition_columns, limits)
+        dataset = self.run.dataset
+        techniques = Techniques(
+            query, self._changes, stored, dataset.partition_columns, dataset.cluster_columns or (), limits
+        )
         chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
-        full, incremental, sizes = self._costs(query, moved, chosen)
+        full, predicted, sizes = self._costs(query, moved, chosen)
+        incremental = corrected(predicted, self._known.get("runs", {}).get(str(chosen), ()))
         costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
         against = rejected(limits, sizes, full, incremental) if policy is RefreshPolicy.AUTO else None
         if against is not None:
             planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
             return Decision(planned)
-        return Decision(Planned(chosen, costs=costs, sources=tables), techniques)
+        return Decision(Planned(chosen, costs=costs, sources=tables), techniques, predicted)
 
     def _costs(
         self, query: ExaminedQuery, moved: set[str], chosen: Technique
     ) -> tuple[float, float, list[SourceSize]]:
-        state = self.run.checkpoint.read_state()
-        known = state.refresh if state is not None else {}
+        known = self._known
         last = FullRun(float(known.get("full_seconds", 0)), int(known.get("full_bytes", 0)))
         full = predicted_full(last, source_bytes(query))
         sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
         # The affected part is read by the view's own query, too.
         again = 0.0 if chosen in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE) else 0.25
         return full, predicted_incremental(full, sizes, again), sizes
+
+    @property
+    def _known(self) -> Mapping[str, Any]:
+        """What the flow's state says of refreshes before."""
+        state = self.run.checkpoint.read_state()
+        return state.refresh if state is not None else {}
 
     def _tables(self) -> list[TableInformation]:
         kinds = {

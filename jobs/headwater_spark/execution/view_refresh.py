@@ -28,7 +28,14 @@ from headwater.delta_log.table_history import (
 from headwater.errors import FlowInterrupted, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.incremental.conditions import NotIncrementalizable
-from headwater.incremental.refresh_record import KEY, RefreshRecord, last_record, newest_update
+from headwater.incremental.costs import KEPT_RUNS
+from headwater.incremental.refresh_record import (
+    KEY,
+    RefreshRecord,
+    foreign_change,
+    last_record,
+    newest_update,
+)
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.delta_writes.batch_commits import quality_details
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
@@ -42,6 +49,7 @@ from headwater_spark.execution.view_sources import fingerprints, noted_tables, o
 from headwater_spark.facade.pinned_tables import pinned_tables
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
+from headwater_spark.views.changed_rows import FilesMissing
 from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
 from headwater_spark.views.merged_groups import MergedGroups
 from headwater_spark.views.techniques import Increment
@@ -103,6 +111,7 @@ def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, s
         state is not None and state.completed and state.sink_id == sink
         and state.definition_hash == run.context.pipeline.manifest.definition_hash and not run.entry.time_dependent
         and now is not None and dict(state.input_versions) == now
+        and foreign_change(run.table, *run.identity.names) is None
     )  # fmt: skip
 
 
@@ -126,6 +135,10 @@ class _Refresh:
     done: Technique = Technique.NO_OP
     reason: str = ""
     seconds: float = 0.0
+    predicted: float = 0.0
+    planned: str = ""
+    # Whether changes of the sources are of use to the next refresh: maintenance keeps them.
+    follows: bool = True
 
     @classmethod
     def begun(
@@ -157,6 +170,8 @@ class _Refresh:
         self._refuse_where_strict(planned)
         _plan(self.run, planned)
         self.done, self.reason = planned.chosen, planned.reason
+        never = any(issue.lasting for issue in planned.issues)
+        self.follows = not never and self.run.dataset.refresh_policy is not RefreshPolicy.FULL
         if planned.chosen is not Technique.NO_OP:
             started = time.monotonic()
             self._recompute()
@@ -169,7 +184,12 @@ class _Refresh:
         if self.done is Technique.COMPLETE_RECOMPUTE:
             size = source_bytes(self.query) if self.query is not None else 0
             known |= {"full_seconds": round(self.seconds, 2), "full_bytes": size}
-        return {**known, "technique": str(self.done), "reason": self.reason}
+        elif self.done.incremental and self.predicted:
+            runs = dict(known.get("runs", {}))
+            own = [*runs.get(self.planned, ()), [round(self.predicted, 2), round(self.seconds, 2)]]
+            known["runs"] = runs | {self.planned: own[-KEPT_RUNS:]}
+        follows = known.get("follows", True) if self.done is Technique.NO_OP else self.follows
+        return {**known, "technique": str(self.done), "reason": self.reason, "follows": follows}
 
     def _decision(self) -> Decision:
         run = self.run
@@ -202,7 +222,7 @@ class _Refresh:
     def _increment(self, decision: Decision) -> Issue | None:
         """Refresh the view by what changed; the reason where it is to be recomputed instead."""
         run, planned = self.run, decision.planned
-        before = head_version(run.table)
+        before, started = head_version(run.table), time.monotonic()
         assert decision.techniques is not None
         try:
             increment = decision.techniques.increment(planned.chosen)
@@ -215,6 +235,8 @@ class _Refresh:
             self.done = final.chosen
             if increment.rows is not None:
                 self._write(increment.rows, self._target(increment), increment.technique, whole=False)
+                self.seconds, self.predicted = time.monotonic() - started, decision.predicted
+                self.planned = str(planned.chosen)
         except (RefusedForSafety, DeltaConcurrentModificationException):
             raise
         except Exception as error:
@@ -313,7 +335,7 @@ def _merged(run: FlowRun) -> Quality:
 
 def _failed(error: Exception) -> Issue:
     text = str(error).strip().partition("\n")[0][:300]
-    missing = any(
+    missing = isinstance(error, FilesMissing) or any(
         word in str(error) for word in ("FILE_NOT_EXIST", "FileNotFoundException", "DELTA_FILE_NOT_FOUND")
     )
     if missing:

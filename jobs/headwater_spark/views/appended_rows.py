@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headwater_spark.views.plan_description import PASSING, Expr, Node
-from headwater_spark.views.touched_rows import Leaf, Over, Recipe, Renamed, Rows, Whole
+from headwater_spark.views.recipes import Leaf, Over, Recipe, Renamed, Rows, Whole
 
 # Which sides of a join may get new rows while what was there stays.
 _GROWING_SIDES = {
@@ -45,7 +45,7 @@ def appended(root: Node, leaf: int) -> Recipe | None:  # noqa: PLR0911 - one ret
     below = appended(root.children[side], leaf)
     if below is None:
         return None
-    if root.kind in PASSING or root.kind in ("Project", "Filter", "Generate"):
+    if root.kind in PASSING or root.kind in ("Project", "Filter", "Generate", "Expand"):
         return Over(root.number, (below,))
     if root.kind == "Join" and side in _GROWING_SIDES.get(root.join_type, ()):
         return Over(

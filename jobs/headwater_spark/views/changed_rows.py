@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 from headwater.delta_log.commits import Action
-from headwater.incremental.source_changes import ChangeKind, SourceChange
+from headwater.incremental.source_changes import ChangeKind, SourceChange, missing_file
 from headwater_spark.plans.names import quoted
 from headwater_spark.views.plan_surgery import DeltaLeaf
 
@@ -24,8 +24,15 @@ _TEXT = "__headwater_text_"
 _UNEQUAL = ("map<", "variant", "collate", "double", "float", "interval")
 
 
+_IGNORED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+
+
 class FilesUnknown(Exception):
     """The log does not say enough of files that are gone to read them."""
+
+
+class FilesMissing(Exception):
+    """Files that changes lie in were removed."""
 
 
 class ChangedRows:
@@ -65,7 +72,10 @@ class ChangedRows:
         return self._chosen(now).union(self._chosen(gone))
 
     def _signed(self) -> DataFrame:
-        if self._change.change_feed:
+        # A session that reads past missing files would not notice those of a feed.
+        if self._change.change_feed and not any(
+            str(self._session.conf.get(key, "false")).lower() == "true" for key in _IGNORED
+        ):
             feed = (
                 DataFrameReader(self._session).format("delta").option("readChangeFeed", "true")
                 .option("startingVersion", str(self._change.first + 1))
@@ -99,6 +109,10 @@ class ChangedRows:
         return rows.select(*(F.col(quoted(name)) for name in self._columns), *more)
 
     def _read(self, files: Iterable[Action]) -> DataFrame:
+        files = list(files)
+        missing = missing_file(self._leaf.folder, files)
+        if missing is not None:
+            raise FilesMissing(f"{missing.name} of {self._leaf.folder.name} was removed")
         jvm: Any = self._session._jvm  # noqa: SLF001 - Delta has no public face for this
         snapshot = self._leaf.snapshot
         partitions = [str(one) for one in _scala_items(snapshot.metadata().partitionColumns())]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headwater.incremental.techniques import Issue, IssueType, Technique
-from headwater_spark.views.appended_rows import appended, grouped
+from headwater_spark.views.appended_rows import Grouped, Merging, appended, grouped
 from headwater_spark.views.key_conditions import usable
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.plan_shape import anchor, not_traceable, shape_issues
@@ -46,10 +46,18 @@ def leaf_techniques(root: Node, types: Sequence[str]) -> list[LeafTechniques]:
         grown = changed
         if appended(root, node.number) is not None:
             grown = Technique.APPEND_ONLY
-        elif grouped(root, node.number) is not None and columns:
+        elif (groups := grouped(root, node.number)) is not None and mergeable(groups, types):
             grown = Technique.GROUP_AGGREGATE
         found.append(LeafTechniques(node.number, grown, changed, columns))
     return found
+
+
+def mergeable(groups: Grouped, types: Sequence[str]) -> bool:
+    """Whether the values of groups can be brought up to date exactly, by the types of the result's columns."""
+    return all(
+        kind == "bigint" or kind.startswith("decimal(") if how is Merging.SUM else usable(kind)
+        for how, kind in zip(groups.columns, types, strict=True)
+    )
 
 
 def traced(root: Node, leaf: int, place: int) -> bool:

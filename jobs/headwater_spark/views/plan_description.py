@@ -13,6 +13,8 @@ from typing import Any
 
 # Operators that hand on the rows of the one below as they are.
 PASSING = frozenset({"View", "SubqueryAlias", "Sort", "RebalancePartitions", "Repartition", "ResolvedHint"})
+# Operators that compare whole rows of two inputs, column by column in their order.
+SET_OPERATIONS = frozenset({"Intersect", "Except"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +113,13 @@ class Node:
             return (
                 left.output if self.join_type in ("LeftSemi", "LeftAnti") else (*left.output, *right.output)
             )
-        if not self.children:
+        if not self.children or self.kind == "Expand":
             return _ids(self.exprs("output"))
-        passing = self.kind in PASSING or self.kind in ("Filter", "Distinct", "Union", "Deduplicate")
+        passing = (
+            self.kind in PASSING
+            or self.kind in SET_OPERATIONS
+            or self.kind in ("Filter", "Distinct", "Union", "Deduplicate")
+        )
         return self.children[0].output if passing else ()
 
     @property

@@ -6,18 +6,20 @@ from collections.abc import Collection, Iterator
 
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater_spark.plans.plan_walk import CURRENT_TIME
-from headwater_spark.views.plan_description import PASSING, Expr, Node, is_distinct
+from headwater_spark.views.plan_description import PASSING, SET_OPERATIONS, Expr, Node, is_distinct
 
 _LEAVES = {"LogicalRelation", "LocalRelation", "Range", "OneRowRelation"}
 _ALLOWED = {
     *_LEAVES,
     *PASSING,
+    *SET_OPERATIONS,
     "Project",
     "Filter",
     "Aggregate",
     "Join",
     "Union",
     "Generate",
+    "Expand",
     "Window",
     "Distinct",
     "Deduplicate",
@@ -31,6 +33,11 @@ _CHANCE = {
 # What is the same in whatever order values were collected.
 _ORDERING = {"SortArray", "ArraySize", "Size"}
 _COLLECTS = {"CollectList", "CollectSet"}
+# What a window's ORDER BY makes sure of.
+_BY_ORDER = {"First", "Last", "CollectList"}
+_ORDERED = "a window with ORDER BY"
+# The hidden column that says in which file a row lies.
+FILE_METADATA = "_metadata"
 
 
 def shape_issues(root: Node, undetermined: Collection[str] = ()) -> list[Issue]:
@@ -42,7 +49,8 @@ def shape_issues(root: Node, undetermined: Collection[str] = ()) -> list[Issue]:
     found = [*_operators(root), *_expressions(root)]
     for plan in root.subquery_plans:
         found += [*_operators(plan), *_expressions(plan)]
-    other = sorted(set(undetermined) - _COLLECTS)
+    # These are judged by where they stand.
+    other = sorted(set(undetermined) - _COLLECTS - _BY_ORDER)
     if other and not any(issue.kind is IssueType.PLAN_NOT_DETERMINISTIC for issue in found):
         found.append(_chance(other[0]))
     return list({issue.reason: issue for issue in found}.values())
@@ -53,7 +61,7 @@ def anchor(root: Node) -> Technique:
     node = root
     while node.kind in PASSING or node.kind in ("Project", "Filter"):
         node = node.children[0]
-    if node.kind == "Aggregate" or is_distinct(node):
+    if node.kind == "Aggregate" or is_distinct(node) or node.kind in SET_OPERATIONS:
         return Technique.GENERIC_AGGREGATE
     return Technique.WINDOW_FUNCTION if node.kind == "Window" else Technique.ROW_BASED
 
@@ -84,6 +92,14 @@ def _operators(root: Node) -> Iterator[Issue]:
             yield Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason, operator=node.kind, lasting=True)
         elif node.kind not in _ALLOWED or (node.kind == "Union" and node.fields.get("byName") is True):
             yield _operator(node.kind)
+        elif node.kind == "LogicalRelation" and reads_file_metadata(node):
+            yield Issue(
+                IssueType.PLAN_NOT_DETERMINISTIC,
+                f"{FILE_METADATA} says in which file a row lies, which changes without the row",
+                "NON_DETERMINISTIC_EXPRESSION",
+                expression=FILE_METADATA,
+                lasting=True,
+            )
         elif node.kind == "Deduplicate" and not is_distinct(node):
             reason = "which of several rows with the same keys stays is left to chance"
             yield Issue(
@@ -101,6 +117,11 @@ def _operators(root: Node) -> Iterator[Issue]:
                 node.kind,
                 lasting=True,
             )
+
+
+def reads_file_metadata(leaf: Node) -> bool:
+    """Whether the query reads in which files the rows of a table lie."""
+    return any(column.name == FILE_METADATA for column in leaf.exprs("output"))
 
 
 def _operator(kind: str) -> Issue:
@@ -129,7 +150,10 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
             expression=one.kind,
             lasting=True,
         )
-    elif one.kind in _CHANCE and not (one.kind in _COLLECTS and set(above[-2:]) & _ORDERING):
+    elif one.kind in _CHANCE and not (
+        (one.kind in _COLLECTS and set(above[-2:]) & _ORDERING)
+        or (one.kind in _BY_ORDER and above[-2:-1] == (_ORDERED,))
+    ):
         yield _chance(one.kind)
     elif one.kind in ("PythonUDF", "PythonUDAF") and one.fields.get("udfDeterministic") is not True:
         yield Issue(
@@ -139,8 +163,15 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
             expression=one.name,
             lasting=True,
         )
+    kind = _ORDERED if _is_ordered_window(one) else one.kind
     for child in one.children:
-        yield from _expression(child, (*above, one.kind))
+        yield from _expression(child, (*above, kind))
+
+
+def _is_ordered_window(one: Expr) -> bool:
+    return one.kind == "WindowExpression" and any(
+        part.kind == "SortOrder" for spec in one.children[1:] for part in spec.children
+    )
 
 
 def _chance(kind: str) -> Issue:

@@ -7,7 +7,7 @@ Decision 0162.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -23,11 +23,12 @@ from headwater_spark.plans.plan_walk import (
     plan_nodes,
 )
 from headwater_spark.views.plan_description import Node, read_plan
-from headwater_spark.views.touched_rows import (
+from headwater_spark.views.recipes import (
     Columns,
     Joined,
     Leaf,
     Over,
+    Padded,
     Recipe,
     Renamed,
     Rows,
@@ -37,6 +38,7 @@ from headwater_spark.views.touched_rows import (
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
+_PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
 # Gives the rows of a leaf, by its number: a frame with columns named as the leaf's; those that are not used may be left out.
 RowsOf = Callable[[int, Rows], DataFrame]
 
@@ -104,6 +106,7 @@ class ViewPlan:
         self.root: Node = read_plan(text)
         self._has_python = "PythonUD" in text
         self._nodes = list(_in_order(self._plan))
+        self._attributes: dict[int, Any] = {}
 
     @property
     def text(self) -> str:
@@ -124,7 +127,7 @@ class ViewPlan:
         for node in plan_nodes(self._plan) if self._has_python else ():
             for expression in items(node.expressions().toSeq()):
                 for part in expression_nodes(expression):
-                    if class_name(part).rpartition(".")[2] in ("PythonUDF", "PythonUDAF"):
+                    if class_name(part).rpartition(".")[2] in _PYTHON:
                         numbers = str(part.func().command().mkString(","))
                         yield bytes(int(number) & 0xFF for number in numbers.split(",") if number)
 
@@ -167,6 +170,8 @@ class ViewPlan:
                 return self._project([outputs[place] for place in places], self._built(child, rows_of))
             case Renamed(_, old, new, child):
                 return self._chosen(self._built(child, rows_of), old, new)
+            case Padded(ids, nulls, child):
+                return self._padded(ids, nulls, self._built(child, rows_of))
             case Together(parts):
                 union = self._class(f"{_LOGICAL}.Union")
                 return union(self._seq([self._built(part, rows_of) for part in parts]), False, False)
@@ -208,12 +213,23 @@ class ViewPlan:
             chosen.append(attribute if before == after else self._alias(attribute, self._attribute(after)))
         return self._project(chosen, plan)
 
+    def _padded(self, ids: Sequence[int], nulls: Collection[int], plan: Any) -> Any:
+        there = {int(attribute.exprId().id()): attribute for attribute in items(plan.output())}
+        literal = self._class(f"{_CATALYST}.expressions.Literal")
+        columns = []
+        for number in ids:
+            named = self._attribute(number)
+            columns.append(
+                self._alias(literal(None, named.dataType()), named) if number in nulls else there[number]
+            )
+        return self._project(columns, plan)
+
     def _attribute(self, number: int) -> Any:
-        for node in self._nodes:
-            for attribute in items(node.output()):
-                if int(attribute.exprId().id()) == number:
-                    return attribute
-        raise KeyError(number)
+        if not self._attributes:
+            for node in self._nodes:
+                for attribute in items(node.output()):
+                    self._attributes.setdefault(int(attribute.exprId().id()), attribute)
+        return self._attributes[number]
 
     def _alias(self, value: Any, named: Any) -> Any:
         """The value, under the name and id of another column."""

@@ -16,13 +16,16 @@ from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater_spark.views.appended_rows import Merging, appended, grouped
 from headwater_spark.views.changed_rows import ChangedRows
+from headwater_spark.views.eligibility import mergeable
 from headwater_spark.views.examined_query import ExaminedQuery
-from headwater_spark.views.key_conditions import KeyColumn, key_condition, usable
+from headwater_spark.views.key_columns import KeyColumns
+from headwater_spark.views.key_conditions import KeyColumn, key_condition
 from headwater_spark.views.plan_shape import anchor, not_traceable
-from headwater_spark.views.touched_rows import Answer, NotTraceable, Rows, Tracing
+from headwater_spark.views.recipes import Rows
 
 # More touched keys than this are not brought to the driver.
 MAX_COLLECTED = 20_000
+_ESCAPES_OFF = "spark.sql.parser.escapedStringLiterals"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Techniques:
         query: the view's.
         changes: what happened to each table, by its key.
         stored: the types of the view's columns as the table has them, as Spark prints them.
-        partitions: the columns that the view is partitioned by; ``preferred``: those that its rows are sorted into files by.
+        partitions: the columns that the view is partitioned by; ``sorted_by``: those that its rows are sorted into files by.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Techniques:
         changes: Mapping[str, SourceChange],
         stored: Mapping[str, str],
         partitions: Collection[str],
+        sorted_by: Collection[str],
         limits: Limits,
     ) -> None:
         self._query = query
@@ -70,13 +74,20 @@ class Techniques:
             if changes[key].kind is not ChangeKind.UNCHANGED
         ]
         fields = query.plan.frame.schema.fields
+        # Keys become SQL texts with escapes.
+        texts_fail = str(query.plan.session.conf.get(_ESCAPES_OFF, "false")).lower() == "true"
         self._types = [
             field.dataType.simpleString()
             if stored.get(field.name.lower()) == field.dataType.simpleString()
+            and not (texts_fail and field.dataType.simpleString() == "string")
             else "another in the table"
             for field in fields
         ]
         self._names = [field.name for field in fields]
+        self._keys = KeyColumns(
+            query.plan.root, self._changed, self._types, self._names,
+            self._partitions, {name.lower() for name in sorted_by},
+        )  # fmt: skip
 
     def choose(self, *, judged: bool) -> Technique | Issue:
         """The technique that is the least work, before anything is read.
@@ -90,7 +101,7 @@ class Techniques:
                 return Technique.APPEND_ONLY
             if not judged and self._merging(only):
                 return Technique.GROUP_AGGREGATE
-        return anchor(self._plan.root) if self._key_columns() else not_traceable(self._plan.root)
+        return anchor(self._plan.root) if self._keys.possible() else not_traceable(self._plan.root)
 
     def increment(self, technique: Technique) -> Increment | Issue:
         """What the technique writes; an affected part is looked for by one Spark job."""
@@ -114,45 +125,24 @@ class Techniques:
         if groups is None or len(set(self._names)) < len(self._names):
             return ()
         ansi = str(self._plan.session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
-        for how, kind in zip(groups.columns, self._types, strict=True):
-            exact = kind == "bigint" or kind.startswith("decimal(")
-            if how is Merging.SUM and not (exact and ansi and "try_sum(" not in self._plan.text):
-                return ()
-            if how is not Merging.SUM and not usable(kind):
-                return ()
+        summed = Merging.SUM in groups.columns
+        if not mergeable(groups, self._types) or (
+            summed and not (ansi and "try_sum(" not in self._plan.text)
+        ):
+            return ()
         return list(zip(self._names, groups.columns, strict=True))
 
     # -- affected keys -------------------------------------------------------------------------------------------
 
-    def _key_columns(self) -> list[int]:
-        """The places of the result's columns by which each changed source's rows can be found in it."""
-        return [place for place, kind in enumerate(self._types) if usable(kind) and self._traced([place])]
-
-    def _traced(self, places: Sequence[int]) -> list[Answer]:
-        tracing = Tracing(frozenset(self._changed))
-        wanted = frozenset(self._plan.root.output[place] for place in places)
-        try:
-            return [tracing.touched(self._plan.root, leaf, wanted, frozenset()) for leaf in self._changed]
-        except NotTraceable:
-            return []
-
     def _affected(self, technique: Technique) -> Increment | Issue:
-        places = self._ordered(self._key_columns())
-        ids = [self._plan.root.output[place] for place in places]
-        columns = [KeyColumn(self._names[place], self._types[place]) for place in places]
-        frames = [
-            self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*(f"k{n}" for n in range(len(ids))))
-            for answer in self._traced(places)
-        ]
-        keys = frames[0]
-        for frame in frames[1:]:
-            keys = keys.union(frame)
-        collected = [
-            F.expr(KeyColumn(f"k{number}", column.type).collected) for number, column in enumerate(columns)
-        ]
-        found = [tuple(row) for row in keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).collect()]
+        places = self._keys.chosen()
+        found = self._touched_keys(places)
+        if len(found) > MAX_COLLECTED and len(places) > 1:
+            places = places[:1]
+            found = self._touched_keys(places)
         if not found:
             return Increment(Technique.NO_OP, None)
+        columns = self._columns(places)
         part = key_condition(columns, found, self._limits.max_keys) if len(found) <= MAX_COLLECTED else None
         if part is None:
             return Issue(
@@ -165,17 +155,24 @@ class Techniques:
         rows = self._plan.frame.where(condition)
         return Increment(Technique.PARTITION_OVERWRITE if whole_partitions else technique, rows, condition)
 
-    def _ordered(self, places: list[int]) -> list[int]:
-        """Columns that files are sorted by come first, and then those that few values are likely in; not more than help."""
-        rank = {"date": 1, "boolean": 3, "string": 2}
+    def _columns(self, places: Sequence[int]) -> list[KeyColumn]:
+        return [KeyColumn(self._names[place], self._types[place]) for place in places]
 
-        def order(place: int) -> tuple[int, int]:
-            inside = self._names[place].lower() in self._partitions
-            return (0 if inside else rank.get(self._types[place], 2), place)
-
-        chosen = sorted(places, key=order)
-        by_partition = [place for place in chosen if self._names[place].lower() in self._partitions]
-        return by_partition or chosen[:4]
+    def _touched_keys(self, places: Sequence[int]) -> list[tuple[object, ...]]:
+        """The values that these columns have in rows that may differ; not more than one above what is collected."""
+        ids = [self._plan.root.output[place] for place in places]
+        frames = [
+            self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*(f"k{n}" for n in range(len(ids))))
+            for answer in self._keys.traced(places)
+        ]
+        keys = frames[0]
+        for frame in frames[1:]:
+            keys = keys.union(frame)
+        collected = [
+            F.expr(KeyColumn(f"k{number}", column.type).collected)
+            for number, column in enumerate(self._columns(places))
+        ]
+        return [tuple(row) for row in keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).collect()]
 
     def _rows(self, number: int, rows: Rows) -> DataFrame:
         key, leaf = self._query.tables[number]

@@ -12,80 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
-from headwater_spark.views.plan_description import PASSING, Expr, Node, is_distinct
-
-
-class Rows(StrEnum):
-    """Which rows of a leaf."""
-
-    CHANGED = "changed"
-    EVER = "ever"
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """Rows of the leaf with this number."""
-
-    number: int
-    rows: Rows
-
-
-@dataclass(frozen=True)
-class Whole:
-    """The operator with this number and all below it, as they are."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Over:
-    """The operator with this number over other rows, one recipe for each of its inputs."""
-
-    number: int
-    children: tuple[Recipe, ...]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Of a Project or Aggregate, the expressions at these places of its output, over other rows."""
-
-    number: int
-    places: tuple[int, ...]
-    child: Recipe
-
-
-@dataclass(frozen=True)
-class Joined:
-    """A join of the operator with this number, of another type, with those parts of its condition."""
-
-    number: int
-    how: str
-    left: Recipe
-    right: Recipe
-    parts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Renamed:
-    """The columns ``old`` under the ids ``new``, of the operator with this number (a branch of a union)."""
-
-    number: int
-    old: tuple[int, ...]
-    new: tuple[int, ...]
-    child: Recipe
-
-
-@dataclass(frozen=True)
-class Together:
-    """All rows of several, whose columns are in one order."""
-
-    parts: tuple[Recipe, ...]
-
-
-Recipe: TypeAlias = Leaf | Whole | Over | Columns | Joined | Renamed | Together
+from headwater_spark.views.plan_description import PASSING, SET_OPERATIONS, Expr, Node, is_distinct
+from headwater_spark.views.recipes import (
+    Columns,
+    Joined,
+    Leaf,
+    Over,
+    Padded,
+    Recipe,
+    Renamed,
+    Rows,
+    Together,
+    Whole,
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +48,15 @@ class NotTraceable(Exception):
         super().__init__(reason)
         self.operator = operator
         self.reason = reason
+
+
+_OUTER = ("LeftOuter", "RightOuter", "FullOuter")
+
+
+def _preserved(node: Node) -> Node | None:
+    """The side of a join whose rows decide alone whether they are in its result, or once each."""
+    left, right = node.children
+    return {"LeftOuter": left, "LeftSemi": left, "LeftAnti": left, "RightOuter": right}.get(node.join_type)
 
 
 def conjuncts(condition: Expr | None) -> list[Expr]:
@@ -148,7 +98,8 @@ class Tracing:
             return Answer(Leaf(leaf, Rows.CHANGED), frozenset(node.output))
         if node.kind == "Join":
             return self._touched_join(node, leaf, wanted, wished)
-        if node.kind == "Union":
+        if node.kind == "Union" or node.kind in SET_OPERATIONS:
+            # Of a set operation, a row meets only rows that are equal to it.
             return self._touched_union(node, leaf, wanted, wished)
         if node.kind == "Window":
             # The other rows of its partition change as well: only what they have in common is known.
@@ -201,38 +152,87 @@ class Tracing:
         own, other = (left, right) if on_left else (right, left)
         how = node.join_type
         wish = wished | _condition_references(node)
-        preserved = {"LeftOuter": left, "LeftSemi": left, "LeftAnti": left, "RightOuter": right}.get(how)
-        if how not in ("Inner", "Cross") and preserved is None:
+        preserved = _preserved(node)
+
+        def follow(side: Node, want: frozenset[int], also: frozenset[int]) -> Answer:
+            return self._touched(side, leaf, want, also)
+
+        if how not in ("Inner", "Cross", "FullOuter") and preserved is None:
             raise NotTraceable("Join", f"which rows change can't be followed through a join of type {how}")
-        if preserved is None or own is preserved:
-            below = self._touched(own, leaf, wanted & frozenset(own.output), wish & frozenset(own.output))
+        if how != "FullOuter" and (preserved is None or own is preserved):
+            below = follow(own, *_part(own, wanted, wish))
             if wanted <= below.known:
                 return below  # rows that have no partner are among them, which does no harm
-            if preserved is None:
-                return self._matched(
-                    node, below, self._ever(other, *_part(other, wanted, wish)), own, "Inner"
+            if preserved is not None and how not in _OUTER:
+                raise NotTraceable(
+                    "Join", f"which rows change can't be followed through a join of type {how}"
                 )
-            if how in ("LeftOuter", "RightOuter") and not self._changes(other):
-                whole = Answer(Whole(other.number), frozenset(other.output))
-                return self._matched(node, below, whole, own, how, every_part=True)
-            raise NotTraceable("Join", f"both sides of a join of type {how} changed")
-        # The rows of the preserved side whose partners changed.
-        changed = self._touched(own, leaf, frozenset(), wish & frozenset(own.output))
-        return self._matched(
-            node, self._ever(preserved, *_part(preserved, wanted, wish)), changed, preserved, "LeftSemi"
+            below = self._for_pairs(node, own, follow, wanted, wish, below)
+            ever = self._for_pairs(node, other, self._ever, wanted, wish)
+            if preserved is None:
+                return self._matched(node, below, ever, own, "Inner")
+            return self._filled_up(node, own, below, ever, alone=below)
+        if preserved is not None and wanted <= frozenset(preserved.output):
+            # The rows of the preserved side whose partners changed.
+            changed = self._for_pairs(node, own, follow, frozenset(), wish)
+            ever = self._for_pairs(node, preserved, self._ever, wanted, wish)
+            return self._matched(node, ever, changed, preserved, "LeftSemi")
+        if how not in _OUTER:
+            raise NotTraceable("Join", f"which rows change can't be followed through a join of type {how}")
+        below = self._for_pairs(node, own, follow, wanted, wish)
+        ever = self._for_pairs(node, other, self._ever, wanted, wish)
+        partners = self._matched(node, ever, below, other, "LeftSemi")
+        return self._filled_up(
+            node, own, below, ever, alone=below if how == "FullOuter" else None, left=partners
         )
 
-    def _matched(
-        self, node: Node, one: Answer, other: Answer, first: Node, how: str, *, every_part: bool = False
+    def _for_pairs(
+        self,
+        node: Node,
+        side: Node,
+        follow: _Follow,
+        wanted: frozenset[int],
+        wished: frozenset[int],
+        known: Answer | None = None,
     ) -> Answer:
+        """Rows of one side of a join, with the columns of its condition if they can be had: partners are known by them."""
+        want, wish = _part(side, wanted, wished)
+        answer = follow(side, want, wish) if known is None else known
+        needed = _condition_references(node) & frozenset(side.output)
+        if needed <= answer.known:
+            return answer
+        try:
+            return follow(side, want | needed, wish)
+        except NotTraceable:
+            return answer
+
+    def _filled_up(
+        self,
+        node: Node,
+        own: Node,
+        one: Answer,
+        other: Answer,
+        *,
+        alone: Answer | None,
+        left: Answer | None = None,
+    ) -> Answer:
+        """The pairs of an outer join, with rows that may have no partner: ``alone`` of the one's side, ``left`` of the other's."""
+        pairs = self._matched(node, one, other, own, "Inner")
+        ids = tuple(sorted(pairs.known))
+        parts: list[Recipe] = [Padded(ids, frozenset(), pairs.recipe)]
+        if alone is not None:
+            parts.append(Padded(ids, pairs.known - one.known, alone.recipe))
+        if left is not None:
+            parts.append(Padded(ids, pairs.known - other.known, left.recipe))
+        return Answer(Together(tuple(parts)), pairs.known)
+
+    def _matched(self, node: Node, one: Answer, other: Answer, first: Node, how: str) -> Answer:
         """A join of two answers; ``one`` is of the side ``first``."""
         known = one.known | other.known
         parts = conjuncts(join_condition(node))
         usable = [
             place for place, part in enumerate(parts) if part.references <= known and not part.has_subquery
         ]
-        if every_part and len(usable) < len(parts):
-            raise NotTraceable("Join", "a join's condition reads columns that can't be followed")
         if not any(_is_equality(parts[place], one.known, other.known) for place in usable):
             raise NotTraceable("Join", "a join has no equality that its changed rows could be found by")
         in_order = how == "LeftSemi" or first is node.children[0]
@@ -259,7 +259,7 @@ class Tracing:
                     raise NotTraceable("Union", "a branch of a union can't be followed")
                 parts.append(_renamed(node, child, places, below.recipe))
             return Answer(Together(tuple(parts)), frozenset(wanted))
-        if node.kind == "Window":
+        if node.kind == "Window" or node.kind in SET_OPERATIONS:
             return self._ever(node.children[0], wanted, wished)
         return self._through(node, wished, self._ever, wanted)
 
@@ -267,21 +267,28 @@ class Tracing:
         left, right = node.children
         how = node.join_type
         wish = wished | _condition_references(node)
-        preserved = {"LeftOuter": left, "LeftSemi": left, "LeftAnti": left, "RightOuter": right}.get(how)
-        if preserved is not None:
-            if not wanted <= frozenset(preserved.output):
-                raise NotTraceable("Join", f"rows that a join of type {how} fills up can't be followed")
-            return self._ever(preserved, *_part(preserved, wanted, wish))
-        if how not in ("Inner", "Cross"):
+        preserved = _preserved(node)
+        if how not in ("Inner", "Cross", "FullOuter") and preserved is None:
             raise NotTraceable("Join", f"rows can't be followed through a join of type {how}")
-        for side in (left, right):
-            if wanted <= frozenset(side.output):
+        enough = (left, right) if how in ("Inner", "Cross") else (preserved,)
+        for side in enough:
+            if side is not None and wanted <= frozenset(side.output):
                 return self._ever(side, *_part(side, wanted, wish))
-        one = self._ever(left, *_part(left, wanted, wish))
-        return self._matched(node, one, self._ever(right, *_part(right, wanted, wish)), left, "Inner")
+        one = self._for_pairs(node, left, self._ever, wanted, wish)
+        other = self._for_pairs(node, right, self._ever, wanted, wish)
+        if how in ("Inner", "Cross"):
+            return self._matched(node, one, other, left, "Inner")
+        if how not in _OUTER:
+            raise NotTraceable("Join", f"rows can't be followed through a join of type {how}")
+        return self._filled_up(
+            node, left, one, other,
+            alone=one if how != "RightOuter" else None, left=other if how != "LeftOuter" else None,
+        )  # fmt: skip
 
     def _touched_union(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         child = next(c for c in node.children if any(below.number == leaf for below in c.leaves))
+        if node.kind in SET_OPERATIONS and child is node.children[0]:
+            return self._touched(child, leaf, wanted, wished)
         chosen = wanted | wished
         pairs = {out: own for out, own in zip(node.output, child.output, strict=True) if out in chosen}
         below = self._touched(

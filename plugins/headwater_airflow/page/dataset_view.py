@@ -9,12 +9,13 @@ from typing import Any
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
 from headwater.event_log.details import FlowStatus
+from headwater.event_log.flow_result import FlowResult
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.checkpoint_health import CheckpointHealth, Health
 from headwater.metrics.freshness import Freshness
 from headwater.metrics.lag import FlowLag, flow_lag
-from headwater_airflow.page.history import History, RuleTally
+from headwater_airflow.page.history import Batch, History, RuleTally
 from headwater_airflow.page.sparkline import points
 from headwater_airflow.page.wording import age, rows
 
@@ -51,9 +52,20 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Refresh:
+    """How a materialized view was refreshed: technique, the rows that were written, and the reason."""
+
+    technique: str
+    rows: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class DatasetView:
     """A row of the table, and a box of the graph. ``state``: a flow's, in lower case; ``new`` before the
     first run, ``view`` where nothing is stored.
+
+    ``refresh``: of a materialized view, how it was refreshed in the newest update, and why not in another way.
     """
 
     name: str
@@ -70,6 +82,7 @@ class DatasetView:
     quarantined: int
     dropped: int
     health: tuple[CheckpointHealth, ...]
+    refresh: Refresh | None = None
 
     @property
     def sick(self) -> CheckpointHealth | None:
@@ -126,7 +139,13 @@ def dataset_view(
         sum(batch.quarantined_rows for batch in batches),
         sum(batch.dropped_rows for batch in batches),
         tuple(entry_health for entry_health in health if entry_health.dataset == entry.name),
+        next((_refresh(result, batches) for result in results if result.technique), None),
     )
+
+
+def _refresh(result: FlowResult, batches: Sequence[Batch]) -> Refresh:
+    wrote = result.technique != "NO_OP" and bool(batches)
+    return Refresh(result.technique or "", batches[-1].output_rows if wrote else 0, result.reason or "")
 
 
 def _backlog(project: PipelineProject, flows: Sequence[FlowEntry], history: History) -> tuple[str, bool]:

@@ -18,7 +18,7 @@ from headwater_airflow.following.update_watch import log_version
 
 # How many records are read: weeks of a small pipeline, the last hours of a busy one.
 _RECORDS = 2000
-_TYPES = ("create_update", "update_progress", "flow_progress")
+_TYPES = ("create_update", "update_progress", "flow_progress", "planning_information")
 _KEPT = 100
 
 _lock = threading.Lock()
@@ -100,7 +100,7 @@ def _read(state_folder: Path) -> History:
     return History(
         tuple(fold_updates(r for r in records if r["event_type"] in ("create_update", "update_progress"))),
         {flow: tuple(entries) for flow, entries in batches.items()},
-        _newest_results(progress),
+        _newest_results([r for r in records if r["event_type"] in ("flow_progress", "planning_information")]),
         {dataset: dict(entries) for dataset, entries in rules.items()},
         records[-1]["timestamp"] if records else None,
     )
@@ -147,11 +147,13 @@ def _newest_results(progress: list[dict[str, Any]]) -> dict[str, FlowResult]:
     """How each flow stands in the newest update that it took part in; its rows are counted elsewhere."""
     by_update: dict[str, list[dict[str, Any]]] = defaultdict(list)
     last_batch = {
-        (record["origin"]["update_id"], record["origin"]["flow_name"]): record["id"] for record in progress
+        (record["origin"]["update_id"], record["origin"]["flow_name"]): record["id"]
+        for record in progress
+        if record["event_type"] == "flow_progress"
     }
     for record in progress:
         origin, body = record["origin"], record["details"].get("flow_progress") or {}
-        newest = last_batch[origin["update_id"], origin["flow_name"]] == record["id"]
+        newest = last_batch.get((origin["update_id"], origin["flow_name"])) == record["id"]
         if newest or body.get("status") != FlowStatus.RUNNING:
             by_update[origin["update_id"]].append(record)
     results: dict[str, FlowResult] = {}

@@ -16,6 +16,7 @@ from headwater.event_log import details
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.mermaid import mermaid
+from headwater.incremental.techniques import Planned, Technique
 
 VERBS = ["status", "lag", "events", "checkpoints"]
 
@@ -40,6 +41,17 @@ def told(done):
     """A finished pipeline with an update in its event log."""
     with EventLogWriter(done.project.state_folder, "orders", "orders", "u1") as log:
         log.emit("create_update", "Update u1 was requested.", details=details.create_update())
+        log.emit(
+            "flow_progress",
+            "Flow gold is [at work].",
+            flow="gold",
+            dataset="gold",
+            details=details.flow_progress(details.FlowStatus.STARTING),
+        )
+        plan = Planned(Technique.APPEND_ONLY, note="only new rows")
+        log.emit(
+            "planning_information", plan.message("gold"), flow="gold", dataset="gold", details=plan.details()
+        )
         body = details.flow_progress(details.FlowStatus.COMPLETED, metrics={"num_output_rows": 1234})
         log.emit("flow_progress", "Flow gold is [done].", flow="gold", dataset="gold", details=body)
         log.emit("user_action", "Look at this.", level="WARN")
@@ -53,9 +65,17 @@ def test_json_is_one_last_line(told, capsys):
     found = {verb: json.loads(call(told, capsys, verb, "--json").splitlines()[-1]) for verb in VERBS}
     assert found["status"]["update"]["state"] == "COMPLETED"
     assert found["status"]["flows"][0]["output_rows"] == 1234
+    assert found["status"]["flows"][0]["technique"] == "APPEND_ONLY"
     assert {entry["dataset"] for entry in found["status"]["datasets"]} == {"bronze", "silver", "gold"}
     assert [flow["moved"] for flow in found["lag"]["flows"]] == [False, False, False]
-    assert [event["level"] for event in found["events"]["events"]] == ["INFO", "INFO", "WARN", "INFO"]
+    assert [event["level"] for event in found["events"]["events"]] == [
+        "INFO",
+        "INFO",
+        "INFO",
+        "INFO",
+        "WARN",
+        "INFO",
+    ]
     entries = {entry["flow"]: entry for entry in found["checkpoints"]["checkpoints"]}
     assert set(entries) == {"bronze", "silver"}
     assert (entries["silver"]["epoch"], entries["silver"]["live"], entries["silver"]["last_batch"]) == (
@@ -69,7 +89,9 @@ def test_json_is_one_last_line(told, capsys):
 
 def test_tables_for_people(told, capsys):
     """Without --json each verb prints a table in which brackets and numbers read as they should."""
-    assert "1,234" in call(told, capsys, "status")
+    shown = call(told, capsys, "status")
+    assert "1,234" in shown
+    assert "only new rows" in shown[shown.index("Materialized views") :]
     assert "up to date" in call(told, capsys, "lag")
     assert "Flow gold is [done]." in call(told, capsys, "events")
     assert "files up to 0" in call(told, capsys, "checkpoints")

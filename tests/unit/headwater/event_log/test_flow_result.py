@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.flow_result import fold_flow_results
+from headwater.incremental.techniques import Issue, IssueType, Planned, Technique
 
 
 def record(number: int, **metrics: int) -> dict[str, Any]:
@@ -32,3 +33,17 @@ def test_counts_of_changes():
     assert result.changes == {"upserted": 6, "deleted": 2, "late": 3, "superseded": 4, "tombstones": 2}
     (plain,) = fold_flow_results([record(1, num_output_rows=3)])
     assert plain.changes is None
+
+
+def test_how_a_view_was_refreshed():
+    """The last plan of an update counts: one whose incremental refresh failed is recomputed. Other flows have none."""
+    plans = [
+        Planned(Technique.ROW_BASED),
+        Planned(Technique.COMPLETE_RECOMPUTE, (Issue(IssueType.DATA_FILE_MISSING, "files are gone"),)),
+    ]
+    planned = [{**record(0), "details": plan.details()} for plan in plans]
+    (result,) = fold_flow_results([record(1, num_output_rows=3), *planned, record(2, num_output_rows=4)])
+    assert (result.technique, result.reason) == ("COMPLETE_RECOMPUTE", "files are gone [DATA_FILE_MISSING]")
+    assert result.output_rows == 7
+    (other,) = fold_flow_results([record(1, num_output_rows=3)])
+    assert (other.technique, other.reason) == (None, None)

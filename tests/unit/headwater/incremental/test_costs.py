@@ -9,6 +9,7 @@ from headwater.incremental.costs import (
     FullRun,
     Limits,
     SourceSize,
+    corrected,
     limits_from,
     predicted_full,
     predicted_incremental,
@@ -63,3 +64,19 @@ def test_settings_that_can_not_be(key: str, value: str):
     with pytest.raises(InvalidSpec) as refused:
         limits_from({f"headwater.incremental.{key}": value})
     assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([], 10.0),
+        ([[4.0, 8.0]], 20.0),
+        ([[4.0, 4.0], [4.0, 2.0], [4.0, 40.0]], 10.0),
+        ([[1.0, 100.0]], 50.0),
+        ([[100.0, 1.0]], 2.0),
+        ([[0.0, 3.0]], 10.0),
+    ],
+)
+def test_predictions_are_corrected_by_the_last_runs(runs: list[list[float]], expected: float):
+    """By the median of how they came out, so that one slow run decides nothing; and never beyond all measure."""
+    assert corrected(10.0, runs) == pytest.approx(expected)

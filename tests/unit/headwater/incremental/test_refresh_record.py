@@ -11,6 +11,7 @@ from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
     SourceState,
+    foreign_change,
     last_record,
     newest_update,
     read_record,
@@ -73,6 +74,24 @@ def test_the_views_log_is_the_truth(tmp_path: Path, later, expected: IssueType |
     view = table(tmp_path / "v", OWN, *later)
     record = last_record(view, "p", "v")
     assert record == RECORD if expected is None else (isinstance(record, Issue) and record.kind is expected)
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ([], None),
+        ([[add("b", moved=True), remove("a", moved=True)]], None),
+        ([[add("b")], [metadata(a="b")]], 2),
+        # A replay of quarantined rows, of the same flow.
+        ([commit(add("b"))], None),
+        ([[remove("a")], commit(add("b"))], None),
+    ],
+)
+def test_what_others_did_to_a_view(tmp_path: Path, later, expected: int | None):
+    """The version that has rows which no commit of the view's own flow has seen since."""
+    view = table(tmp_path / "v", OWN, *later)
+    assert foreign_change(view, "p", "v") == expected
+    assert foreign_change(tmp_path / "none", "p", "v") is None
 
 
 def test_a_view_without_a_refresh(tmp_path: Path):

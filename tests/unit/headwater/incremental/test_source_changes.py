@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
+from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between, missing_file
 from headwater.incremental.techniques import Issue, IssueType
 
 FIELDS = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("id", "unused")]
@@ -165,3 +165,16 @@ def test_a_feed_counts_where_it_was_on_all_the_time(tmp_path: Path, first, later
     outcome = change(tmp_path / "t", [remove("old"), add("new")], *more, first=[PROTOCOL, metadata(**first)])
     assert isinstance(outcome, SourceChange)
     assert outcome.change_feed is has
+
+
+def test_files_that_vacuum_has_removed(tmp_path: Path):
+    """By the path that the log has, which is escaped; files elsewhere are not looked for."""
+    (tmp_path / "day=a b").mkdir()
+    (tmp_path / "day=a b" / "1.parquet").touch()
+    there = [
+        {"path": "day=a%20b/1.parquet"},
+        {"path": (tmp_path / "day=a b" / "1.parquet").as_uri()},
+        {"path": "s3://b/1"},
+    ]
+    assert missing_file(tmp_path, there) is None
+    assert missing_file(tmp_path, [*there, {"path": "2.parquet"}]) == tmp_path / "2.parquet"

@@ -77,6 +77,26 @@ def _plan(kept) -> str:
     return str(kept.call(*VACUUM)[1]["plan"])
 
 
+def test_views_that_follow_changes_keep_theirs(kept):
+    """A view that is refreshed by what changed needs what came since its last refresh; one that is recomputed needs nothing."""
+    table = kept.pipeline.table("silver")
+    write_rows(table, 3)
+    write_rows(table, 4)
+    DeltaTable(str(table)).optimize.compact()
+    table_id = str(DeltaTable(str(table)).metadata().id)
+    vacuum = ("--only", "vacuum", "--tables", "silver", "--retention", "0 hours")
+    head = DeltaTable(str(table)).version()
+    read = {"input_versions": {"shop/silver": f"{table_id}@0"}}
+    kept.pipeline.complete("gold", **read, refresh={"follows": False})
+    before = kept.call(*vacuum)[1]["plan"]["steps"][0]["files"]
+    kept.pipeline.complete("gold", **read, refresh={"follows": True})
+    plan = kept.call(*vacuum)[1]["plan"]
+    assert "the view gold of" in str(plan)
+    assert "goes on at version 1" in str(plan)
+    assert sum(step["files"] for step in plan["steps"]) < before
+    assert head > 1
+
+
 def test_other_pipelines_and_forgotten_flows_count(rewritten):
     """A checkpoint of any pipeline in the storage counts, whether a definition still has its flow or not."""
     rewritten.read_on(4)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 import time
 
+import pyarrow as pa
 import pytest
 from tests.unit.headwater.metrics.conftest import write_rows
 
@@ -112,6 +114,20 @@ def test_in_doubt_there_is_news(done, change):
     verdict = has_news(done.project)
     assert verdict.moved
     assert len(verdict.reasons) == 1
+
+
+def test_a_view_that_others_have_changed_is_news(done):
+    """Rows that came after the view's own refresh are undone by an update, though no source has moved."""
+    from deltalake import CommitProperties, write_deltalake
+
+    own = {"userMetadata": json.dumps({"pipeline": done.project.pipeline_id, "flow": "gold"})}
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    write_deltalake(str(done.table("gold")), rows, mode="append", commit_properties=CommitProperties(own))
+    assert not has_news(done.project).moved
+    write_rows(done.table("gold"), 9)
+    verdict = has_news(done.project)
+    assert verdict.moved
+    assert "rows of gold were changed by something else" in verdict.reasons[0]
 
 
 def test_a_backfill_that_was_killed_is_ended_where_its_table_still_is(done):

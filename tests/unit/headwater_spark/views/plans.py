@@ -8,19 +8,19 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from headwater_spark.views.plan_description import Expr, Node, is_distinct
-from headwater_spark.views.touched_rows import (
+from headwater_spark.views.recipes import (
     Columns,
     Joined,
     Leaf,
     Over,
+    Padded,
     Recipe,
     Renamed,
     Rows,
     Together,
     Whole,
-    conjuncts,
-    join_condition,
 )
+from headwater_spark.views.touched_rows import conjuncts, join_condition
 
 Row: TypeAlias = tuple[tuple[int, Any], ...]
 Bag: TypeAlias = Counter[Row]
@@ -97,6 +97,11 @@ def union(*children: Node) -> Node:
     return Node("Union", 0, {}, children)
 
 
+def set_operation(kind: str, left: Node, right: Node) -> Node:
+    """Intersect or Except, of all rows."""
+    return Node(kind, 0, {"isAll": True}, (left, right))
+
+
 def distinct(child: Node) -> Node:
     """Each row once."""
     return Node("Distinct", 0, {}, (child,))
@@ -137,6 +142,9 @@ def _applied(node: Node, inputs: list[Bag]) -> Bag:
             ),
             Counter(),
         )
+    if node.kind in ("Intersect", "Except"):
+        other = _mapped(inputs[1], lambda row: tuple(zip(node.output, (v for _, v in row), strict=True)))
+        return inputs[0] & other if node.kind == "Intersect" else inputs[0] - other
     if node.kind == "Join":
         left, right = node.children
         return _join(node.join_type, conjuncts(join_condition(node)), inputs, right.output, left.output)
@@ -236,6 +244,11 @@ def recipe_rows(recipe: Recipe, root: Node, before: Mapping[int, Bag], after: Ma
             case Renamed(_, old, new, child):
                 return _mapped(
                     build(child), lambda row: tuple((n, dict(row)[o]) for o, n in zip(old, new, strict=True))
+                )
+            case Padded(ids, nulls, child):
+                return _mapped(
+                    build(child),
+                    lambda row: tuple((n, None if n in nulls else dict(row)[n]) for n in ids),
                 )
             case Together(parts):
                 return sum(

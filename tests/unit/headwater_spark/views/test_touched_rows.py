@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.headwater_spark.views import plans as p
 
 from headwater_spark.views.plan_description import Node
-from headwater_spark.views.touched_rows import Joined, Leaf, NotTraceable, Rows, Tracing
+from headwater_spark.views.recipes import Joined, Leaf, Rows
+from headwater_spark.views.touched_rows import NotTraceable, Tracing
 
 VALUES = st.one_of(st.none(), st.integers(0, 2))
 SALES, STORES, RETURNS = p.leaf(1, 2, 3), p.leaf(11, 12), p.leaf(21, 22)
@@ -27,6 +28,27 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     ),
     "left outer": (p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), (1, 2)),
     "right outer": (p.join(STORES, SALES, "RightOuter", p.equal(11, 2)), (1, 2)),
+    "left outer by the filled up side": (p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), (1, 12)),
+    "right outer by the filled up side": (p.join(STORES, SALES, "RightOuter", p.equal(11, 2)), (11, 12)),
+    "full outer": (p.join(SALES, STORES, "FullOuter", p.equal(2, 11)), (2, 11)),
+    "full outer by one side": (p.join(SALES, STORES, "FullOuter", p.equal(2, 11)), (1,)),
+    "over a full outer": (
+        p.join(p.join(SALES, STORES, "FullOuter", p.equal(2, 11)), RETURNS, "LeftOuter", p.equal(11, 21)), (1, 12, 22),
+    ),
+    "groups of a full outer": (
+        p.group(p.join(SALES, STORES, "FullOuter", p.equal(2, 11)), (12,), p.named(p.column(12), 13), COUNTED), (13,),
+    ),
+    "joined with an outer": (
+        p.join(RETURNS, p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), "Inner", p.equal(21, 12)), (1, 22),
+    ),
+    "intersect": (p.set_operation("Intersect", p.project(SALES, p.column(1), p.column(2)), STORES), (1, 2)),
+    "except": (p.set_operation("Except", p.project(SALES, p.column(1), p.column(2)), STORES), (1,)),
+    "groups of an except": (
+        p.group(p.set_operation("Except", p.project(SALES, p.column(1), p.column(3)), STORES), (1,), p.column(1), COUNTED), (1,),
+    ),
+    "joined with an except": (
+        p.join(RETURNS, p.set_operation("Except", p.project(SALES, p.column(1), p.column(2)), STORES), "LeftOuter", p.equal(21, 1)), (21, 2),
+    ),
     "semi": (p.join(SALES, STORES, "LeftSemi", p.equal(2, 11)), (1, 2, 3)),
     "anti": (p.join(SALES, STORES, "LeftAnti", p.equal(2, 11)), (1, 2, 3)),
     "groups": (p.group(p.where(SALES, p.above(3, 0)), (1, 2), p.column(1), p.column(2), COUNTED), (1, 2)),
@@ -102,7 +124,8 @@ def test_no_row_of_a_result_changes_untouched(name: str):
         (p.group(SALES, (1,), COUNTED), 90),
         (p.group(SALES, (), COUNTED), 90),
         (p.window(SALES, 2, 90), 1),
-        (p.join(SALES, STORES, "FullOuter", p.equal(2, 11)), 1),
+        (p.join(SALES, STORES, "FullOuter", p.above(1, 1)), 1),
+        (Node("Expand", 0, {"output": tuple(map(p.column, (1, 2, 3)))}, (SALES,)), 1),
         (p.join(SALES, STORES, "Inner", p.above(1, 1)), 12),
         (Node("Sample", 0, {}, (SALES,)), 1),
     ],

@@ -1,0 +1,108 @@
+"""What the next refresh of a materialized view would meet: how its sources have changed since the last one, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.flow_identity import flow_identity
+from headwater.delta_log.versions import snapshot_files, table_head
+from headwater.errors import SourceUnreachable
+from headwater.graph.manifest import SourceEntry
+from headwater.incremental.costs import (
+    FullRun,
+    SourceSize,
+    limits_from,
+    predicted_full,
+    predicted_incremental,
+    rejected,
+)
+from headwater.incremental.refresh_record import RefreshRecord, last_record
+from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
+from headwater.incremental.techniques import Issue
+from headwater.metrics.fingerprint import source_table
+from headwater_spark.resolution.graph_resolution import ResolvedPipeline
+
+
+def outlook(
+    pipeline: ResolvedPipeline,
+    view: str,
+    sources: Sequence[Mapping[str, Any]],
+    refresh: Mapping[str, Any],
+    settings: Mapping[str, str],
+) -> dict[str, Any]:
+    """Bytes of each source and what changed of it, and the predicted seconds of both ways; nothing is read but logs.
+
+    Args:
+        view: the view's name, and its flow's.
+        sources: what each source allows, as ``explain`` shows it.
+        refresh: what the flow's state says of refreshes.
+        settings: that the pipeline and the view set.
+    """
+    project, entry = pipeline.project, pipeline.manifest.flow(view)
+    table = pipeline.manifest.table_path(project.warehouse, view)
+    names = flow_identity(project.state_folder, project.pipeline_id, view, view).names
+    record = last_record(table, *names)
+    shown: dict[str, dict[str, Any]] = {}
+    found: dict[str, SourceChange] = {}
+    sizes: list[SourceSize] = []
+    for source in entry.sources:
+        folder = source_table(source, project.warehouse)
+        if folder is None:
+            continue
+        full = _bytes(folder)
+        change = _change(source, folder, record)
+        told: dict[str, Any] = {"bytes": full}
+        if isinstance(change, SourceChange):
+            told |= {"since_last_refresh": str(change.kind), "changed_bytes": change.bytes}
+            found[_name(source, folder)] = change
+            if change.kind is not ChangeKind.UNCHANGED:
+                sizes.append(SourceSize(_name(source, folder), full or change.bytes, change.bytes))
+        elif change is not None:
+            told |= {"since_last_refresh": change.reason}
+        shown[_name(source, folder)] = told
+    total = sum(told["bytes"] or 0 for told in shown.values())
+    last = FullRun(float(refresh.get("full_seconds", 0)), int(refresh.get("full_bytes", 0)))
+    full_seconds = predicted_full(last, total)
+    body: dict[str, Any] = {"sources": shown, "full_seconds": round(full_seconds, 1)}
+    if isinstance(record, Issue):
+        return body | {"not_incremental": f"{record.reason} [{record.name}]"}
+    techniques = _techniques(sources, found)
+    if sizes and techniques and "recomputed" not in techniques:
+        again = 0.0 if techniques <= {"APPEND_ONLY", "GROUP_AGGREGATE"} else 0.25
+        seconds = predicted_incremental(full_seconds, sizes, again)
+        body |= {"technique": sorted(techniques)[-1], "incremental_seconds": round(seconds, 1)}
+        against = rejected(limits_from(settings), sizes, full_seconds, seconds)
+        if against is not None:
+            body |= {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
+    return body
+
+
+def _name(source: SourceEntry, folder: Path) -> str:
+    return source.name or str(folder)
+
+
+def _bytes(folder: Path) -> int | None:
+    try:
+        return sum(file.bytes for file in snapshot_files(folder)) if table_head(folder) else None
+    except SourceUnreachable:
+        return None
+
+
+def _change(source: SourceEntry, folder: Path, record: RefreshRecord | Issue) -> SourceChange | Issue | None:
+    """What happened to a source since the last refresh; None where that is not known."""
+    if isinstance(record, Issue) or record.sources is None:
+        return None
+    before, head = record.sources.get(str(source.location)), table_head(folder)
+    if before is None or head is None or before.table_id != head.table_id or before.version > head.version:
+        return None
+    return changes_between(folder, before.version, head.version, (), _name(source, folder))
+
+
+def _techniques(sources: Sequence[Mapping[str, Any]], found: Mapping[str, SourceChange]) -> set[str]:
+    """How each changed source would be followed; several at once are followed as changed rows are."""
+    moved = {name: change for name, change in found.items() if change.kind is not ChangeKind.UNCHANGED}
+    reads = [one for one in sources if one["source"] in moved]
+    alone = len(reads) == 1 and moved[str(reads[0]["source"])].kind is ChangeKind.APPENDED
+    return {str(one["rows_added" if alone else "rows_changed"]) for one in reads}
