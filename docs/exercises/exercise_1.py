@@ -16,8 +16,6 @@ from exercise_data import *  # %run ./exercise_data.py
 
 # COMMAND ----------
 
-from pyspark.sql import functions as F
-
 from headwater import pipelines as dp
 
 # COMMAND ----------
@@ -29,6 +27,7 @@ def clicks():
     events = spark.readStream.table("raw.events")
     return events.filter("event_type = 'click'").select("event_id", "user_id", "event_timestamp")
     # END
+
 
 # COMMAND ----------
 

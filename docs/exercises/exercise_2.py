@@ -33,7 +33,9 @@ def per_half_hour(delay):
         # ANSWER: how many events each half hour has, with a watermark of `delay` minutes: window_start, events
         timed = events.withWatermark("event_timestamp", f"{delay} minutes")
         windows = timed.groupBy(F.window("event_timestamp", "30 minutes").alias("w"))
-        return windows.agg(F.count("*").alias("events")).select(F.col("w.start").alias("window_start"), "events")
+        return windows.agg(F.count("*").alias("events")).select(
+            F.col("w.start").alias("window_start"), "events"
+        )
         # END
 
 

@@ -17,7 +17,6 @@ from exercise_data import *  # %run ./exercise_data.py
 
 # COMMAND ----------
 
-from pyspark.sql import functions as F
 
 from headwater import pipelines as dp
 

@@ -34,7 +34,9 @@ def slow():
 # ANSWER: the same rows in a third of the time
 @dp.table(spark_conf={"spark.sql.shuffle.partitions": "2"})  # state: a task and a commit for each partition
 def tuned():
-    events = spark.readStream.option("maxFilesPerTrigger", 100).table("raw.events")  # a batch has a fixed price
+    events = spark.readStream.option("maxFilesPerTrigger", 100).table(
+        "raw.events"
+    )  # a batch has a fixed price
     timed = events.withWatermark("event_timestamp", "10 minutes")
     counts = timed.groupBy(F.window("event_timestamp", "5 minutes").alias("w"), "page").count()
     return counts.select("w.start", "page", "count")

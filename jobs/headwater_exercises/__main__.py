@@ -80,7 +80,7 @@ def check_file(file: Path) -> int:
     names: dict[str, object] = {"__name__": "__main__"}
     if file.suffix == ".py":
         names["__file__"] = str(file.resolve())
-    before, sys.path[:0] = os.getcwd(), [str(file.resolve().parent)]
+    before, sys.path[:0] = Path.cwd(), [str(file.resolve().parent)]
     units = read_sources(file.resolve())
     os.chdir(file.resolve().parent)  # as the kernel of a notebook has it
     try:

@@ -45,8 +45,7 @@ def check(number: int, bench: Workbench, **functions: Callable[..., Any]) -> Non
     wrong = [line for line in lines if not line.holds]
     if wrong:
         raise AnswerWrong(
-            f"{len(wrong)} of {len(lines)} checks of exercise {number} failed:\n"
-            + "\n".join(map(str, wrong))
+            f"{len(wrong)} of {len(lines)} checks of exercise {number} failed:\n" + "\n".join(map(str, wrong))
         )
     print(f"Exercise {number} is done.")
 
@@ -61,7 +60,9 @@ def _basic(bench: Workbench) -> Iterator[Line]:
     yield Line(
         read == [3, 2], "each update reads what is new, and one without news has no batch; rows read", read
     )
-    parts = sorted(path.name for path in bench.checkpoint("clicks").iterdir() if not path.name.startswith("."))
+    parts = sorted(
+        path.name for path in bench.checkpoint("clicks").iterdir() if not path.name.startswith(".")
+    )
     yield Line(
         {"commits", "metadata", "offsets"} <= set(parts),
         "the checkpoint was made for you; it has",

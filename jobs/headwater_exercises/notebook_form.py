@@ -22,7 +22,7 @@ def as_notebook(script: str) -> str:
     for number, text in enumerate(script.removeprefix(_HEADER).split(_NEXT_CELL), start=1):
         is_text = text.lstrip().startswith("# MAGIC %md")
         source = _MAGIC.sub("", text).strip().removeprefix("%md").strip() if is_text else text.strip("\n")
-        source = _RUN.sub(r"\1", source).replace(".py\")", ".ipynb\")") if not is_text else source
+        source = _RUN.sub(r"\1", source)
         cell: dict[str, object] = {
             "cell_type": "markdown" if is_text else "code",
             "id": f"cell-{number}",

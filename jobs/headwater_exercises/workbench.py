@@ -64,7 +64,9 @@ class Workbench:
             raise PipelineNotFound(
                 f"There is no file {source}.", remedy="Save the notebook, and run it in its own folder."
             )
-        self._temporary = tempfile.TemporaryDirectory(prefix="headwater-exercise-", ignore_cleanup_errors=True)
+        self._temporary = tempfile.TemporaryDirectory(
+            prefix="headwater-exercise-", ignore_cleanup_errors=True
+        )
         self.root = Path(self._temporary.name).resolve()
         self.spark = local_session()
         folder = self.root / "pipeline"
