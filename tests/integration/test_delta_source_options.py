@@ -328,9 +328,7 @@ def test_a_time_beyond_the_last_commit(changed: PipelineCase):
     """A feed that begins after the last commit is an error with what to do; one that ends after it ends with the last commit."""
     late = RECENT + timedelta(days=4)
     begin = RECENT + timedelta(days=2, hours=12)
-    feed = (
-        '    return (spark.read.format("delta").option("readChangeFeed", "true"){options}.load(LANDING + "/events"))\n'
-    )
+    feed = '    return (spark.read.format("delta").option("readChangeFeed", "true"){options}.load(LANDING + "/events"))\n'
     until = f'.option("startingTimestamp", "{begin:%F %T}").option("endingTimestamp", "{late:%F %T}")'
     version = '.option("startingVersion", 3).option("endingVersion", 9)'
     after = f'.option("startingTimestamp", "{late:%F %T}")'

@@ -174,7 +174,9 @@ def test_exact_distinct_counts(guide: PipelineCase):
 
 def test_windows_of_five_minutes(guide: PipelineCase):
     """Tumbling and sliding windows are written when the watermark has passed them (features A116, A117)."""
-    tumbling = guide.rows("windowed_event_metrics", "platform, event_count, unique_users", "platform, event_count")
+    tumbling = guide.rows(
+        "windowed_event_metrics", "platform, event_count, unique_users", "platform, event_count"
+    )
     assert tumbling == [("web", 4, 1)] * (FILES - 1) + [(None, 2, 1)] * (FILES - 1)
     sliding = guide.rows("streaming_metrics", "event_count, unique_users, approx_sessions", "1, 2")
     # Minutes 1 and 2: a window of both begins at -2 to 1, one of a single minute before and after them.
