@@ -41,7 +41,8 @@ def without_answer(script: str) -> str:
     """The script with each answer replaced by what it is asked for, and an error that says so."""
 
     def gap(match: re.Match[str]) -> str:
-        indent, asked = match[1], []
+        indent = match[1]
+        asked: list[str] = []
         for line in match[2].split("\n"):
             if asked and not line.strip().startswith("#"):
                 break

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.errors import UsageError
 from headwater_spark.execution.failures import causes_of_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headwater.errors import UsageError
@@ -50,7 +50,7 @@ def upsert_changes(
         table = DeltaTable.forName(batch_df.sparkSession, target)
         kept = table.toDF().columns
         columns = [name for name in batch_df.columns if name not in except_column_list]
-        values = {f"`{name}`": F.col(f"s.`{name}`") for name in columns}
+        values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in columns}
         newer = f"t.`{sequence_by}` IS NULL OR s.`{sequence_by}` >= t.`{sequence_by}`"
         in_order = f"({newer})" if sequence_by in kept else "true"
         deleted = F.coalesce(F.expr(apply_as_deletes), F.lit(False))
