@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase
 
@@ -105,6 +105,27 @@ def joined():
         e.user_id = i.user_id AND e.event_timestamp >= i.impression_timestamp
         AND e.event_timestamp <= i.impression_timestamp + interval 10 minutes'''), "inner").select("e.*", "i.impression_timestamp")
 """
+SOURCE += """
+from headwater.streaming import upsert_changes
+
+@dp.table
+def scattered():
+    return events().repartition(6)
+
+@dp.table(table_properties={"delta.autoOptimize.optimizeWrite": "true", "delta.autoOptimize.autoCompact": "true"})
+def optimized_stream():
+    return events().repartition(6)
+
+@dp.foreach_batch_sink
+def newest_of_each_user(batch_df, batch_id):
+    merge = upsert_changes("retail_db.silver", ["user_id"], sequence_by="event_timestamp", apply_as_deletes="event_id = 'e4-u2'",
+                           except_column_list=[name for name in batch_df.columns if name not in ("user_id", "event_id", "event_timestamp")])
+    merge(batch_df, batch_id)
+
+@dp.append_flow(target="newest_of_each_user")
+def changes():
+    return events()
+"""
 STREAMS = ["kept_for_ever", "deduplicated_events", "unbounded_state", "bounded_state", "joined"]
 
 
@@ -133,6 +154,10 @@ def guide(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
         for name, content in (("events", rows), ("impressions", seen)):
             write_deltalake(str(case.table(f"raw.{name}")), pa.Table.from_pylist(content), mode="append")
             time.sleep(0.01)
+    silver = (
+        pa.Table.from_pylist(rows_of_file(0)).select(["user_id", "event_id", "event_timestamp"]).slice(0, 0)
+    )
+    write_deltalake(str(case.table("retail_db.silver")), silver)
     report = case.update()
     assert report.state == "COMPLETED", report.error
     yield case
@@ -159,6 +184,26 @@ def test_a_name_in_three_parts(guide: PipelineCase):
     """The table is written and read by catalog, schema and name (features A114)."""
     assert len(guide.rows("prod_trusted_bronze.internal.user_events")) == 6 * FILES
     assert len(guide.rows("in_three_parts")) == 6 * FILES
+    live = guide.checkpoint("prod_trusted_bronze.internal.user_events", "user_events").live_folder()
+    layout = "checkpoints/prod_trusted_bronze.internal.user_events/user_events/0"
+    assert live.as_posix().endswith(layout)
+    assert {"commits", "offsets", "metadata"} <= {path.name for path in live.iterdir()}
+
+
+def test_files_are_fewer_with_the_properties_of_the_guides(guide: PipelineCase):
+    """`autoOptimize` gives each batch one file, and then compacts; without it a batch has as many as it has tasks (features A064)."""
+    files = {
+        name: len(DeltaTable(str(guide.table(name))).file_uris())
+        for name in ("scattered", "optimized_stream")
+    }
+    assert files["scattered"] > FILES
+    assert files["optimized_stream"] <= FILES
+    assert len(guide.rows("optimized_stream")) == len(guide.rows("scattered")) == 6 * FILES
+
+
+def test_changes_are_merged_by_a_sink(guide: PipelineCase):
+    """`upsert_changes` in a function of a pipeline: the newest event of each user, NULL a user too, less those deleted (features A034)."""
+    assert guide.rows("retail_db.silver", "user_id, event_id", "2") == [(None, "e4-"), ("u1", "e4-u1")]
 
 
 def test_exact_distinct_counts(guide: PipelineCase):
