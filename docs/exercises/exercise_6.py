@@ -31,7 +31,7 @@ def slow():
     return counts.select("w.start", "page", "count")
 
 
-# ANSWER: the same rows in a third of the time
+# ANSWER: a table `tuned` with the same rows, in a third of the time
 @dp.table(spark_conf={"spark.sql.shuffle.partitions": "2"})  # state: a task and a commit for each partition
 def tuned():
     events = spark.readStream.option("maxFilesPerTrigger", 100).table(
