@@ -9,6 +9,8 @@ from typing import Any
 from airflow.sdk import DAG
 
 from headwater_airflow.changes import DeltaTableAsset, changes
+from headwater_airflow.notifications.log import LogNotifier
+from headwater_airflow.notifications.run_callback import RunCallback
 
 TABLE = "shop.revenue_by_day_and_country"
 
@@ -19,6 +21,8 @@ with DAG(
     start_date=datetime(2025, 1, 1, tzinfo=UTC),
     catchup=False,
     tags=["headwater", "shop"],
+    # How late the table may be is a limit of the pipeline that fills it: orders_checks.
+    on_failure_callback=RunCallback("revenue_changes", "failure", (LogNotifier(),)),
 ) as dag:
 
     @changes(TABLE)

@@ -57,6 +57,12 @@ def check_doc(task: PipelineTask) -> str:
         "percent of a source table's retention": alerts.retention_percent,
     }
     lines = [f"- {limit:g} {name}" for name, limit in limits.items() if limit is not None]
+    lines += [
+        f"- {spec.minutes:g} minutes of age of the newest {spec.column} in {table}"
+        for table, spec in alerts.event_freshness.items()
+    ]
+    if task.has_pace_limit and alerts.batch_seconds is None:
+        lines.append("- a batch takes no longer than the interval of its trigger")
     if alerts.checkpoint_health:
         lines.append("- no sick checkpoint")
     if alerts.advice:

@@ -33,7 +33,10 @@ class DatasetTask:
 
 @dataclass(frozen=True)
 class PipelineTask:
-    """A whole pipeline. ``without_graph`` says why there are no ``datasets``, where there should be some."""
+    """A whole pipeline. ``without_graph`` says why there are no ``datasets``, where there should be some.
+
+    ``has_interval``: whether its streams look for data at an interval.
+    """
 
     pipeline: str
     pipeline_id: str
@@ -45,6 +48,14 @@ class PipelineTask:
     manifest: Manifest | None = None
     without_graph: str | None = None
     parameters: Mapping[str, ParameterSpec] = field(default_factory=dict)
+    has_interval: bool = False
+
+    @property
+    def has_pace_limit(self) -> bool:
+        """Whether batches have a limit of time: one that is given, or else the interval of the trigger."""
+        alerts = self.airflow.alerts
+        given = "batch_seconds" in alerts.model_fields_set
+        return alerts.batch_seconds is not None if given else self.has_interval
 
 
 def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
@@ -64,6 +75,7 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         manifest,
         trouble,
         project.spec.parameters,
+        isinstance(project.spec.trigger, ProcessingTime),
     )
 
 

@@ -58,15 +58,20 @@ def render_checks(task: PipelineTask, notifiers: Sequence[BaseNotifier] = ()) ->
             task_id="lag", max_seconds=alerts.lag_seconds, max_records=alerts.lag_records, **common
         )
     ]
-    if alerts.freshness_minutes is not None:
+    if alerts.freshness_minutes is not None or alerts.event_freshness:
         checks.append(
-            FreshnessCheckOperator(task_id="freshness", max_minutes=alerts.freshness_minutes, **common)
+            FreshnessCheckOperator(
+                task_id="freshness",
+                max_minutes=alerts.freshness_minutes,
+                events=alerts.event_freshness,
+                **common,
+            )
         )
     if alerts.failed_rules_percent is not None:
         checks.append(RulesCheckOperator(task_id="rules", max_percent=alerts.failed_rules_percent, **common))
     if alerts.checkpoint_health:
         checks.append(CheckpointCheckOperator(task_id="checkpoints", **common))
-    if alerts.batch_seconds is not None:
+    if task.has_pace_limit:
         checks.append(PaceCheckOperator(task_id="pace", max_seconds=alerts.batch_seconds, **common))
     if alerts.retention_percent is not None:
         checks.append(

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+import yaml
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import BaseNotifier
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from tests.dags.mail_server import MailServer
 from tests.dags.observed_pipeline import tell_batch, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog
 from tests.dags.web_hook import SECRET, WebHook
 
+import headwater.commands
 from headwater.definitions.source import SourceKind
+from headwater.errors import UsageError
 from headwater.event_log.details import create_update
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
-from headwater_airflow.dag import PipelineCheckDag
+from headwater_airflow.conditions.freshness import FreshnessCondition
+from headwater_airflow.dag import PipelineCheckDag, PipelineDag
+from headwater_airflow.notifications.alert import Alert, send
+from headwater_airflow.notifications.log import LogNotifier
 from headwater_airflow.notifications.webhook import WebhookNotifier
+from headwater_airflow.sensors.freshness import FreshnessSensor
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class Notes(BaseNotifier):
@@ -50,9 +64,9 @@ def check(observed, roots):
     """Run the checks of the DAG with these alerts; gives each task's end."""
     context = {"ti": SimpleNamespace(task_id="check"), "params": {}}
 
-    def run(alerts, *notifiers):
+    def run(alerts, *notifiers, more=""):
         spec = roots / "pipelines" / "medallion" / "pipeline.yml"
-        spec.write_text(f"name: medallion\nschema: shop\nairflow: {{alerts: {alerts}}}\n")
+        spec.write_text(f"name: medallion\nschema: shop\nairflow: {{alerts: {alerts}}}\n{more}")
         ends = {}
         for task in PipelineCheckDag("medallion", notifiers=notifiers).tasks:
             try:
@@ -73,6 +87,73 @@ def test_each_kind_of_limit_has_a_task(check):
     assert check(every) == dict.fromkeys(
         ("lag", "freshness", "rules", "checkpoints", "pace", "retention"), "green"
     )
+
+
+def test_a_batch_is_compared_with_the_interval_of_its_trigger(check):
+    """With `processing_time` nobody has to repeat it as a limit; one that is given wins, and null takes it away (features A057)."""
+    every = "trigger: {processing_time: 1 second, run_for: 1 minute}\n"
+    ends = check("{}", more=every)
+    assert (
+        "gold: its newest 3 batches took 1.2 s (median), limit 1, the interval of its trigger" in ends["pace"]
+    )
+    assert check("{}", more=every.replace("1 second", "2 seconds"))["pace"] == "green"
+    its_own = every + 'configuration: {pipelines.trigger.interval: "2 seconds"}\n'
+    assert check("{}", more=its_own)["pace"] == "green"
+    assert check("{batch_seconds: 5}", more=every)["pace"] == "green"
+    assert "pace" not in check("{batch_seconds: null}", more=every)
+
+
+def test_events_grow_old_though_commits_are_new(check, roots):
+    """The limit is what the query over the events gives, beside the one by commits; a time that is not known is over (features A132)."""
+    hours_ago = datetime.now(UTC) - timedelta(hours=2)
+    table = roots / "warehouse" / "shop" / "bronze"
+    rows = pa.table({"id": [1], "event_timestamp": [hours_ago]})
+    write_deltalake(str(table), rows, mode="append", schema_mode="merge")
+    (lag,) = pa.table(
+        QueryBuilder()
+        .register("user_events", DeltaTable(str(table)))
+        .execute(
+            "SELECT extract(epoch FROM now()) - extract(epoch FROM max(event_timestamp)) AS lag_seconds FROM user_events"
+        )
+        .read_all()
+    ).to_pylist()
+    limit = "{{freshness_minutes: 10, event_freshness: {{bronze: {{column: {}, minutes: {}}}}}}}"
+    assert check(limit.format("event_timestamp", int(lag["lag_seconds"] / 60) + 1))["freshness"] == "green"
+    ends = check(limit.format("event_timestamp", int(lag["lag_seconds"] / 60) - 1))
+    assert ends["freshness"] == "bronze: the newest event_timestamp is 120 minutes ago, limit 119"
+    assert "no file has statistics of arrived" in check(limit.format("arrived", 60))["freshness"]
+    assert (
+        "the pipeline has no such table"
+        in check(limit.replace("bronze", "iron").format("at", 60))["freshness"]
+    )
+    assert FreshnessSensor(task_id="s", pipeline="medallion", dataset="bronze", event_time="event_timestamp", max_seconds=7300).condition().look().met  # fmt: skip
+    sighting = FreshnessCondition("medallion", "bronze", 60, "event_timestamp").look()
+    assert not sighting.met
+    assert sighting.payload["datasets"][0]["newest"] == pytest.approx(hours_ago.timestamp(), abs=0.01)
+    with pytest.raises(UsageError):
+        FreshnessSensor(task_id="s", pipeline="medallion", event_time="at", max_seconds=1)
+
+
+def test_every_shipped_dag_has_limits_and_somebody_to_tell(monkeypatch, caplog):
+    """Lag, freshness by commit and by event, and a notifier: in the sample pipeline, what `init` writes, and the DAG over changes
+    (features A058); the notifier that they name writes the alert into the log.
+    """
+    templates = Path(headwater.commands.__file__).parent / "templates" / "pipeline.yml.tmpl"
+    for text in (CHECKOUT / "jobs/pipelines/orders/pipeline.yml", templates):
+        airflow = yaml.safe_load(text.read_text())["airflow"]
+        assert {"lag_seconds", "freshness_minutes"} <= set(airflow["alerts"])
+        assert airflow["notifiers"] == [{"notifier": "headwater_airflow.notifications.log.LogNotifier"}]
+    monkeypatch.setenv("HEADWATER_PIPELINES", str(CHECKOUT / "jobs" / "pipelines"))
+    checks = PipelineCheckDag("orders")
+    assert set(checks.task_ids) == {"lag", "freshness", "checkpoints"}
+    assert checks.get_task("freshness").events == {"orders_bronze": {"column": "arrived_at", "minutes": 60}}
+    assert all([type(n) for n in task.notifiers] == [LogNotifier] for task in checks.tasks)
+    assert PipelineDag("orders").on_failure_callback
+    assert runpy.run_path(str(CHECKOUT / "dags" / "revenue_changes.py"))["dag"].on_failure_callback
+    alert = Alert("orders", "lag", "open", ("orders_bronze is behind",))
+    with caplog.at_level("WARNING"):
+        send([LogNotifier()], alert, {})
+    assert "[headwater] orders, lag: a limit broken\n\n- orders_bronze is behind" in caplog.text
 
 
 def test_a_message_says_what_to_do(check, observed, roots):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -273,3 +274,71 @@ def test_a_full_refresh_takes_the_new_columns(pipeline):
     assert case.update().state == "FAILED"
     assert case.update(full_refresh=("copy",)).state == "COMPLETED"
     assert case.rows("copy", "id, size") == [(1, None), (2, 5)]
+
+
+def test_the_limit_that_nobody_sets(pipeline):
+    """Without a limit a batch takes a thousand files, as Delta's documentation says."""
+    case = pipeline(reading())
+    append(case, 0)
+    table = source(case)
+    log = table / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log.read_text().split("\n") if line]
+    add = next(line["add"] for line in lines if "add" in line)
+    original = table / add["path"]
+    copies = []
+    for number in range(1000):
+        copy = original.with_name(f"copy-{number}.parquet")
+        os.link(original, copy)
+        copies.append(json.dumps({"add": {**add, "path": str(copy.relative_to(table))}}))
+    (log.with_name(f"{1:020d}.json")).write_text("\n".join(copies) + "\n")
+    assert case.update()["copy"].batches == 2
+    assert ids(case) == [0] * 1001
+
+
+def test_the_lower_of_both_limits(pipeline):
+    """Whichever of files and bytes is reached first ends the batch."""
+    case = pipeline(
+        reading('"maxFilesPerTrigger", 3', '"maxBytesPerTrigger", "1"').replace("copy", "by_bytes")
+        + reading('"maxFilesPerTrigger", 2', '"maxBytesPerTrigger", "1g"').replace("copy", "by_files")
+    )
+    for number in range(0, 8, 2):
+        append(case, number)
+    report = case.update()
+    assert (report["by_bytes"].batches, report["by_files"].batches) == (4, 2)
+
+
+def test_a_log_that_was_cut(pipeline):
+    """`failOnDataLoss` is Kafka's: for Delta it changes nothing, and commits that are gone unread are refused by name."""
+    case = pipeline(reading('"failOnDataLoss", "false"'))
+    append(case, 1)
+    assert case.update().state == "COMPLETED"
+    append(case, 2)
+    append(case, 3)
+    DeltaTable(str(source(case))).create_checkpoint()
+    for version in range(2):
+        (source(case) / "_delta_log" / f"{version:020d}.json").unlink()
+    error = case.update().error
+    assert isinstance(error, HeadwaterError)
+    assert error.condition == "SOURCE_LOG_CUT"
+    assert "failOnDataLoss does not help" in error.remedy
+    assert ids(case) == [1]
+
+
+def test_a_time_beyond_the_last_commit(changed: PipelineCase):
+    """A feed that begins after the last commit is an error with what to do; one that ends after it ends with the last commit."""
+    late = RECENT + timedelta(days=4)
+    begin = RECENT + timedelta(days=2, hours=12)
+    feed = '    return (spark.read.format("delta").option("readChangeFeed", "true"){options}.load(LANDING + "/events"))\n'
+    until = f'.option("startingTimestamp", "{begin:%F %T}").option("endingTimestamp", "{late:%F %T}")'
+    version = '.option("startingVersion", 3).option("endingVersion", 9)'
+    after = f'.option("startingTimestamp", "{late:%F %T}")'
+    views = {"by_time": until, "by_version": version, "beyond": after}
+    changed.rewrite("".join(f"@dp.materialized_view\ndef {name}():\n{feed.format(options=options)}\n" for name, options in views.items()))  # fmt: skip
+    outcomes = {}
+    for name in views:
+        try:
+            report = changed.update(tables=[name])
+            outcomes[name] = str(report.error) if report.error else changed.rows(name, "id, _change_type")
+        except HeadwaterError as refused:
+            outcomes[name] = str(refused)
+    assert outcomes == {}

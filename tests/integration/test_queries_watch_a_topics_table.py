@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
+from headwater.metrics.event_freshness import table_event_freshness
 from headwater_demo.kafka_broker import KafkaBroker
 
 SOURCE = """
@@ -75,6 +76,10 @@ def test_freshness_and_missing_offsets(pipeline, tmp_path):
         assert latest.timestamp() == newest / 1000
         assert 3600 <= lag <= time.time() - newest / 1000
         assert ingested.timestamp() > time.time() - 200
+        # The limit by events, `event_freshness`, sees what the query sees, without running it (features A132).
+        seen = table_event_freshness(case.table("user_events"), "user_events", "event_timestamp")
+        assert seen.newest == pytest.approx(latest.timestamp(), abs=0.01)
+        assert seen.seconds == pytest.approx(lag, abs=200)
         assert case.rows("today") == [(7, 3, 2)]
         assert case.rows("offsets", "*", "1") == [(0, 4, 0, 3), (1, 3, 0, 2)]
 

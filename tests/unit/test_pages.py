@@ -1,9 +1,17 @@
-"""The pages for readers have no gaps and no dead links."""
+"""The pages for readers have no gaps, no dead links, and no block of code that nobody reads."""
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 from pathlib import Path
+
+import yaml
+from tests.page_blocks import blocks
+
+from headwater.commands.command_line import _parser
+from headwater.definitions.pipeline_spec import PipelineSpec
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -28,6 +36,103 @@ def test_links():
             if not file.exists() or (anchor and anchor not in headings(file)):
                 broken.append(f"{page.name}: {target}")
     assert not broken
+
+
+def test_pages_are_reachable():
+    """Each page is linked from another one."""
+    pages = [CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")]
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in pages
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+        if "://" not in target and target.partition("#")[0]
+    }
+    assert not [page.name for page in pages[1:] if page.resolve() not in linked]
+
+
+def test_what_code_says_about_pages():
+    """Where a message or a docstring names a page, or a heading of it, it is there."""
+    code = [
+        path
+        for folder in ("include", "jobs", "plugins", "dags")
+        for path in (CHECKOUT / folder).rglob("*.py")
+    ]
+    broken = []
+    for path in code:
+        for page, anchor in re.findall(r"(docs/[\w/-]+\.md)(?:#([\w-]+))?", path.read_text(encoding="utf-8")):
+            file = CHECKOUT / page
+            if not file.is_file() or (anchor and anchor not in headings(file)):
+                broken.append(f"{path.name}: {page}#{anchor}")
+    assert not broken
+
+
+def test_references():
+    """Exactly five, each by https, and the change log (features A059)."""
+    text = (CHECKOUT / "docs" / "references.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\d\. \[[^]]+\]\(https://\S+\)$", text, re.MULTILINE)) == 5
+    assert "](../CHANGELOG.md)" in text
+    outside = [
+        (page.name, target)
+        for page in (CHECKOUT / "docs").rglob("*.md")
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+        if "://" in target and not target.startswith("https://")
+    ]
+    assert not outside
+
+
+def test_seeds_pages():
+    """The pages that a knowledge base has are there under their names, and say what is ours and what is Lakeflow's (features A050,
+    A065, A110, A111).
+    """
+    names = ("streaming-tables", "lakeflow-pipelines", "layer-specifications", "data-flows", "recipes", "architecture",
+             "hand-written-streams", "exercises/README")  # fmt: skip
+    for name in names:
+        text = (CHECKOUT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        assert re.search(r"\b[Oo]urs?\b", text), name
+        assert "Lakeflow" in text or "Databricks" in text, name
+    page = (CHECKOUT / "docs" / "streaming-tables.md").read_text(encoding="utf-8")
+    matrix = page.partition("## Streaming table or materialized view")[2]
+    assert (
+        len(re.findall(r"^\| (?!Criterion|---)", matrix.partition("`headwater advise")[0], re.MULTILINE)) == 8
+    )
+    do, dont = re.findall(r"^\*\*(?:Use|Don't use).*?\n\n(.*?)\n\n", matrix, re.MULTILINE | re.DOTALL)
+    assert (do.count("- "), dont.count("- ")) == (6, 5)
+    recipes = (CHECKOUT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\|---\|---\|\n((?:\|.*\n)+)", recipes, re.MULTILINE)
+    assert [table.count("\n") for table in tables[:2]] == [10, 9]
+    assert recipes.count("\n> ") == 3
+    glossary = (CHECKOUT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for term in ("Delta Lake", "Flume", "streaming source", "Spark engine", "micro-batch", "checkpoint"):
+        assert f"| {term} |" in glossary
+
+
+RUN = {"file", "test", "streams"}
+
+
+def test_blocks_of_code():
+    """Python compiles, settings are a pipeline's, and commands are those that there are. Blocks with a file or a test are run by
+    `tests/integration/test_pages_run.py` and `test_testing_page_is_true.py`.
+    """
+    parser = _parser()
+    for block in blocks():
+        if block.language == "python":
+            assert not block.use or block.use.partition("=")[0] in RUN, block
+            ast.parse(block.text)
+        elif block.language == "yaml":
+            written = yaml.safe_load(block.text)
+            if isinstance(written, dict):
+                PipelineSpec.model_validate({"name": "page", **written})
+        elif block.language == "bash":
+            for line in re.findall(r"^python -m headwater (.*)$", block.text, re.MULTILINE):
+                # What a quote opens on one line and closes on another is an argument all the same.
+                parser.parse_args(shlex.split(line if line.count('"') % 2 == 0 else line + '"'))
+
+
+def test_new_pages_run_all_they_show():
+    """On the pages of recipes and layers no Python is only shown."""
+    shown = [block.page for block in blocks() if block.language == "python" and not block.use]
+    run = {block.page for block in blocks() if block.use}
+    assert not run & set(shown) - {"testing.md"}
 
 
 def headings(page: Path) -> set[str]:

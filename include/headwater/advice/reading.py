@@ -13,7 +13,6 @@ from headwater.advice.pace import is_uneven
 from headwater.advice.stream_facts import StreamHistory, stream_histories, updates_of_today
 from headwater.advice.table_facts import bytes_per_row, is_cloud_files, schemas_over_time, table_fact
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
-from headwater.definitions.flow_settings import TRIGGER_INTERVAL, trigger_interval
 from headwater.definitions.intervals import longest_gap
 from headwater.definitions.source import SourceKind
 from headwater.definitions.trigger import ProcessingTime
@@ -26,6 +25,7 @@ from headwater.metrics.backlog import Backlog
 from headwater.metrics.file_history import ingested_files
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.lag import flow_lag
+from headwater.metrics.pace import flow_interval
 
 _RECORDS = 2000
 _UPDATES = 200
@@ -89,7 +89,7 @@ def _flow(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, history: StreamHistory, brokers: bool
 ) -> FlowFact:
     state = _state(project, flow)
-    interval, place = _interval(project, manifest, flow, history.spark_conf)
+    interval, place = flow_interval(project, manifest, flow.target, history.spark_conf)
     return FlowFact(
         flow.name,
         flow.target,
@@ -110,28 +110,6 @@ def _state(project: PipelineProject, flow: FlowEntry) -> FlowState:
         return flow_checkpoint(project.state_folder, flow.target, flow.name).surviving_state() or FlowState()
     except (HeadwaterError, OSError):
         return FlowState()
-
-
-def _interval(
-    project: PipelineProject, manifest: Manifest, flow: FlowEntry, conf: Mapping[str, str]
-) -> tuple[float | None, str]:
-    """Seconds between two looks of a flow, and the key that says so; None where the pipeline has no such trigger."""
-    trigger = project.spec.trigger
-    if not isinstance(trigger, ProcessingTime):
-        return None, "trigger"
-    try:
-        properties = manifest.dataset(flow.target).table_properties
-    except KeyError:
-        properties = {}
-    places = {
-        "spark_conf": conf,
-        "table_properties": properties,
-        "configuration": project.configuration,
-        "spark": project.spec.spark,
-    }
-    given = trigger_interval(*places.values())
-    place = next((name for name, settings in places.items() if TRIGGER_INTERVAL in settings), "trigger")
-    return (given or trigger.interval).total_seconds(), place
 
 
 def _sources(

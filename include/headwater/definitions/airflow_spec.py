@@ -22,12 +22,23 @@ _Tag = Annotated[str, Field(min_length=1, max_length=100)]
 DagKind = Literal["update", "checks", "maintenance", "backfill", "repair"]
 
 
+class EventFreshnessSpec(Strict):
+    """How old the newest event of a table may be, by the column with its time."""
+
+    column: _Word
+    minutes: float = Field(ge=0)
+
+
 class AlertSpec(Strict):
-    """Limits that the check DAG holds the pipeline to; an absent one is not checked."""
+    """Limits that the check DAG holds the pipeline to; an absent one is not checked.
+
+    But for ``batch_seconds``: with the trigger ``processing_time`` its interval is the limit, unless it is null.
+    """
 
     lag_seconds: float | None = Field(default=None, ge=0)
     lag_records: int | None = Field(default=None, ge=0)
     freshness_minutes: float | None = Field(default=None, ge=0)
+    event_freshness: dict[str, EventFreshnessSpec] = Field(default_factory=dict)
     failed_rules_percent: float | None = Field(default=None, ge=0, le=100)
     checkpoint_health: bool = True
     batch_seconds: float | None = Field(default=None, ge=0)

@@ -148,7 +148,7 @@ class PipelineProject:
         return "sha256:" + hashlib.sha256(repr(given).encode()).hexdigest() if given else ""
 
     def source_hash(self) -> str:
-        """A digest of the spec as it is written and every file that sources could import.
+        """A digest of the spec as it is written and every file that sources could import, or run with %run.
 
         Values from the environment are left out, and those given for a run: a manifest is committed on one machine and
         read on others.
@@ -157,7 +157,8 @@ class PipelineProject:
         written = {key: value for key, value in read_written(self.spec_file).items() if key not in _NOT_DATA}
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(b"[]")  # once the parameters of the run: manifests that are committed keep their hash
-        modules = {path for path in self.folder.rglob("*.py") if not self._aside(path)}
+        files = (path for pattern in ("*.py", "*.ipynb") for path in self.folder.rglob(pattern))
+        modules = {path for path in files if not self._aside(path)}
         for path in sorted(modules | set(self.source_files())):
             digest.update(
                 path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.definitions.flow_settings import TRIGGER_INTERVAL, trigger_interval
+from headwater.definitions.trigger import ProcessingTime
 from headwater.event_log.details import batch_millis
 from headwater.event_log.reader import events
+from headwater.graph.manifest import Manifest
+from headwater.graph.pipeline_project import PipelineProject
 
 _RECORDS = 2000
 _NEWEST = 5
@@ -42,3 +47,45 @@ def flow_paces(state_folder: Path) -> list[FlowPace]:
         newest = list(by_record.values())[-_NEWEST:]
         paces.append(FlowPace(flow, dataset, len(newest), statistics.median(newest)))
     return paces
+
+
+def flow_interval(
+    project: PipelineProject, manifest: Manifest, target: str, spark_conf: Mapping[str, str]
+) -> tuple[float | None, str]:
+    """Seconds between two looks of a flow, and the key that says so; None where the pipeline has no such trigger.
+
+    Args:
+        target: the table that the flow writes.
+        spark_conf: settings of the flow itself.
+
+    """
+    trigger = project.spec.trigger
+    if not isinstance(trigger, ProcessingTime):
+        return None, "trigger"
+    try:
+        properties = manifest.dataset(target).table_properties
+    except KeyError:
+        properties = {}
+    places = {
+        "spark_conf": spark_conf,
+        "table_properties": properties,
+        "configuration": project.configuration,
+        "spark": project.spec.spark,
+    }
+    given = trigger_interval(*places.values())
+    place = next((name for name, settings in places.items() if TRIGGER_INTERVAL in settings), "trigger")
+    return (given or trigger.interval).total_seconds(), place
+
+
+def flow_intervals(project: PipelineProject, manifest: Manifest) -> dict[str, float]:
+    """Seconds between two looks of each stream, by flow; empty where the trigger is another."""
+    settings: dict[str, Mapping[str, str]] = {}
+    for record in events(project.state_folder, event_type="flow_definition", limit=_RECORDS):
+        definition = record["details"].get("flow_definition") or {}
+        settings[record["origin"]["flow_name"] or ""] = definition.get("spark_conf") or {}
+    intervals = {
+        flow.name: flow_interval(project, manifest, flow.target, settings.get(flow.name, {}))[0]
+        for flow in manifest.flows
+        if flow.streaming and not flow.once
+    }
+    return {name: seconds for name, seconds in intervals.items() if seconds is not None}

@@ -57,14 +57,20 @@ def _operation(project: PipelineProject) -> Operation:
     limits = [
         name
         for name, value in alerts.model_dump().items()
-        if name != "checkpoint_health" and value not in (None, False)
+        if name != "checkpoint_health" and value not in (None, False, {})
     ]
     dags = _folder(project, "dags")
+    of_all = "checks" in airflow.dags
     made = (
-        [text for text in _texts(dags) if _names(text, "PipelineCheckDag", project.folder.name)]
+        [
+            text
+            for text in _texts(dags)
+            if _names(text, "PipelineCheckDag", project.folder.name) or (of_all and "pipeline_dags" in text)
+        ]
         if dags
         else []
     )
+    notified = any("alert" in spec.when for spec in airflow.notifiers)
     tests = _folder(project, "tests")
     named = re.compile(rf"\b{re.escape(project.folder.name)}\b")
     naming = (
@@ -79,7 +85,7 @@ def _operation(project: PipelineProject) -> Operation:
         alerts.lag_seconds,
         alerts.lag_records,
         bool(made) if dags else None,
-        any("notifiers" in text for text in made),
+        notified or any("notifiers" in text for text in made),
         None if naming is None else tuple(naming),
         project.spec.maintenance.keep.total_seconds() / _DAY,
     )

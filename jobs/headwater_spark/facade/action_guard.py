@@ -20,6 +20,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headwater.errors import ActionInDefinition, UnsupportedArgument, UnsupportedStreamOperation
+from headwater_spark.facade.declared_forms import declared_form, note, noted
 from headwater_spark.facade.guarded_methods import DESCRIBE, QUERIES, STARTS, WRITES, remedy_of
 
 _LOADING: ContextVar[bool] = ContextVar("headwater_loading", default=False)
@@ -40,6 +41,8 @@ def install_action_guard() -> None:
     for name in STARTS:
         _guard(DataStreamWriter, name, _guarded_start)
     _guard(DataStreamWriter, "trigger", _guarded_trigger)
+    _guard(DataStreamWriter, "foreachBatch", _guarded_batch_function)
+    _guard(DataStreamWriter, "format", _guarded_format)
     for name in ("cache", "persist"):
         _guard(DataFrame, name, _guarded_cache)
 
@@ -108,26 +111,17 @@ def _guarded_start(method: Callable[..., Any], name: str) -> Callable[..., Any]:
             caller = f"The function of {dataset!r}" if dataset is not None else "The source"
             raise ActionInDefinition(
                 f"{caller} calls writeStream ... {name}(), which starts a stream of its own.",
-                remedy=_declared_form(table if name != "start" else ""),
+                remedy=declared_form(noted(writer), table if name != "start" else ""),
             )
         return method(writer, *args, **kwargs)
 
     return guarded
 
 
-def _declared_form(table: str) -> str:
-    arguments = f'(name="{table}")' if table else ""
-    return (
-        f"Return the DataFrame from a function that declares the table:\n"
-        f"      @dp.table{arguments}\n"
-        f"      def {table.rpartition('.')[2] or 'name_of_the_table'}():\n"
-        f"          return df\n"
-        "    The pipeline keeps the checkpoint; pipeline.yml says how often (trigger)."
-    )
-
-
 def _guarded_trigger(method: Callable[..., Any], _: str) -> Callable[..., Any]:
     def guarded(writer: DataStreamWriter, **options: Any) -> Any:
+        if in_user_code():
+            note(writer, trigger=options)
         if options.get("continuous") is not None and in_user_code():
             raise UnsupportedArgument(
                 f"trigger(continuous={options['continuous']!r}): Spark's continuous mode can't write Delta tables, "
@@ -135,6 +129,24 @@ def _guarded_trigger(method: Callable[..., Any], _: str) -> Callable[..., Any]:
                 remedy="Set `trigger: {processing_time: 1 second, run_for: 30 minutes}` in pipeline.yml.",
             )
         return method(writer, **options)
+
+    return guarded
+
+
+def _guarded_batch_function(method: Callable[..., Any], _: str) -> Callable[..., Any]:
+    def guarded(writer: DataStreamWriter, func: Callable[..., Any]) -> Any:
+        if in_user_code():
+            note(writer, batch_function=getattr(func, "__name__", "write_batch"))
+        return method(writer, func)
+
+    return guarded
+
+
+def _guarded_format(method: Callable[..., Any], _: str) -> Callable[..., Any]:
+    def guarded(writer: DataStreamWriter, source: str) -> Any:
+        if in_user_code():
+            note(writer, format=str(source))
+        return method(writer, source)
 
     return guarded
 

@@ -35,7 +35,7 @@ STARTS = ("start", "toTable", "table")
 # What these do depends on their arguments: a cached stream, a continuous trigger, a pivot without its values.
 GUARDED_BY_ARGUMENT = {
     "DataFrame": ("cache", "persist"),
-    "DataStreamWriter": ("trigger",),
+    "DataStreamWriter": ("foreachBatch", "format", "trigger"),
     "GroupedData": ("pivot",),
 }
 

@@ -11,7 +11,8 @@ from headwater_spark.loader.source_text import SourceText
 
 def show_in_tracebacks(unit: SourceText) -> None:
     """Keep a unit's text where Python and the linter look up the lines of a source, also of a notebook's cell."""
-    linecache.cache[unit.label] = (len(unit.text), None, unit.text.splitlines(keepends=True), unit.label)
+    text = unit.whole or unit.text
+    linecache.cache[unit.label] = (len(text), None, text.splitlines(keepends=True), unit.label)
 
 
 def forget_text(label: str) -> None:

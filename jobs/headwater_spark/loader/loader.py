@@ -59,7 +59,7 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
     labels = {str(path) for path in project.folder.rglob("*.py")}
     with pipeline_modules(folders, names), registering(registry):
         for path in files:
-            units = read_sources(path)
+            units = read_sources(path, project.folder)
             labels.update(unit.label for unit in units)
             python = [unit for unit in units if unit.language == "python"]
             _run(project.folder, path, python, names, labels)

@@ -5,39 +5,58 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from headwater.errors import SourceFileFailed
 from headwater.sql_sources.cells import cells_of_sql, sql_cells_of_python
+from headwater_spark.loader.notebook_runs import run_target
 
 _MAGIC_LINE = re.compile(r"^#\s*MAGIC ?(.*)$")
 _KIND = re.compile(r"%{1,2}(\w+)")
 # Cells of these kinds hold no code of the pipeline; others must not be skipped silently.
 _HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda", "sql"}
 _OTHER_LANGUAGES = {"sql", "scala", "r", "sh", "fs", "bash", "script"}
+# At the beginning of a line only: inside a block there is no place for another notebook's cells.
+_RUN_LINE = re.compile(r"%run(?:\s|$)")
 # A command of the notebook on a line of its own; a lone % is an operator that continues the line before.
 _COMMAND_LINE = re.compile(r"(\s*)(?:%(?=[A-Za-z])|!)(\w*)")
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """A piece of source that is run as one unit. ``label`` is its name in errors; ``language``: ``python`` or ``sql``."""
+    """A piece of source that is run as one unit. ``label`` is its name in errors; ``language``: ``python`` or ``sql``.
+
+    ``whole``: what tracebacks show, where the unit is a part of it; it has the same lines.
+    """
 
     path: Path
     label: str
     text: str
     language: str = "python"
+    whole: str = ""
 
 
-def read_sources(path: Path) -> list[SourceText]:
-    """The units of a source file, in order; raises SourceFileFailed where a part of it can't be run."""
+def read_sources(path: Path, root: Path | None = None, chain: tuple[Path, ...] = ()) -> list[SourceText]:
+    """The units of a source file, in order, with those of notebooks that it runs with ``%run`` in their place.
+
+    Args:
+        path: the file.
+        root: the folder that notebooks of ``%run`` have to lie in, if any.
+        chain: the notebooks whose ``%run`` led here.
+
+    Raises:
+        SourceFileFailed: a part of it can't be run.
+
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SourceFileFailed(f"{path.name} is not UTF-8 text: {error.reason}.", where=path) from None
     text = text.removeprefix("\ufeff")
+    runs = _Runs(path, root, (*chain, path.resolve()))
     if path.suffix == ".ipynb":
-        return _notebook_cells(path, text)
+        return _notebook_cells(path, text, runs)
     if path.suffix.lower() == ".sql":
         return [
             SourceText(path, str(path), cell.text, cell.language) for cell in cells_of_sql(text, str(path))
@@ -45,7 +64,32 @@ def read_sources(path: Path) -> list[SourceText]:
     if not text.startswith("# Databricks notebook source"):
         return [SourceText(path, str(path), text)]
     cells = [SourceText(path, str(path), cell, "sql") for cell in sql_cells_of_python(text)]
-    return [SourceText(path, str(path), _without_magics(path, text)), *cells]
+    return [*runs.units(str(path), _without_magics(path, text)), *cells]
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Takes the ``%run`` lines out of a notebook's Python, and puts the units of what they name there."""
+
+    path: Path
+    root: Path | None
+    chain: tuple[Path, ...]
+
+    def units(self, label: str, text: str) -> list[SourceText]:
+        lines = text.splitlines()
+        at = [number for number, line in enumerate(lines) if _RUN_LINE.match(line)]
+        if not at:
+            return [SourceText(self.path, label, text)]
+        whole = "\n".join("" if number in at else line for number, line in enumerate(lines)) + "\n"
+        units: list[SourceText] = []
+        for start, end in pairwise([-1, *at, len(lines)]):
+            part = "\n" * (start + 1) + "\n".join(lines[start + 1 : end]) + "\n"
+            if start >= 0:
+                target = run_target(lines[start], self.path, self.root, self.chain, f"{label}:{start + 1}")
+                units += read_sources(target, self.root, self.chain)
+            if part.strip():
+                units.append(SourceText(self.path, label, part, whole=whole))
+        return units
 
 
 def _without_magics(path: Path, text: str) -> str:
@@ -59,14 +103,16 @@ def _without_magics(path: Path, text: str) -> str:
             kind = ""
         elif command is not None:
             kind = command[1]
-            if kind not in _HARMLESS_MAGICS:
+            if kind not in {*_HARMLESS_MAGICS, "run"}:
                 _refuse_magic(kind, f"{path}:{number}")
-        is_code = magic is not None and kind == "python" and command is None
+        is_code = magic is not None and (
+            (kind == "python" and command is None) or (command is not None and kind == "run")
+        )
         lines.append(magic[1] if is_code and magic is not None else line)
     return "\n".join(lines) + "\n"
 
 
-def _notebook_cells(path: Path, text: str) -> list[SourceText]:
+def _notebook_cells(path: Path, text: str, runs: _Runs) -> list[SourceText]:
     try:
         cells = json.loads(text)["cells"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
@@ -91,7 +137,7 @@ def _notebook_cells(path: Path, text: str) -> list[SourceText]:
                 continue
         # A line of the notebook's own commands becomes nothing, and the lines after it keep their numbers.
         without_commands = [_without_command(line, label) for line in lines]
-        units.append(SourceText(path, label, "\n".join(without_commands) + "\n"))
+        units += runs.units(label, "\n".join(without_commands) + "\n")
     return units
 
 
@@ -105,10 +151,12 @@ def _without_first_word(lines: list[str]) -> str:
 
 def _without_command(line: str, label: str) -> str:
     command = _COMMAND_LINE.match(line)
-    if command is None:
+    if command is None or _RUN_LINE.match(line):
         return line
-    if command[2] == "run" and not line.lstrip().startswith("!"):
-        _refuse_magic("run", label)
+    if line.split(maxsplit=1)[0] == "%run":
+        raise SourceFileFailed(
+            f"A %run inside a block: {line.strip()}", where=label, remedy="Begin a line of its own with it."
+        )
     return command[1] + "pass"
 
 
@@ -116,5 +164,5 @@ def _refuse_magic(kind: str, where: str) -> None:
     raise SourceFileFailed(
         f"A %{kind} cell can't be run here, and leaving it out could change the result.",
         where=where,
-        remedy="Write it in Python: an import for %run.",
+        remedy="Write it in Python, or in SQL.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,11 +22,12 @@ def check_stream(frame: DataFrame, flow: Flow) -> None:
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public face in Python
     for call in _distinct_aggregates(plan):
         columns = ", ".join(f'"{name}"' for name in _arguments(call))
+        counts = class_name(call.aggregateFunction()).endswith(".Count")
         raise UnsupportedStreamOperation(
             f"{flow.name!r} counts distinct values ({call.sql()}): on a stream Spark can't keep all values it has seen.",
             where=call_location(flow.function, _DISTINCT_CALLS, "distinct") or flow.location,
-            remedy=f"Write F.approx_count_distinct({columns}) here. For the exact number, declare a @dp.materialized_view "
-            "over the table that this reads, with dp.read.",
+            remedy=f"Write F.approx_count_distinct({columns}) here. {exact_form(_arguments(call)) if counts else ''}For the exact "
+            "number without state, declare a @dp.materialized_view over the table that this reads, with dp.read.",
         )
 
 
@@ -38,6 +39,18 @@ def _distinct_aggregates(plan: Any) -> Iterator[Any]:
             for part in expression_nodes(expression):
                 if class_name(part).endswith(".AggregateExpression") and part.isDistinct():
                     yield part
+
+
+def exact_form(columns: Sequence[str]) -> str:
+    """The remedy that counts the distinct values of columns exactly; like the count it passes over NULLs."""
+    values = f'"{columns[0]}"'
+    if len(columns) > 1:
+        there = " & ".join(f'F.col("{name}").isNotNull()' for name in columns)
+        values = f"F.when({there}, F.struct({', '.join(f'{chr(34)}{name}{chr(34)}' for name in columns)}))"
+    return (
+        f"Or F.size(F.collect_set({values})), which is exact and keeps the values of each open window in the state; "
+        "with many values count in two stages (docs/recipes.md#exact-distinct-counts). "
+    )
 
 
 def _arguments(call: Any) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from headwater.alerts.incidents import Breach
+from headwater.definitions.airflow_spec import EventFreshnessSpec
 from headwater.definitions.finding import Severity
 from headwater.metrics.checkpoint_health import Health, pipeline_health
+from headwater.metrics.event_freshness import EventFreshness, pipeline_event_freshness
 from headwater.metrics.freshness import Freshness, pipeline_freshness
-from headwater.metrics.pace import flow_paces
+from headwater.metrics.pace import FlowPace, flow_intervals, flow_paces
 from headwater.metrics.retention import RetentionUse, retention_use
 from headwater.metrics.rule_rates import rule_rates
 from headwater_airflow.conditions.advice import read_advice
@@ -20,14 +23,23 @@ from headwater_airflow.roots import pipeline_project
 class FreshnessCheckOperator(PipelineCheckOperator):
     """Fails while the newest data of a table is older than ``max_minutes``; a table without data counts as too old.
 
-    Before a pipeline's first update there is nothing to check.
+    ``events``: how old the newest event of a table may be, by the column with its time; a time that is not known counts as too
+    old. Before a pipeline's first update there is nothing to check.
     """
 
     check: ClassVar[str] = "freshness"
 
-    def __init__(self, *, max_minutes: float, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        max_minutes: float | None = None,
+        events: Mapping[str, EventFreshnessSpec] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.max_minutes = max_minutes
+        # Plain values: Airflow serializes what an operator has.
+        self.events = {table: spec.model_dump() for table, spec in (events or {}).items()}
 
     def measure(self) -> Measurement:
         """Read the age of every table."""
@@ -37,15 +49,44 @@ class FreshnessCheckOperator(PipelineCheckOperator):
         entries = pipeline_freshness(project, manifest)
         if all(entry.version is None for entry in entries):
             return _never_ran(self.pipeline)
-        stale = [entry for entry in entries if entry.seconds is None or entry.seconds > self.max_minutes * 60]
-        breaches = tuple(Breach(entry.dataset, self._message(entry)) for entry in stale)
-        values = {"datasets": [entry.as_dict() for entry in entries], "max_minutes": self.max_minutes}
+        specs = {table: EventFreshnessSpec(**values) for table, values in self.events.items()}
+        newest = pipeline_event_freshness(project, manifest, specs)
+        over = [self._of_commits(entry) for entry in entries]
+        over += [_of_events(entry, specs[entry.dataset].minutes) for entry in newest]
+        breaches = tuple(breach for breach in over if breach is not None)
+        values = {
+            "datasets": [entry.as_dict() for entry in entries],
+            "max_minutes": self.max_minutes,
+            "events": [entry.as_dict() for entry in newest],
+        }
         return Measurement(breaches, _text(breaches, f"The data of {len(entries)} tables is fresh."), values)
 
-    def _message(self, entry: Freshness) -> str:
+    def _of_commits(self, entry: Freshness) -> Breach | None:
+        if self.max_minutes is None:
+            return None
+        limit = f"limit {self.max_minutes:g}"
         if entry.seconds is None:
-            return f"{entry.dataset} has no data yet, limit {self.max_minutes:g} minutes"
-        return f"{entry.dataset}: data is {entry.seconds / 60:,.0f} minutes old, limit {self.max_minutes:g}"
+            return Breach(entry.dataset, f"{entry.dataset} has no data yet, {limit} minutes")
+        if entry.seconds <= self.max_minutes * 60:
+            return None
+        return Breach(
+            entry.dataset, f"{entry.dataset}: data is {entry.seconds / 60:,.0f} minutes old, {limit}"
+        )
+
+
+def _of_events(entry: EventFreshness, minutes: float) -> Breach | None:
+    key, limit = f"{entry.dataset}/{entry.column}", f"limit {minutes:g}"
+    if entry.seconds is None:
+        why = (
+            f"the age of its events is not known: {entry.unknown}" if entry.unknown else "it has no event yet"
+        )
+        return Breach(key, f"{entry.dataset}: {why}, {limit} minutes")
+    if entry.seconds <= minutes * 60:
+        return None
+    return Breach(
+        key,
+        f"{entry.dataset}: the newest {entry.column} is {entry.seconds / 60:,.0f} minutes ago, {limit}",
+    )
 
 
 class RulesCheckOperator(PipelineCheckOperator):
@@ -99,30 +140,39 @@ class CheckpointCheckOperator(PipelineCheckOperator):
 class PaceCheckOperator(PipelineCheckOperator):
     """Fails while the newest batches of a flow took longer than ``max_seconds``, in the median of at most five.
 
-    A stream whose batches take longer than its trigger's interval falls behind for good.
+    A stream whose batches take longer than its trigger's interval falls behind for good: without ``max_seconds`` that interval, of the
+    flow if it has one of its own, is the limit.
     """
 
     check: ClassVar[str] = "pace"
     advised: ClassVar[bool] = True
 
-    def __init__(self, *, max_seconds: float, **kwargs: Any) -> None:
+    def __init__(self, *, max_seconds: float | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_seconds = max_seconds
 
     def measure(self) -> Measurement:
         """Take the durations from the event log."""
-        paces = flow_paces(pipeline_project(self.pipeline).state_folder)
+        project, manifest = observed_pipeline(self.pipeline, None)
+        if manifest is None:
+            return _never_ran(self.pipeline)
+        paces = flow_paces(project.state_folder)
+        intervals = flow_intervals(project, manifest) if self.max_seconds is None else {}
         breaches = tuple(
-            Breach(
-                f"{pace.dataset}/{pace.flow}",
-                f"{pace.flow}: its newest {pace.batches} batches took {pace.seconds:.1f} s (median), "
-                f"limit {self.max_seconds:g}",
-            )
-            for pace in paces
-            if pace.seconds > self.max_seconds
+            breach for pace in paces if (breach := self._breach(pace, intervals.get(pace.flow))) is not None
         )
         values = {"flows": [pace.as_dict() for pace in paces], "max_seconds": self.max_seconds}
         return Measurement(breaches, _text(breaches, f"{len(paces)} flows keep their pace."), values)
+
+    def _breach(self, pace: FlowPace, interval: float | None) -> Breach | None:
+        limit = interval if self.max_seconds is None else self.max_seconds
+        if limit is None or pace.seconds <= limit:
+            return None
+        of_trigger = ", the interval of its trigger" if self.max_seconds is None else ""
+        return Breach(
+            f"{pace.dataset}/{pace.flow}",
+            f"{pace.flow}: its newest {pace.batches} batches took {pace.seconds:.1f} s (median), limit {limit:g}{of_trigger}",
+        )
 
 
 class RetentionCheckOperator(PipelineCheckOperator):

@@ -44,7 +44,7 @@ HARMLESS = {
     DataFrameWriterV2: "clusterBy option options partitionedBy tableProperty using",
     MergeIntoWriter: "WhenMatched WhenNotMatched WhenNotMatchedBySource whenMatched whenNotMatched whenNotMatchedBySource "
     "withSchemaEvolution",
-    DataStreamWriter: "clusterBy foreach foreachBatch format option options outputMode partitionBy queryName",
+    DataStreamWriter: "clusterBy foreach option options outputMode partitionBy queryName",
     DataFrameReader: "changes csv format jdbc json load option options orc parquet schema table text xml",
     DataStreamReader: "changes csv format json load name option options orc parquet schema table text xml",
     DataFrameNaFunctions: "drop fill replace",
