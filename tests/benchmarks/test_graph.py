@@ -77,7 +77,8 @@ class _Medallion:
         numbers = range(self.landed, self.landed + rows)
         lines = {
             "orders": (
-                {"id": n, "customer": n % 50, "product": n % 9, "amount": n % 300 - 20.5} for n in numbers
+                {"id": n, "customer": n % 50, "product": n % 9, "amount": n * 37 % 300 - 20.5}
+                for n in numbers
             ),
             "customers": ({"id": n, "name": f"n{n}", "country": f"c{n % 5}"} for n in numbers),
             "clicks": (

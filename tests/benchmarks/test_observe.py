@@ -49,7 +49,7 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
     tables, commits = bench.size("tables", 50, smoke=2), bench.size("commits", 1000, smoke=12)
     case = _observed(root, tables, commits)
     read = {str(root / f"source{number}"): commits - UNREAD for number in range(tables)}
-    manifest = stored_manifest(case.project().state_folder)
+    manifest = stored_manifest(case.project())
     assert manifest is not None
 
     def ours(_: int) -> Run:
