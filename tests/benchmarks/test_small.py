@@ -34,7 +34,10 @@ def test_small(bench: Bench, tmp_path: Path) -> None:
 def measure(bench: Bench, root: Path, shares: Mapping[int, float] = SHARES) -> None:
     """A first update of both, then one row at a time."""
     first_rows = bench.size("rows", 2000, smoke=20)
+    most_flows = bench.size("most_flows", 50, smoke=2)
     for flows, share in shares.items():
+        if flows > most_flows:
+            continue
         tables = _Tables(bench, root / str(flows), flows)
         tables.land(first_rows)
         bench.interleaved(f"{flows} flows, first", tables.contenders, least=1, most=1)
