@@ -1,5 +1,7 @@
 """What a benchmark is written with: sizes, interleaved rounds, comparisons, and the file of results.
 
+Decision 0182.
+
 A test takes the fixture ``bench`` (its name is the test file's, less ``test_``) and hands it to a function that also has a smoke form:
 
     def measure(bench, root):
