@@ -1,0 +1,99 @@
+"""The rows of the page: what each benchmark measures, against whom, and what was aimed at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """A benchmark. ``note``: why a target is missed, or what has to be known to read the figures."""
+
+    name: str
+    work: str
+    peers: str
+    target: str
+    note: str = ""
+
+
+ROWS = (
+    Row(
+        "append",
+        "an append flow over a large backlog of a Delta table and of a Kafka topic, and 50 small batches",
+        "the same job written by hand",
+        "at least 0.97 of its throughput; overhead per batch under 5%",
+    ),
+    Row(
+        "graph",
+        "ten tables, bronze to gold: first update, incremental, nothing new",
+        "one submit per table; `spark-pipelines run`",
+        "equal settings: 5 times as fast as submits, 1.5 times as SDP; each as documented: 8 and 3 times",
+    ),
+    Row(
+        "small",
+        "an update with one new row, of 2, 5, 10 and 50 flows",
+        "a hand-written job of the same queries",
+        "at most 0.75 of its time",
+    ),
+    Row(
+        "class_sharing",
+        "a first update of two tables with the archive of classes",
+        "the same update without it",
+        "at most 0.85 of its time",
+    ),
+    Row(
+        "quality",
+        "three rules, with and without a quarantine, on JSON, Delta and Kafka",
+        "hand-written filters; DQX where it is installed",
+        "0.9 of the throughput without rules; a quarantine at most 1.5 of the time without",
+    ),
+    Row(
+        "files",
+        "cloudFiles in its default mode: few large files, and 10,000 small ones (BENCH_MANY=100000 for more)",
+        "plain `readStream.json` with the schema given",
+        "at least 0.9 of its throughput",
+    ),
+    Row(
+        "cdc",
+        "AUTO CDC of type 1 and 2, neighbouring and spread keys, with and without deletion vectors",
+        "the MERGE statements that guides teach",
+        "not slower; flat with the table's size where keys are neighbours; deletion vectors no slower",
+    ),
+    Row(
+        "views",
+        "materialized views refreshed by what changed",
+        "the same views recomputed",
+        "see [materialized views](materialized-views.md)",
+    ),
+    Row(
+        "observe",
+        "lag, freshness and health of 50 tables with 1,000 commits each",
+        "a warm Spark session doing the same; delta-rs used naively",
+        "100 times as fast as Spark; the page under 300 ms",
+    ),
+    Row(
+        "latency",
+        "Kafka to bronze to silver to gold, from the event to its commit",
+        "a hand-written chain of streams",
+        "p50 and p99 at most 1.05 of it",
+    ),
+    Row(
+        "recover",
+        "from kill -9 to the first new committed row",
+        "a hand-written job",
+        "at most 1.1 of its time",
+    ),
+    Row(
+        "parse",
+        "the DAG processor with 200 pipelines, 1,000 DAGs",
+        "200 hand-written DAGs of one task",
+        "at most 1.2 of their time; bytes per DAG reported",
+    ),
+    Row(
+        "growth",
+        "an update's time over commits, tables and rows",
+        "hand-written",
+        "flat, linear, linear: slopes are reported",
+    ),
+    Row("memory", "the driver's memory over many updates", "none", "flat; reported"),
+)

@@ -1,0 +1,170 @@
+"""Ten tables from bronze to gold: one update, against one submit per table, and against Spark Declarative Pipelines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from deltalake import DeltaTable
+from tests.benchmarks.frame.bench import Bench, Contender
+from tests.benchmarks.frame.comparison import times_as_fast
+from tests.benchmarks.frame.programs import FLOORS, PEERS, headwater_run, session
+from tests.benchmarks.frame.runs import Run, timed, timed_process
+from tests.benchmarks.peers import one_table
+
+from headwater.runtime.jars import ensure_jars
+from headwater.runtime.java import java_environment
+from headwater.runtime.submit import submit_conf
+
+HERE = Path(__file__).parent / "medallion"
+OURS, SUBMITS, DOCUMENTED, SDP = (
+    "headwater",
+    "one submit per table",
+    "the same, as documented",
+    "spark-pipelines run",
+)
+# What spark-pipelines can't be given, or would start itself.
+_NOT_FOR_SDP = ("spark.driver.extraClassPath",)
+
+
+def test_graph(bench: Bench, tmp_path: Path) -> None:
+    """First, incremental and with nothing new: 5 times as fast as submits, 1.5 times as fast as SDP, with equal settings."""
+    measure(bench, tmp_path)
+    bench.finish()
+
+
+def measure(bench: Bench, root: Path) -> None:
+    """Each contender has its tables; all take in the same files."""
+    rows = bench.size("rows", 2000, smoke=20)
+    work = _Medallion(bench, root)
+    work.land(rows)
+    contenders = {OURS: work.ours, SUBMITS: lambda _: work.submits("equal")}
+    if not bench.smoke:
+        contenders[DOCUMENTED] = lambda _: work.submits("documented")
+        contenders |= work.sdp_if_it_works()
+    bench.interleaved("first", contenders, least=1, most=1)
+    work.check(contenders)
+    if not bench.smoke:
+        bench.interleaved(
+            "incremental",
+            {name: work.with_news(c) for name, c in contenders.items()},
+            share=0.5,
+            least=1,
+            most=3,
+        )
+        work.check(contenders)
+        bench.interleaved("nothing new", contenders, share=0.5, least=1, most=3)
+        work.check(contenders)
+    for part in bench.parts:
+        bench.compare(part, OURS, SUBMITS, times_as_fast(5))
+        if DOCUMENTED in contenders:
+            bench.compare(part, OURS, DOCUMENTED, times_as_fast(8))
+        if SDP in contenders:
+            bench.compare(part, OURS, SDP, times_as_fast(1.5))
+
+
+class _Medallion:
+    """Files landed, and the tables that each contender makes of them."""
+
+    def __init__(self, bench: Bench, root: Path) -> None:
+        self.bench, self.root, self.landing = bench, root, root / "landing"
+        self.landed = 0
+        self.rounds = 0
+        self.tables = {
+            OURS: root / "warehouse/bench", SUBMITS: root / "equal/tables", DOCUMENTED: root / "documented/tables",
+            SDP: root / "sdp/warehouse",
+        }  # fmt: skip
+
+    def land(self, rows: int) -> None:
+        """A file for each of the three sources."""
+        numbers = range(self.landed, self.landed + rows)
+        lines = {
+            "orders": (
+                {"id": n, "customer": n % 50, "product": n % 9, "amount": n * 37 % 300 - 20.5}
+                for n in numbers
+            ),
+            "customers": ({"id": n, "name": f"n{n}", "country": f"c{n % 5}"} for n in numbers),
+            "clicks": (
+                {"id": n, "customer": n % 50, "page": f"p{n % 11}" if n % 13 else None} for n in numbers
+            ),
+        }
+        for name, found in lines.items():
+            (self.landing / name).mkdir(parents=True, exist_ok=True)
+            (self.landing / name / f"{self.landed:06}.json").write_text("\n".join(map(json.dumps, found)))
+        self.landed += rows
+
+    def with_news(self, contender: Contender) -> Contender:
+        """The contender, with ten new rows a source in each round."""
+
+        def run(number: int) -> Run:
+            if number >= self.rounds:
+                self.land(10)
+                self.rounds = number + 1
+            return contender(number)
+
+        return run
+
+    def ours(self, _: int) -> Run:
+        """One update."""
+        roots = ["--storage", self.root / "storage", "--warehouse", self.root / "warehouse"]
+        return headwater_run(self.bench, [HERE, *roots, "--param", f"landing={self.landing}"])
+
+    def submits(self, settings: str) -> Run:
+        """A program for each table, one after another."""
+        runs = []
+        for table in one_table.ORDER:
+            words = [str(self.landing), str(self.root / settings), table]
+            if self.bench.smoke:
+                runs.append(timed(lambda words=words: one_table.main(session(), *words)))
+            else:
+                runs.append(timed_process([sys.executable, PEERS / "one_table.py", settings, *words], FLOORS))
+        return Run(sum(run.wall for run in runs), sum(run.cpu for run in runs))
+
+    def sdp_if_it_works(self) -> dict[str, Contender]:
+        """spark-pipelines with the work-arounds that it needs with Delta; without it where a dry run fails."""
+        program = Path(sys.executable).with_name("spark-pipelines")
+        folder = self.root / "sdp"
+        (folder / "conf").mkdir(parents=True)
+        settings = {name: value for name, value in submit_conf({}).items() if name not in _NOT_FOR_SDP}
+        settings |= {
+            "spark.jars": ",".join(map(str, ensure_jars("spark"))),
+            "spark.sql.sources.default": "delta",
+            "spark.sql.catalogImplementation": "hive",
+            "spark.sql.warehouse.dir": str(self.tables[SDP]),
+            "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+        }
+        (folder / "conf" / "spark-defaults.conf").write_text(
+            "".join(f"{k} {v}\n" for k, v in settings.items())
+        )
+        (folder / "pipeline.yml").write_text(
+            f"name: medallion\nstorage: file://{folder}/storage\nlibraries:\n  - glob: {{include: {PEERS}/sdp/transformations/**}}\n"
+        )
+        environment = {
+            **java_environment(), "SPARK_CONF_DIR": str(folder / "conf"), "LANDING": str(self.landing),
+            "SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable, "PATH": f"{program.parent}:{os.environ['PATH']}",
+        }  # fmt: skip
+        command = [program, "--remote", "local[*]"]
+
+        def run(verb: str) -> Run:
+            return timed_process([*command, verb, "--spec", folder / "pipeline.yml"], environment)
+
+        try:
+            run("dry-run")
+        except (AssertionError, OSError) as error:
+            self.bench.report(f"{SDP} was left out, a dry run fails", str(error).strip().splitlines()[-1:])
+            return {}
+        return {SDP: lambda _: run("run")}
+
+    def check(self, contenders: dict[str, Contender]) -> None:
+        """The same rows in all ten tables of all."""
+        for table in one_table.ORDER:
+            found = {name: _rows(self.tables[name] / table) for name in contenders}
+            assert found[OURS]
+            assert all(rows == found[OURS] for rows in found.values()), table
+
+
+def _rows(table: Path) -> list[tuple[object, ...]]:
+    read = DeltaTable(str(table)).to_pyarrow_table()
+    return sorted((tuple(row[name] for name in sorted(row)) for row in read.to_pylist()), key=repr)
