@@ -13,10 +13,10 @@ from headwater.advice.pace import is_uneven
 from headwater.advice.stream_facts import StreamHistory, stream_histories, updates_of_today
 from headwater.advice.table_facts import bytes_per_row, is_cloud_files, schemas_over_time, table_fact
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
-from headwater.definitions.flow_settings import TRIGGER_INTERVAL, trigger_interval
+from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL, trigger_interval
 from headwater.definitions.intervals import longest_gap
 from headwater.definitions.source import SourceKind
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.trigger import AvailableNow, ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.reader import events
 from headwater.event_log.redaction import redact_text
@@ -117,7 +117,7 @@ def _interval(
 ) -> tuple[float | None, str]:
     """Seconds between two looks of a flow, and the key that says so; None where the pipeline has no such trigger."""
     trigger = project.spec.trigger
-    if not isinstance(trigger, ProcessingTime):
+    if isinstance(trigger, AvailableNow):
         return None, "trigger"
     try:
         properties = manifest.dataset(flow.target).table_properties
@@ -131,7 +131,8 @@ def _interval(
     }
     given = trigger_interval(*places.values())
     place = next((name for name, settings in places.items() if TRIGGER_INTERVAL in settings), "trigger")
-    return (given or trigger.interval).total_seconds(), place
+    usual = trigger.interval if isinstance(trigger, ProcessingTime) else STREAM_INTERVAL
+    return (given or usual).total_seconds(), place
 
 
 def _sources(

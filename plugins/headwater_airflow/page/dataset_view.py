@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from headwater.definitions.dataset import DatasetKind
@@ -23,6 +24,7 @@ _TABLES = (SourceKind.DATASET, SourceKind.DELTA)
 # The worst first: a dataset is as well as its worst flow.
 _ORDER = (
     FlowStatus.FAILED,
+    FlowStatus.RESTARTING,
     FlowStatus.RUNNING,
     FlowStatus.STARTING,
     FlowStatus.QUEUED,
@@ -70,6 +72,7 @@ class DatasetView:
     quarantined: int
     dropped: int
     health: tuple[CheckpointHealth, ...]
+    last_batch: datetime | None = None
 
     @property
     def sick(self) -> CheckpointHealth | None:
@@ -126,6 +129,7 @@ def dataset_view(
         sum(batch.quarantined_rows for batch in batches),
         sum(batch.dropped_rows for batch in batches),
         tuple(entry_health for entry_health in health if entry_health.dataset == entry.name),
+        batches[-1].at if batches else None,
     )
 
 

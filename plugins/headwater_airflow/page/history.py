@@ -13,6 +13,7 @@ from typing import Any
 from headwater.event_log.details import FlowStatus, batch_millis
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
 from headwater.event_log.reader import events
+from headwater.event_log.reader import updates as recent_updates
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 from headwater_airflow.following.update_watch import log_version
 
@@ -97,8 +98,11 @@ def _read(state_folder: Path) -> History:
         elif (body.get("data_quality") or {}).get("expectations") and batches[record["origin"]["flow_name"]]:
             _complete(batches[record["origin"]["flow_name"]], body["data_quality"])
         _tally(rules, record, body)
+    made = [r for r in records if r["event_type"] in ("create_update", "update_progress")]
+    # The records of an update that has run for long begin before these.
+    whole = made and made[0]["event_type"] == "create_update"
     return History(
-        tuple(fold_updates(r for r in records if r["event_type"] in ("create_update", "update_progress"))),
+        tuple(fold_updates(made)) if whole else tuple(recent_updates(state_folder)),
         {flow: tuple(entries) for flow, entries in batches.items()},
         _newest_results(progress),
         {dataset: dict(entries) for dataset, entries in rules.items()},
