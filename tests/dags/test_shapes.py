@@ -90,6 +90,25 @@ def test_a_long_stream_runs_again_and_again(roots, spec, schedule):
     assert (dag.schedule, dag.max_active_runs) == (schedule, 1)
 
 
+def test_a_continuous_pipeline_is_one_task(roots):
+    """Its update does not end: nothing waits for it, the next begins with its end, and its form chooses no part of it."""
+    folder = write_pipeline(roots / "pipelines" / "diamond", DIAMOND)
+    parameters = "parameters: {region: {default: north}}"
+    (folder / "pipeline.yml").write_text(
+        f"name: diamond\ntrigger: continuous\n{parameters}\nairflow: {{retries: 5}}\n"
+    )
+    dag = PipelineDag("diamond")
+    assert (dag.schedule, dag.max_active_runs, dag.task_ids) == ("@continuous", 1, ["update"])
+    update = dag.get_task("update")
+    assert (type(update).__name__, update.retries, update.execution_timeout) == (
+        "RunContinuouslyOperator",
+        5,
+        None,
+    )
+    assert list(dag.params) == ["region"]
+    assert "until it is stopped" in dag.doc_md
+
+
 @pytest.mark.parametrize("spoil", ["missing", "older", "broken"])
 def test_without_a_fresh_manifest_there_is_one_task_and_the_dag_says_why(roots, spoil):
     """A manifest that is missing, older than the sources or no manifest leaves one task, with the reason."""
