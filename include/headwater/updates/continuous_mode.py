@@ -49,6 +49,6 @@ def refuse_once_flows(project: PipelineProject, manifest: Manifest, completed: C
     if waiting:
         raise NotForContinuous(
             f"A flow that runs once has not run yet: {', '.join(waiting)}. A continuous update would start its table without it.",
-            where=manifest.flow(waiting[0]).location,
+            where=manifest.flow(waiting[0]).defined_at,
             remedy=f"Run it first. {_INSTEAD}",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from headwater.event_log.reader import events
 from headwater.event_log.redaction import quoted
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow.triggers.watching import seconds_of
 
 LOOK_SECONDS = "HEADWATER_HEALTH_SECONDS"
 SILENCE_SECONDS = "HEADWATER_SILENCE_SECONDS"
@@ -64,8 +64,8 @@ def watched(project: PipelineProject, request: str, end: Callable[[], None]) -> 
 def _watch(project: PipelineProject, request: str, end: Callable[[], None], over: threading.Event) -> None:
     since = datetime.now(UTC)
     shown = since - _SHOWN_EVERY
-    limit = seconds_of(SILENCE_SECONDS, _SILENCE)
-    while not over.wait(seconds_of(LOOK_SECONDS, _LOOK)):
+    limit, look = _seconds(SILENCE_SECONDS, _SILENCE), _seconds(LOOK_SECONDS, _LOOK)
+    while not over.wait(look):
         now = datetime.now(UTC)
         try:
             state = health(project, request, since, now)
@@ -81,3 +81,12 @@ def _watch(project: PipelineProject, request: str, end: Callable[[], None], over
             _log.error("The driver is ended: nothing has come from it for %.0f s. %s", limit, state)
             end()
             return
+
+
+def _seconds(variable: str, default: float) -> float:
+    """A positive number of seconds from the environment; ``default`` where it is none."""
+    try:
+        given = float(os.environ.get(variable, default))
+    except ValueError:
+        return default
+    return given if given > 0 else default

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from headwater.contract.arguments import parse_run_arguments
 from headwater.definitions.trigger import AvailableNow, Continuous
 from headwater.errors import UsageError
+from headwater.graph.manifest import FlowEntry
 from headwater.graph.update_plan import Selection
 from headwater.updates.conditions import NotForContinuous
 from headwater.updates.continuous_mode import refuse_once_flows, refuse_selection, with_trigger
@@ -56,8 +55,8 @@ def test_no_part_of_a_pipeline(done, continuous, selection):
 
 def test_flows_that_run_once_come_first(done, continuous):
     """A flow that runs once and has not yet is named; one that has is no obstacle."""
-    once = SimpleNamespace(name="history", once=True, location="a.py:3")
-    manifest = SimpleNamespace(flows=[once, SimpleNamespace(name="live", once=False)], flow=lambda _: once)
+    once = FlowEntry(name="history", target="bronze", streaming=True, once=True, defined_at="a.py:3")
+    manifest = done.manifest.model_copy(update={"flows": (*done.manifest.flows, once)})
     with pytest.raises(NotForContinuous, match="history") as caught:
         refuse_once_flows(continuous, manifest, set())
     assert caught.value.where == "a.py:3"
