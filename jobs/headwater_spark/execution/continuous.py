@@ -24,7 +24,7 @@ from headwater_spark.execution.continuous_run import ContinuousRun, flow_interva
 from headwater_spark.execution.flow_lifecycle import record_end, run_flow
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.outcome import FlowOutcome
-from headwater_spark.execution.schedule import has_written, leave_out, prepare_table
+from headwater_spark.execution.schedule import FAILURES, has_written, leave_out, prepare_table
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.view_sources import fingerprints
 
@@ -53,7 +53,7 @@ def run_continuously(
             for flow in stage.flows
         ]
         try:
-            return _supervise(context, run, futures, watch)
+            again = _supervise(context, run, futures, watch)
         finally:
             context.stop_requested.set()
             wait(futures)
@@ -62,10 +62,12 @@ def run_continuously(
                 if outcome.status is FlowStatus.COMPLETED:  # a view that waits
                     outcome.status = FlowStatus.STOPPED
                     record_end(context, outcome)
+    # Somebody may want it to stop while it ends for another reason.
+    return "" if context.stop_requested.signalled else again
 
 
 def _supervise(
-    context: UpdateContext, run: ContinuousRun, futures: list[Future[None]], watch: DefinitionWatch
+    context: UpdateContext, shared: ContinuousRun, futures: list[Future[None]], watch: DefinitionWatch
 ) -> str:
     project = context.pipeline.project
     beats, upkeep = _every(HEARTBEAT), _every(UPKEEP)
@@ -76,7 +78,7 @@ def _supervise(
         if not waiting or context.stop_requested.wait(LOOK_SECONDS):
             return ""
         if next(beats):
-            _beat(context, run)
+            _beat(context, shared)
         if next(upkeep):
             keep_event_log(project.state_folder, project.spec.event_log.retention_days)
         changed, trouble = watch.look()
@@ -84,7 +86,7 @@ def _supervise(
             context.say(f"DEFINITION The one on disk can't be run, the one before goes on: {trouble}")
         if changed:
             return "its definition has changed"
-        if time.monotonic() - run.started >= LONGEST.total_seconds():
+        if time.monotonic() - shared.started >= LONGEST.total_seconds():
             return "it has run for a day"
 
 
@@ -115,14 +117,26 @@ def _keep(
     context: UpdateContext, run: ContinuousRun, plan: UpdatePlan, stage: RefreshStage, outcome: FlowOutcome
 ) -> None:
     """Keep one flow running, to its terminal record."""
-    dataset, flow = context.pipeline.dataset(stage.dataset), context.pipeline.flow(outcome.flow)
-    flow_run = FlowRun(context, dataset, flow, outcome)
+    upstream = {
+        name: other.dataset
+        for other in plan.refreshes
+        if other.dataset in stage.after
+        for name in other.flows
+    }
     if has_written(context, stage):
         run.looked(outcome.flow)
-    upstream = {name for other in plan.refreshes if other.dataset in stage.after for name in other.flows}
-    if not run.wait_for(upstream, context.stop_requested):
-        leave_out(context, outcome, [])
-        return
+    failed = run.wait_for(upstream, context.stop_requested)
+    if failed or context.stop_requested.is_set():
+        leave_out(context, outcome, sorted({upstream[name] for name in failed}))
+    else:
+        _run(context, run, stage, outcome)
+    if outcome.status in FAILURES:
+        run.gave_up(outcome.flow)
+
+
+def _run(context: UpdateContext, run: ContinuousRun, stage: RefreshStage, outcome: FlowOutcome) -> None:
+    dataset, flow = context.pipeline.dataset(stage.dataset), context.pipeline.flow(outcome.flow)
+    flow_run = FlowRun(context, dataset, flow, outcome)
 
     def ready() -> None:
         with run.table_lock(stage.dataset):

@@ -27,6 +27,7 @@ class ContinuousRun:
     started: float = field(default_factory=time.monotonic)
     restarting: dict[str, int] = field(default_factory=dict)
     _tables: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _failed: set[str] = field(default_factory=set)
     _looked: set[str] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -46,14 +47,21 @@ class ContinuousRun:
         """Whether a flow's readers may start."""
         return flow in self._looked
 
-    def wait_for(self, flows: Collection[str], stop: threading.Event) -> bool:
-        """Wait until all of these flows have looked once; False where a stop came first."""
+    def gave_up(self, flow: str) -> None:
+        """A flow has failed for good: those that read its table, and have not started, never will."""
         with self._changed:
-            while not self._looked.issuperset(flows):
-                if stop.is_set():
-                    return False
+            self._failed.add(flow)
+            self._changed.notify_all()
+
+    def wait_for(self, flows: Collection[str], stop: threading.Event) -> frozenset[str]:
+        """Wait until all of these flows have looked once, or a stop; returns those that will not, having failed."""
+        with self._changed:
+            while not stop.is_set() and not self._looked.issuperset(flows):
+                failed = self._failed.intersection(flows) - self._looked
+                if failed:
+                    return frozenset(failed)
                 self._changed.wait(0.5)
-        return not stop.is_set()
+        return frozenset()
 
 
 def flow_intervals(pipeline: ResolvedPipeline, plan: UpdatePlan) -> dict[str, float]:

@@ -46,7 +46,7 @@ from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.resets import run_resets
 from headwater_spark.execution.rounds import more_rounds
 from headwater_spark.execution.schedule import run_refreshes
-from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_context import StopRequest, UpdateContext
 from headwater_spark.execution.update_records import announce, user_name
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
@@ -280,15 +280,15 @@ def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> 
 
 
 @contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
+def _stop_on_signals() -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop, checked between batches, while the block runs."""
-    stop = threading.Event()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in before:
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.signal())
     try:
         yield stop
     finally:

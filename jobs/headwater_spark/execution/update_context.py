@@ -31,6 +31,17 @@ _LOG = logging.getLogger("headwater.update")
 LAST_PROGRESS = timedelta(seconds=10)
 
 
+class StopRequest(threading.Event):
+    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself."""
+
+    signalled = False
+
+    def signal(self) -> None:
+        """Set it from outside."""
+        self.signalled = True
+        self.set()
+
+
 @dataclass
 class UpdateContext:
     """What the parts of one update share.
@@ -50,7 +61,7 @@ class UpdateContext:
     recorded_batches: Future[dict[tuple[str, int], int]]
     lease: Lease
     attempts_left: bool = False
-    stop_requested: threading.Event = field(default_factory=threading.Event)
+    stop_requested: StopRequest = field(default_factory=StopRequest)
     more_rounds: bool = False
     ends: float | None = None
     flow_retries: int = 0

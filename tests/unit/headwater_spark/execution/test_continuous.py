@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
@@ -41,6 +41,7 @@ class Update:
     does: dict
     watch: Watch
     ran: list[str]
+    left: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def run(self) -> tuple[str, dict[str, FlowOutcome]]:
         stages = tuple(
@@ -64,9 +65,12 @@ def update(tmp_path, monkeypatch):
 
     monkeypatch.setattr(continuous, "run_flow", run_flow)
     monkeypatch.setattr(continuous, "record_end", lambda *_: None)
-    monkeypatch.setattr(
-        continuous, "leave_out", lambda _, outcome, __: setattr(outcome, "status", FlowStatus.STOPPED)
-    )
+
+    def leave_out(_: object, outcome: FlowOutcome, failed: list[str]) -> None:
+        outcome.status = FlowStatus.SKIPPED if failed else FlowStatus.STOPPED
+        made.left.append((outcome.flow, failed))
+
+    monkeypatch.setattr(continuous, "leave_out", leave_out)
     monkeypatch.setattr(continuous, "flow_intervals", lambda *_: dict.fromkeys(NAMES, 0.01))
     monkeypatch.setattr(continuous, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(continuous, "has_written", lambda *_: False)
@@ -98,20 +102,52 @@ def test_a_reader_starts_when_its_table_has_been_looked_at(update):
     assert outcomes["bronze"].status is FlowStatus.STOPPED
 
 
-def test_a_reader_of_what_never_ran_is_stopped_with_the_others(update):
-    """A flow that waits for a table that did not come is not started, and ends with a stop."""
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_reader_of_what_has_failed(update, looked):
+    """It goes on where the table was looked at before; where nothing was ever in it, it is skipped, and the update ends."""
 
     def fails(run: FlowRun) -> None:
+        if looked:
+            run.context.continuous.looked(run.name)
         run.outcome.status = FlowStatus.FAILED
 
-    def then_stop(run: FlowRun) -> None:
-        run.context.stop_requested.wait(0.2)
-        run.context.stop_requested.set()
+    def ends(run: FlowRun) -> None:
+        run.outcome.status = FlowStatus.FAILED
 
-    update.does = {"bronze": fails, "other": then_stop}
+    update.does = {"bronze": fails, "silver": ends, "other": ends}
+    update.run()
+    assert ("silver" in update.ran) is looked
+    assert update.left == ([] if looked else [("silver", ["bronze"])])
+
+
+def test_a_reader_that_waits_ends_with_a_stop(update):
+    """A flow whose table has not come is not started, and is no failure."""
+
+    def waits(run: FlowRun) -> None:
+        run.context.stop_requested.wait(20)
+        run.outcome.status = FlowStatus.STOPPED
+
+    def then_stop(run: FlowRun) -> None:
+        run.context.stop_requested.wait(0.1)
+        run.context.stop_requested.signal()
+
+    update.does = {"bronze": waits, "other": then_stop}
     _, outcomes = update.run()
     assert sorted(update.ran) == ["bronze", "other"]
     assert outcomes["silver"].status is FlowStatus.STOPPED
+    assert update.left == [("silver", [])]
+
+
+def test_a_stop_counts_while_it_ends_for_another_reason(update):
+    """A signal that comes when the flows are being stopped for a new definition ends the process all the same."""
+
+    def slow_to_stop(run: FlowRun) -> None:
+        until_stopped(run)
+        run.context.stop_requested.signal()
+
+    update.watch.changed = True
+    update.does = dict.fromkeys(NAMES, slow_to_stop)
+    assert update.run()[0] == ""
 
 
 def test_a_changed_definition_ends_all_flows(update):
