@@ -5,7 +5,7 @@ Decision 0172.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from headwater.definitions.trigger import Continuous
@@ -41,11 +41,14 @@ def refuse_selection(project: PipelineProject, selection: Selection) -> None:
         )
 
 
-def refuse_once_flows(project: PipelineProject, manifest: Manifest, completed: Collection[str]) -> None:
-    """Raise NotForContinuous where a flow that runs once has not run yet. ``completed``: flows that have."""
+def refuse_once_flows(
+    project: PipelineProject, manifest: Manifest, completed: Callable[[], Collection[str]]
+) -> None:
+    """Raise NotForContinuous where a flow that runs once has not run yet. ``completed``: gives those that have."""
     if not is_continuous(project):
         return
-    waiting = sorted(flow.name for flow in manifest.flows if flow.once and flow.name not in completed)
+    done = completed()
+    waiting = sorted(flow.name for flow in manifest.flows if flow.once and flow.name not in done)
     if waiting:
         raise NotForContinuous(
             f"A flow that runs once has not run yet: {', '.join(waiting)}. A continuous update would start its table without it.",

@@ -117,7 +117,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         # An impossible selection is refused before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         refuse_selection(project, request.selection)
-        refuse_once_flows(project, pipeline.manifest, _completed_once(project, pipeline.manifest))
+        refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})

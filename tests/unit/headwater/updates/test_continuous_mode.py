@@ -58,10 +58,10 @@ def test_flows_that_run_once_come_first(done, continuous):
     once = FlowEntry(name="history", target="bronze", streaming=True, once=True, defined_at="a.py:3")
     manifest = done.manifest.model_copy(update={"flows": (*done.manifest.flows, once)})
     with pytest.raises(NotForContinuous, match="history") as caught:
-        refuse_once_flows(continuous, manifest, set())
+        refuse_once_flows(continuous, manifest, set)
     assert caught.value.where == "a.py:3"
-    refuse_once_flows(continuous, manifest, {"history"})
-    refuse_once_flows(done.project, manifest, set())
+    refuse_once_flows(continuous, manifest, lambda: {"history"})
+    refuse_once_flows(done.project, manifest, set)
 
 
 def test_it_is_started_whatever_has_moved(continuous):
