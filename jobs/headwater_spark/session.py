@@ -70,9 +70,7 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
 
 def end_session() -> None:
     """End the process's Spark application; the next ``start_session`` begins another, in the same JVM."""
-    session = SparkSession.getActiveSession()
-    if session is not None:
-        session.stop()
+    SparkSession.builder.getOrCreate().stop()
 
 
 def _start_java(settings: Mapping[str, str]) -> None:

@@ -19,7 +19,8 @@ from headwater_airflow.following.update_watch import log_version
 
 # How many records are read: weeks of a small pipeline, the last hours of a busy one.
 _RECORDS = 2000
-_TYPES = ("create_update", "update_progress", "flow_progress")
+# The last one for the signs of life of a continuous update.
+_TYPES = ("create_update", "update_progress", "flow_progress", "operation_progress")
 _KEPT = 100
 
 _lock = threading.Lock()
