@@ -7,7 +7,6 @@ from contextlib import suppress
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-
 _KEPT = 1000
 
 
