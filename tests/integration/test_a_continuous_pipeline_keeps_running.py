@@ -17,8 +17,8 @@ from headwater.delta_log.table_history import table_exists
 SPEC = """
   pipelines.trigger.interval: 500 milliseconds
   pipelines.maxFlowRetryAttempts: 50
-  spark.sql.pipelines.execution.watchdog.minRetryTime: 1 second
-  spark.sql.pipelines.execution.watchdog.maxRetryTime: 1 second
+  spark.sql.pipelines.execution.watchdog.minRetryTime: 1s
+  spark.sql.pipelines.execution.watchdog.maxRetryTime: 1s
 spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 2, spark.sql.codegen.wholeStage: false}
 """
 SOURCE = """

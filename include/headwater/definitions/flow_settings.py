@@ -7,6 +7,7 @@ properties", "Pipeline settings").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -30,6 +31,7 @@ VIEW_INTERVAL_ELSEWHERE = timedelta(minutes=10)
 
 _NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES)
 _MOST = 1000
+_SPARKS_TIME = re.compile(r"(\d+)(ms|s|m|min|h|d)?")
 
 
 def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str | None:
@@ -44,10 +46,16 @@ def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str 
         return f"{UPDATE_RETRIES} is for whole updates: write it into `configuration` of the pipeline"
     if FAST_PATH in settings and settings[FAST_PATH].strip().lower() not in ("true", "false"):
         return f"{FAST_PATH} is true or false, not {settings[FAST_PATH]!r}"
-    for name in (name for name in (TRIGGER_INTERVAL, FIRST_WAIT, LONGEST_WAIT) if name in settings):
-        interval = _wait(settings[name]) if name != TRIGGER_INTERVAL else read_duration(settings[name])
+    for name in (name for name in (FIRST_WAIT, LONGEST_WAIT) if name in settings):
+        wait = _wait(settings[name])
+        if wait is None or wait <= timedelta(0):
+            return (
+                f"{name} is a length of time as Spark spells it, like '10s' or '5min', not {settings[name]!r}"
+            )
+    if TRIGGER_INTERVAL in settings:
+        interval = read_duration(settings[TRIGGER_INTERVAL])
         if interval is None or interval <= timedelta(0):
-            return f"{name} is a length of time like '10 seconds', not {settings[name]!r}"
+            return f"{TRIGGER_INTERVAL} is a length of time like '10 seconds', not {settings[TRIGGER_INTERVAL]!r}"
     return None
 
 
@@ -67,8 +75,9 @@ def retry_wait(name: str, *settings: Mapping[str, str], default: float) -> float
 
 
 def _wait(text: str) -> timedelta | None:
-    """A length of time; a bare number means seconds, as in Spark."""
-    return read_duration(f"{text} s" if text.strip().isdigit() else text)
+    """A length of time as Spark reads it, which sees these settings, too; a bare number means seconds."""
+    found = _SPARKS_TIME.fullmatch(text.strip().lower())
+    return None if found is None else read_duration(f"{found[1]} {found[2] or 's'}")
 
 
 def trigger_interval(*settings: Mapping[str, str]) -> timedelta | None:

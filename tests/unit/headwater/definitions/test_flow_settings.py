@@ -51,10 +51,11 @@ def test_intervals_of_a_continuous_pipeline():
 
 def test_waits_are_spelled_as_in_spark():
     """A number means seconds; a length of time means itself; the nearest level counts."""
-    levels = ({}, {FIRST_WAIT: "7"}, {FIRST_WAIT: "1 minute", LONGEST_WAIT: "1 hour"})
+    levels = ({}, {FIRST_WAIT: "7"}, {FIRST_WAIT: "1min", LONGEST_WAIT: "1h"})
     assert retry_wait(FIRST_WAIT, *levels, default=5) == 7
     assert retry_wait(LONGEST_WAIT, *levels, default=5) == 3600
     assert retry_wait(LONGEST_WAIT, {}, default=5) == 5
+    assert retry_wait(FIRST_WAIT, {FIRST_WAIT: "250ms"}, default=5) == 0.25
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,7 @@ def test_waits_are_spelled_as_in_spark():
     [
         {FIRST_WAIT: "0"},
         {LONGEST_WAIT: "soon"},
+        {LONGEST_WAIT: "1 minute"},
         {FLOW_RETRIES: "many"},
         {FLOW_RETRIES: "-1"},
         {TRIGGER_INTERVAL: "soon"},

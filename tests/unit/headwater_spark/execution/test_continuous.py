@@ -197,7 +197,7 @@ def test_what_is_no_flows_failure_ends_the_update(update):
 
 def restarted(tmp_path, *ends: Exception | None, batches: int = 0) -> tuple[FlowRun, Exception | None]:
     """A flow that ends in this way, start after start."""
-    settings = {"spark.sql.pipelines.execution.watchdog.minRetryTime": "10 milliseconds"}
+    settings = {"spark.sql.pipelines.execution.watchdog.minRetryTime": "10ms"}
     context = context_of(tmp_path, dataset(), flows=(flow(),))
     context.pipeline.project.configuration.update(settings)
     context.continuous = ContinuousRun({"orders": 5})
