@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from headwater.definitions.intervals import longest_gap
+from headwater.definitions.intervals import longest_gap, read_duration
 
 
 @pytest.mark.parametrize(
