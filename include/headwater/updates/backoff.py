@@ -19,7 +19,7 @@ class Backoff:
 
     Args:
         first: seconds before the second start; each further wait is twice as long.
-        longest: seconds that no wait exceeds, and after which a flow that runs counts as well.
+        longest: seconds that no wait exceeds.
         most_terminal: after so many terminal failures in a row the flow stays failed. Transient ones end by themselves: there
             is no limit to them.
         failures: in a row.
@@ -32,15 +32,13 @@ class Backoff:
     failures: int = 0
     terminal: int = 0
 
-    def after(self, *, transient: bool, batches: int, seconds: float) -> Backoff:
+    def after(self, *, transient: bool, ran_well: bool) -> Backoff:
         """The state after another failure.
 
         Args:
             transient: whether a retry may help.
-            batches: what the flow has written since its last start.
-            seconds: how long it has run since then.
+            ran_well: whether the flow has written a batch since its last start, or had nothing left to write.
         """
-        ran_well = batches > 0 or seconds >= self.longest
         failures, terminal = (0, 0) if ran_well else (self.failures, self.terminal)
         return replace(self, failures=failures + 1, terminal=0 if transient else terminal + 1)
 

@@ -164,7 +164,7 @@ def _refresh(flow_run: FlowRun, run: ContinuousRun, ready: Callable[[], None]) -
             if outcome.status is not FlowStatus.COMPLETED:
                 return
             before = now
-            run.looked(flow_run.name)
+            run.is_running(flow_run.name)
         context.stop_requested.wait(interval)
     if outcome.status is FlowStatus.QUEUED:
         leave_out(context, outcome, [])

@@ -28,6 +28,7 @@ class ContinuousRun:
     restarting: dict[str, int] = field(default_factory=dict)
     _tables: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _failed: set[str] = field(default_factory=set)
+    _running: set[str] = field(default_factory=set)
     _looked: set[str] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -35,6 +36,21 @@ class ContinuousRun:
         """Flows of one table prepare it one after another."""
         with self._changed:
             return self._tables[dataset]
+
+    def restarts(self, flow: str, attempt: int) -> None:
+        """A flow has failed, and will start again."""
+        self._running.discard(flow)
+        self.restarting[flow] = attempt
+
+    def is_running(self, flow: str) -> None:
+        """A flow has written what there was, or a batch of it."""
+        self.restarting.pop(flow, None)
+        self._running.add(flow)
+        self.looked(flow)
+
+    def runs(self, flow: str) -> bool:
+        """Whether a flow has come so far since its last start."""
+        return flow in self._running
 
     def looked(self, flow: str) -> None:
         """A flow has read what it found first, or had nothing to read: those that read its table may start."""

@@ -49,8 +49,7 @@ class KeptStream:
         continuous = self._run.context.continuous
         assert continuous is not None
         self._runs = True
-        continuous.looked(self._run.name)
-        continuous.restarting.pop(self._run.name, None)
+        continuous.is_running(self._run.name)
         interval = continuous.intervals[self._run.name]
         self._run.record(
             FlowStatus.RUNNING, f"{self._run.name} runs, and looks for new data every {interval:g} s."

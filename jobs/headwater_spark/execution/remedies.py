@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from headwater.definitions.expectation import quarantines
@@ -13,6 +13,7 @@ from headwater.errors import LeaseLost, SchemaChanged, SourceSchemaChanged, Unkn
 from headwater.event_log.details import FlowStatus, operation_progress
 from headwater.updates import backoff
 from headwater.updates.backoff import Backoff
+from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.failures import cause_messages, causes_of_error, flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.restarts import Remedy, Start
@@ -29,7 +30,8 @@ LONGEST_WAIT_SECONDS = 3600.0
 
 def remedies_for(run: FlowRun) -> tuple[Remedy, ...]:
     """The remedies of a flow, the most specific one first."""
-    last: Remedy = partial(try_later, run) if run.context.continuous is None else RestartLater.of(run)
+    shared = run.context.continuous
+    last: Remedy = partial(try_later, run) if shared is None else RestartLater.of(run, shared)
     return (partial(leave_files_out, run), ReloadColumns(run), last) if run.is_stream else (last,)
 
 
@@ -140,24 +142,26 @@ class RestartLater:
     """
 
     run: FlowRun
+    shared: ContinuousRun
     backoff: Backoff
     batches: int = 0
-    started: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def of(cls, run: FlowRun) -> RestartLater:
+    def of(cls, run: FlowRun, shared: ContinuousRun) -> RestartLater:
         """With the waits that the pipeline's settings name."""
         levels = (run.flow.spark_conf, run.dataset.table_properties, *_of_the_pipeline(run.context))
         first = retry_wait(FIRST_WAIT, *levels, default=backoff.FIRST_SECONDS)
         longest = retry_wait(LONGEST_WAIT, *levels, default=max(first, backoff.LONGEST_SECONDS))
-        return cls(run, Backoff(first, longest, flow_retries(*levels, default=backoff.MOST_TERMINAL - 1) + 1))
+        return cls(
+            run, shared, Backoff(first, longest, flow_retries(*levels, default=backoff.MOST_TERMINAL - 1) + 1)
+        )
 
     def __call__(self, failure: Exception, start: Start) -> Start | None:  # noqa: ARG002 - a remedy's arguments
         """The next start; None where it stays failed, or this process may not write any more."""
         run, context = self.run, self.run.context
         error = flow_error(run.flow, failure, context.pipeline.evaluation.labels)
-        batches, seconds = run.outcome.batches - self.batches, time.monotonic() - self.started
-        self.backoff = self.backoff.after(transient=error.transient, batches=batches, seconds=seconds)
+        ran_well = run.outcome.batches > self.batches or self.shared.runs(run.name)
+        self.backoff = self.backoff.after(transient=error.transient, ran_well=ran_well)
         if self.backoff.gives_up or isinstance(error, LeaseLost):
             return None
         attempt, pause = self.backoff.failures + 1, self.backoff.seconds
@@ -173,9 +177,8 @@ class RestartLater:
             f"RESTARTING {run.name} in {pause:.0f} s, attempt {attempt}: {error.what.partition(chr(10))[0]}",
             flow=run.name,
         )
-        self.batches, self.started = run.outcome.batches, time.monotonic() + pause
-        if context.continuous is not None:
-            context.continuous.restarting[run.name] = attempt
+        self.batches = run.outcome.batches
+        self.shared.restarts(run.name, attempt)
         return Start(attempt, pause)
 
 

@@ -208,7 +208,7 @@ def restarted(tmp_path, *ends: Exception | None, batches: int = 0) -> tuple[Flow
         if (error := left.pop(0)) is not None:
             raise error
 
-    return run, run_with_restarts(begin, (RestartLater.of(run),), context.stop_requested)
+    return run, run_with_restarts(begin, (RestartLater.of(run, context.continuous),), context.stop_requested)
 
 
 def records_of(run: FlowRun) -> list[tuple[str, int]]:
