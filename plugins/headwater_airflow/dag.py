@@ -151,7 +151,8 @@ class PipelineMaintenanceDag(_DagOfPipeline):
         defaults = {
             "description": f"Compaction, z-order, vacuum, log checkpoints and old epochs of {task.name}.",
             "doc_md": maintenance_doc(task),
-            "schedule": task.airflow.maintenance_schedule,
+            # It needs the lease, which a continuous update never gives back.
+            "schedule": None if task.continuous else task.airflow.maintenance_schedule,
             "params": maintenance_params(tables),
             **run_callbacks(task),
         }

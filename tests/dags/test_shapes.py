@@ -7,7 +7,7 @@ from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.errors import HeadwaterError, InvalidName
 from headwater_airflow.assets import table_asset
-from headwater_airflow.dag import PipelineDag
+from headwater_airflow.dag import PipelineDag, PipelineMaintenanceDag
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
@@ -106,6 +106,7 @@ def test_a_continuous_pipeline_is_one_task(roots):
         None,
     )
     assert list(dag.params) == ["region"]
+    assert PipelineMaintenanceDag("diamond").schedule is None
     assert "until it is stopped" in dag.doc_md
 
 

@@ -76,6 +76,7 @@ def heap(java: int) -> str:
     return f"{used / 1024:.0f} (old {float(of.get('OU', 0)) / 1024:.0f}, metaspace {float(of.get('MU', 0)) / 1024:.0f})"
 
 
+@pytest.mark.timeout(SECONDS + 600)
 def test_killed_while_it_runs(case: PipelineCase, drivers: list[ContinuousDriver]):
     """Rows come for SOAK_SECONDS (a minute), and the driver is killed at random; in the end all tables equal the batch, each batch
     has one record and each update one end. What the drivers' memory was is printed.
