@@ -68,6 +68,11 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     return session
 
 
+def end_session() -> None:
+    """End the process's Spark application; the next ``start_session`` begins another, in the same JVM."""
+    SparkSession.builder.getOrCreate().stop()
+
+
 def _start_java(settings: Mapping[str, str]) -> None:
     """Start the JVM, if none runs, without a secret among its arguments; pyspark would put every setting there.
 

@@ -93,11 +93,13 @@ class PipelineDag(_DagOfPipeline):
         flows = [flow.name for flow in task.manifest.flows if flow.target in stored] if task.manifest else []
         # With a submit for each table, no task runs an update of which another could take up what failed.
         of_the_whole = {} if task.airflow.tasks == "per_table" else flow_params(flows)
+        # A continuous update takes the whole pipeline as it stands.
+        selecting = {} if task.continuous else {**selection_params(offered), **of_the_whole}
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
             "schedule": _schedule(task),
-            "params": {**parameter_fields(task.parameters), **selection_params(offered), **of_the_whole},
+            "params": {**parameter_fields(task.parameters), **selecting},
             **run_callbacks(task),
         }
         with self._begin(task, "", defaults, settings):
@@ -149,7 +151,8 @@ class PipelineMaintenanceDag(_DagOfPipeline):
         defaults = {
             "description": f"Compaction, z-order, vacuum, log checkpoints and old epochs of {task.name}.",
             "doc_md": maintenance_doc(task),
-            "schedule": task.airflow.maintenance_schedule,
+            # It needs the lease, which a continuous update never gives back.
+            "schedule": None if task.continuous else task.airflow.maintenance_schedule,
             "params": maintenance_params(tables),
             **run_callbacks(task),
         }

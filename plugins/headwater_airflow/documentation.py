@@ -12,10 +12,15 @@ from headwater_airflow.entities import PipelineTask
 
 def pipeline_doc(task: PipelineTask) -> str:
     """The DAG's documentation, in Markdown: where it comes from, its tables, its graph as mermaid text."""
+    each_run = (
+        "A run keeps all of its streams running until it is stopped: pause the DAG, then mark the task as failed."
+        if task.continuous
+        else "Each run updates its tables with what is new in their sources; *Trigger* offers a refresh from scratch, and a "
+        "choice of tables."
+    )
     parts = [
         f"# {task.name}",
-        f"Made from `pipeline.yml` and `manifest.json` of the pipeline `{task.pipeline}`. Each run updates its "
-        "tables with what is new in their sources; *Trigger* offers a refresh from scratch, and a choice of tables.",
+        f"Made from `pipeline.yml` and `manifest.json` of the pipeline `{task.pipeline}`. {each_run}",
     ]
     if task.parameters:
         parts.append(_parameters(task.parameters))

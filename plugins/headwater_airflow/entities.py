@@ -11,7 +11,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.parameter import ParameterSpec
 from headwater.definitions.pipeline_spec import PipelineSpec
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -35,7 +35,8 @@ class DatasetTask:
 class PipelineTask:
     """A whole pipeline. ``without_graph`` says why there are no ``datasets``, where there should be some.
 
-    ``has_interval``: whether its streams look for data at an interval.
+    ``continuous``: an update does not end by itself. ``has_interval``: whether its streams look for data at an interval that
+    somebody chose.
     """
 
     pipeline: str
@@ -48,6 +49,7 @@ class PipelineTask:
     manifest: Manifest | None = None
     without_graph: str | None = None
     parameters: Mapping[str, ParameterSpec] = field(default_factory=dict)
+    continuous: bool = False
     has_interval: bool = False
 
     @property
@@ -75,13 +77,14 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         manifest,
         trouble,
         project.spec.parameters,
+        isinstance(project.spec.trigger, Continuous),
         isinstance(project.spec.trigger, ProcessingTime),
     )
 
 
 def _schedule(spec: PipelineSpec) -> str | None:
     """A long stream runs again and again, unless its schedule is given (also as null: by hand only)."""
-    endless = isinstance(spec.trigger, ProcessingTime) and "schedule" not in spec.airflow.model_fields_set
+    endless = not isinstance(spec.trigger, AvailableNow) and "schedule" not in spec.airflow.model_fields_set
     return "@continuous" if endless else spec.airflow.schedule
 
 

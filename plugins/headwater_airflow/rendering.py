@@ -21,6 +21,7 @@ from headwater_airflow.operators.limit_checks import (
     RulesCheckOperator,
 )
 from headwater_airflow.operators.repair_checkpoint import RepairCheckpointOperator
+from headwater_airflow.operators.run_continuously import RunContinuouslyOperator
 from headwater_airflow.operators.run_maintenance import RunMaintenanceOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
@@ -32,8 +33,18 @@ def render(task: PipelineTask) -> list[BaseOperator]:
     """Make the operators of a pipeline, within the DAG that is being built.
 
     ``watched``: a task that runs the whole update, and beside it a task per table that follows. ``per_table``: a
-    submit per table. Without a graph: the task that runs the whole update.
+    submit per table. Without a graph, and for a continuous update, which does not end: the task that runs the whole update.
     """
+    if task.continuous:
+        return [
+            RunContinuouslyOperator(
+                task_id=UPDATE_TASK_ID,
+                task_display_name="update",
+                pipeline=task.pipeline,
+                doc_md="Keeps the update running in one Spark application, until the task is stopped.",
+                **_submit_settings(task, task.airflow.priority_weight + 1),
+            )
+        ]
     if task.airflow.tasks == "per_table" and task.datasets:
         return _per_table(task)
     update = RunUpdateOperator(

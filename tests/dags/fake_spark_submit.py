@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -76,6 +77,8 @@ def play(steps: dict, given: argparse.Namespace) -> int:
             log.flow(flow, FlowStatus.SKIPPED)
         else:
             log.completed(flow, rows=what)
+    if steps.get("hangs"):
+        time.sleep(60)
     if steps.get("killed"):
         os.kill(os.getpid(), signal.SIGKILL)
     log.update(UpdateState.FAILED if steps.get("exit") else UpdateState.COMPLETED)

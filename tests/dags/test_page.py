@@ -14,13 +14,13 @@ from types import SimpleNamespace
 import pytest
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi.testclient import TestClient
-from tests.dags.observed_pipeline import many_tables, write_observed_pipeline
+from tests.dags.observed_pipeline import many_tables, tell_batch, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog, write_pipeline
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.definitions.expectation import ViolationAction
 from headwater.errors import FlowFailed
-from headwater.event_log.details import FlowStatus, UpdateState
+from headwater.event_log.details import FlowStatus, UpdateState, create_update, operation_progress
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
 from headwater_airflow.page.graph_picture import picture
 from headwater_airflow.page.routes import make_app
@@ -164,6 +164,23 @@ def test_a_failed_table_shows_its_own_error(page, observed):
     assert "Bad &lt;cast&gt; of amount." in text
     assert 'class="box failed"' in text
     assert '<span class="badge running">running</span>' in text
+
+
+def test_a_continuous_update_shows_since_when_it_runs(page, observed, monkeypatch):
+    """Also when its first records are further back than the page reads, and nothing but signs of life has come for long."""
+    monkeypatch.setattr("headwater_airflow.page.history._RECORDS", 4)
+    log = UpdateLog(observed, "request-2", "update-2")
+    log.writer.emit("create_update", "begun", details=create_update())
+    log.update(UpdateState.RUNNING)
+    for batch in range(3):
+        tell_batch(log, "bronze", batch + 3, rows=5)
+    log.writer.emit("operation_progress", "alive", details=operation_progress("CONTINUOUS", "RUNNING", None))
+    log.close()
+    shown = words(page())
+    assert re.search(r"Running for \S+ Datasets|Running for [\d.]+ ?s", shown), shown[:400]
+    assert "update-2" in shown
+    assert "last batch" in shown
+    assert "Took" not in shown.partition("Datasets")[0]
 
 
 def test_what_cant_be_read_is_said_and_the_rest_is_shown(page, observed, roots):

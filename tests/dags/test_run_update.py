@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -200,6 +201,20 @@ def test_a_killed_driver_leaves_an_end_in_the_event_log(run, driver, medallion):
         ("update-2", "FAILED"),
     ]
     assert "killed by signal 9" in states[-1].message
+
+
+def test_a_continuous_driver_without_a_sign_of_life_is_ended(run, driver, medallion, roots, monkeypatch):
+    """Its process is there, and nothing comes from it any more: the task fails, Airflow tries again, and the next one is not disturbed."""
+    spec = roots / "pipelines" / "medallion" / "pipeline.yml"
+    spec.write_text(spec.read_text() + "trigger: continuous\n")
+    monkeypatch.setenv("HEADWATER_HEALTH_SECONDS", "0.2")
+    monkeypatch.setenv("HEADWATER_SILENCE_SECONDS", "3")
+    driver.will({"hangs": True}, FINE)
+    began = time.monotonic()
+    assert not isinstance(failed(run), AirflowFailException)
+    assert time.monotonic() - began < 30
+    assert updates(medallion)[-1].state == "FAILED"
+    assert run(number=2)["state"] == "COMPLETED"
 
 
 def test_a_driver_that_is_gone_before_its_first_word_is_recorded_too(run, driver, medallion, monkeypatch):

@@ -7,7 +7,7 @@ from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.errors import HeadwaterError, InvalidName
 from headwater_airflow.assets import table_asset
-from headwater_airflow.dag import PipelineDag
+from headwater_airflow.dag import PipelineDag, PipelineMaintenanceDag
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
@@ -88,6 +88,26 @@ def test_a_long_stream_runs_again_and_again(roots, spec, schedule):
     (folder / "pipeline.yml").write_text(f"name: diamond\n{long}\n{spec}\n")
     dag = PipelineDag("diamond")
     assert (dag.schedule, dag.max_active_runs) == (schedule, 1)
+
+
+def test_a_continuous_pipeline_is_one_task(roots):
+    """Its update does not end: nothing waits for it, the next begins with its end, and its form chooses no part of it."""
+    folder = write_pipeline(roots / "pipelines" / "diamond", DIAMOND)
+    parameters = "parameters: {region: {default: north}}"
+    (folder / "pipeline.yml").write_text(
+        f"name: diamond\ntrigger: continuous\n{parameters}\nairflow: {{retries: 5}}\n"
+    )
+    dag = PipelineDag("diamond")
+    assert (dag.schedule, dag.max_active_runs, dag.task_ids) == ("@continuous", 1, ["update"])
+    update = dag.get_task("update")
+    assert (type(update).__name__, update.retries, update.execution_timeout) == (
+        "RunContinuouslyOperator",
+        5,
+        None,
+    )
+    assert list(dag.params) == ["region"]
+    assert PipelineMaintenanceDag("diamond").schedule is None
+    assert "until it is stopped" in dag.doc_md
 
 
 @pytest.mark.parametrize("spoil", ["missing", "older", "broken"])

@@ -90,7 +90,7 @@ query = (
     ),
     "a continuous trigger": (
         "\nwriter = events_df.writeStream.trigger(continuous='1 second')\n",
-        Refused("UNSUPPORTED_ARGUMENT", "trigger(continuous", "processing_time"),
+        Refused("UNSUPPORTED_ARGUMENT", "trigger(continuous", "trigger: continuous"),
     ),
     "a listener that extends nothing": (
         "\nclass Progress:\n    def onQueryProgress(self, event):\n        print(event)\n\nspark.streams.addListener(Progress())\n",

@@ -20,6 +20,7 @@ PAGE = Path(__file__).resolve().parents[2] / HELP_PAGE
 VERBS = {
     "init",
     "run",
+    "stop",
     "backfill",
     "validate",
     "graph",

@@ -21,6 +21,7 @@ from headwater.commands.verb_arguments import (
     add_lateness_arguments,
     add_quality_arguments,
     add_status_arguments,
+    add_stop_arguments,
     add_validate_arguments,
 )
 from headwater.contract.arguments import Parser, add_project_arguments, add_run_arguments
@@ -107,6 +108,12 @@ def _status(parsed: argparse.Namespace) -> int:
     from headwater.commands.status import show_status
 
     return show_status(_project(parsed), as_json=parsed.as_json, metrics=parsed.metrics)
+
+
+def _stop(parsed: argparse.Namespace) -> int:
+    from headwater.commands.stop import stop_update
+
+    return stop_update(_project(parsed), parsed.wait, as_json=parsed.as_json)
 
 
 def _lag(parsed: argparse.Namespace) -> int:
@@ -233,6 +240,7 @@ _VERBS = (
     _Verb("init", "Write a small pipeline that runs at once.", add_init_arguments, _init),
     _Verb("convert", "Write the pipeline.yml for settings of Lakeflow (JSON, YAML or an asset bundle).", add_convert_arguments, _convert),
     _Verb("run", "Take in what is new: one update of the pipeline.", add_run_arguments, _run),
+    _Verb("stop", "End the running update after the batches in flight.", add_stop_arguments, _stop),
     _Verb("backfill", "Fill a range of a table from its definition, beside the live stream.", add_backfill_arguments, _backfill),
     _Verb("validate", "Resolve the graph, look for what will go wrong, and write manifest.json beside pipeline.yml.", add_validate_arguments, _run),
     _Verb("graph", "Show the graph of the manifest.", add_graph_arguments, _graph),

@@ -18,6 +18,7 @@ from headwater.errors import UsageError
 from headwater.files.json_lines import lines_of
 from headwater.graph.pipeline_project import open_project
 from headwater.runtime.java import java_environment
+from headwater.updates.continuous_mode import refuse_selection, with_trigger
 from headwater.updates.news import news_for
 from headwater.updates.planned_update import fitting_manifest, planned_update
 from headwater.updates.quiet_update import record_quiet_update
@@ -38,7 +39,10 @@ def run(arguments: RunArguments) -> int:
         warehouse=arguments.warehouse,
         parameters=arguments.parameters,
     )
+    project = with_trigger(project, arguments.continuous)
     project.check_parameters()
+    if not arguments.dry_run and not arguments.validate:
+        refuse_selection(project, arguments.selection)
     if arguments.dry_run and (manifest := fitting_manifest(project)) is not None:
         planned_update(project, manifest, arguments.selection).show(as_json=arguments.as_json)
         return 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from headwater.contract.arguments import Parser, add_project_arguments, names
-from headwater.contract.moments import count, moment
+from headwater.contract.moments import count, moment, span
 
 _MOMENTS = "a time in ISO form (UTC), or how long ago: 90 minutes, 7d"
 
@@ -53,6 +55,15 @@ def add_status_arguments(parser: Parser) -> None:
     add_project_arguments(parser)
     measures = "also rates, state and watermark lag of each stream's newest batch"
     parser.add_argument("--metrics", action="store_true", help=measures)
+
+
+def add_stop_arguments(parser: Parser) -> None:
+    """How long to wait."""
+    add_project_arguments(parser)
+    parser.add_argument(
+        "--wait", type=span, default=timedelta(minutes=2), metavar="TIME",
+        help="how long to wait for the batches in flight: 30 seconds, 5 minutes (2 minutes)",
+    )  # fmt: skip
 
 
 def add_events_arguments(parser: Parser) -> None:

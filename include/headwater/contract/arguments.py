@@ -44,6 +44,7 @@ class RunArguments:
 
     ``attempt`` and ``max_attempts``: which try of a request this is, from 1 (Airflow's retries).
     ``requested_at``: when the request was made, by the clock of whoever makes it (Airflow: the start of the run).
+    ``continuous``: whether the update keeps running; None as the pipeline's ``trigger`` says.
     ``validate``: resolve the graph and write the manifest, run nothing; ``strict``: its warnings are errors.
     """
 
@@ -64,6 +65,7 @@ class RunArguments:
     max_attempts: int = 1
     requested_at: datetime | None = None
     no_skip: bool = False
+    continuous: bool | None = None
     validate: bool = False
     strict: bool = False
 
@@ -112,6 +114,8 @@ class RunArguments:
             "--strict": self.strict,
             "--json": self.as_json,
         }
+        if self.continuous is not None:
+            argv.append("--continuous" if self.continuous else "--no-continuous")
         return argv + [flag for flag, given in switches.items() if given]
 
 
@@ -198,6 +202,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="show the plan and what is left to read, and write nothing"
     )
     parser.add_argument("--no-skip", action="store_true", help="start Spark though no source has moved")
+    parser.add_argument(
+        "--continuous",
+        action=argparse.BooleanOptionalAction,
+        help="keep every stream running until the update is stopped; --no-continuous: end when all that is there is read "
+        "(else the pipeline's trigger)",
+    )
     parser.add_argument(
         "--request-id", metavar="ID", help="joins the attempts of one request in the event log"
     )

@@ -6,13 +6,9 @@ import argparse
 from collections.abc import Sequence
 from datetime import timedelta
 
-from pydantic import TypeAdapter, ValidationError
-
 from headwater.contract.arguments import Parser, add_project_arguments, names
-from headwater.definitions.spec_model import Duration
+from headwater.contract.moments import span
 from headwater.maintenance.chore import ChoreKind, MaintenanceOptions
-
-_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
 def add_maintenance_arguments(parser: Parser) -> None:
@@ -36,14 +32,14 @@ def add_maintenance_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--retention",
-        type=_duration,
+        type=span,
         metavar="SPAN",
         help="vacuum: how long removed files stay (7 days, 0 hours); else the spec's, else each table's property",
     )
-    parser.add_argument("--keep", type=_duration, metavar="SPAN", help="how long old epochs and copies stay")
+    parser.add_argument("--keep", type=span, metavar="SPAN", help="how long old epochs and copies stay")
     parser.add_argument(
         "--wait",
-        type=_duration,
+        type=span,
         metavar="SPAN",
         default=timedelta(0),
         help="how long to wait for an update to end",
@@ -61,13 +57,6 @@ def parse_maintenance_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="headwater maintenance", allow_abbrev=False)
     add_maintenance_arguments(parser)
     return parser.parse_args(list(argv))
-
-
-def _duration(text: str) -> timedelta:
-    try:
-        return _DURATION.validate_python(text.strip())
-    except (ValidationError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of time (7 days, 12 hours)") from None
 
 
 def _kinds(text: str) -> list[ChoreKind]:

@@ -32,6 +32,14 @@ def moment(text: str, now: datetime | None = None) -> datetime:
         ) from None
 
 
+def span(text: str) -> timedelta:
+    """A length of time, for argparse: ``7 days``, ``30 seconds``."""
+    try:
+        return _DURATION.validate_python(text.strip())
+    except (ValidationError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of time (7 days, 12 hours)") from None
+
+
 def count(text: str) -> int:
     """A whole number of at least 1."""
     try:

@@ -7,6 +7,7 @@ properties", "Pipeline settings").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -15,13 +16,22 @@ from headwater.definitions.intervals import read_duration
 FLOW_RETRIES = "pipelines.maxFlowRetryAttempts"
 # The name that Spark's own pipelines have for it.
 SPARK_FLOW_RETRIES = "spark.sql.pipelines.maxFlowRetryAttempts"
+# The shortest and the longest wait before a retry, as Spark's own pipelines name them.
+FIRST_WAIT = "spark.sql.pipelines.execution.watchdog.minRetryTime"
+LONGEST_WAIT = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
 UPDATE_RETRIES = "pipelines.numUpdateRetryAttempts"
 TRIGGER_INTERVAL = "pipelines.trigger.interval"
 # Headwater's own: whether small batches of AUTO CDC may be decided and written from the driver, without a MERGE.
 FAST_PATH = "pipelines.cdc.fastPath"
 
+# How often a flow of a continuous pipeline looks for new data where nothing says so, as on Lakeflow.
+STREAM_INTERVAL = timedelta(seconds=5)
+VIEW_INTERVAL = timedelta(minutes=1)
+VIEW_INTERVAL_ELSEWHERE = timedelta(minutes=10)
+
 _NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES)
 _MOST = 1000
+_SPARKS_TIME = re.compile(r"(\d+)(ms|s|m|min|h|d)?")
 
 
 def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str | None:
@@ -36,6 +46,12 @@ def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str 
         return f"{UPDATE_RETRIES} is for whole updates: write it into `configuration` of the pipeline"
     if FAST_PATH in settings and settings[FAST_PATH].strip().lower() not in ("true", "false"):
         return f"{FAST_PATH} is true or false, not {settings[FAST_PATH]!r}"
+    for name in (name for name in (FIRST_WAIT, LONGEST_WAIT) if name in settings):
+        wait = _wait(settings[name])
+        if wait is None or wait <= timedelta(0):
+            return (
+                f"{name} is a length of time as Spark spells it, like '10s' or '5min', not {settings[name]!r}"
+            )
     if TRIGGER_INTERVAL in settings:
         interval = read_duration(settings[TRIGGER_INTERVAL])
         if interval is None or interval <= timedelta(0):
@@ -51,11 +67,35 @@ def flow_retries(*settings: Mapping[str, str], default: int) -> int:
     return int(next(values, default))
 
 
+def retry_wait(name: str, *settings: Mapping[str, str], default: float) -> float:
+    """The seconds that FIRST_WAIT or LONGEST_WAIT says. ``settings``: as for ``flow_retries``."""
+    waits = (_wait(level[name]) for level in settings if name in level)
+    found = next(waits, None)
+    return default if found is None else found.total_seconds()
+
+
+def _wait(text: str) -> timedelta | None:
+    """A length of time as Spark reads it, which sees these settings, too; a bare number means seconds."""
+    found = _SPARKS_TIME.fullmatch(text.strip().lower())
+    return None if found is None else read_duration(f"{found[1]} {found[2] or 's'}")
+
+
 def trigger_interval(*settings: Mapping[str, str]) -> timedelta | None:
     """How long a flow waits from one look to the next; None where nothing says so. ``settings``: as for ``flow_retries``."""
     return next(
         (read_duration(level[TRIGGER_INTERVAL]) for level in settings if TRIGGER_INTERVAL in level), None
     )
+
+
+def continuous_interval(*settings: Mapping[str, str], streaming: bool, over_delta: bool) -> timedelta:
+    """How long a flow of a continuous pipeline waits from one look to the next. ``settings``: as for ``flow_retries``.
+
+    Args:
+        streaming: whether it runs as a streaming query; another is computed again.
+        over_delta: whether all that it reads are Delta tables, whose logs say cheaply whether they have moved.
+    """
+    usual = STREAM_INTERVAL if streaming else VIEW_INTERVAL if over_delta else VIEW_INTERVAL_ELSEWHERE
+    return trigger_interval(*settings) or usual
 
 
 def fast_path(*settings: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 _DURATION = re.compile(
-    r"\s*(\d+(?:\.\d+)?)\s*(milli|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE
+    r"\s*(\d+(?:\.\d+)?)\s*(milli|ms|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE
 )
 _SECONDS = {"milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -35,7 +35,7 @@ def read_duration(text: str) -> timedelta | None:
         return None
     unit = match[2].lower()
     try:
-        return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit == "milli" else unit[0]])
+        return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit in ("milli", "ms") else unit[0]])
     except OverflowError:
         return None
 

@@ -27,7 +27,7 @@ from headwater.definitions.parameter import ParameterName, ParameterSpec, undecl
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.spec_model import Duration
 from headwater.definitions.spec_model import Strict as _Strict
-from headwater.definitions.trigger import AvailableNow, ProcessingTime, Trigger
+from headwater.definitions.trigger import AvailableNow, Continuous, ProcessingTime, Trigger
 
 _ID = rf"^{FOLDER_PATTERN.pattern}$"  # to pydantic, $ is the end of the text
 _PART = rf"^{NAME_PATTERN.pattern}$"
@@ -87,18 +87,21 @@ class ProcessingTimeSpec(_Strict):
     run_for: Duration = timedelta(minutes=30)
 
 
-_NEVER_ENDING = {
-    "continuous": "Spark's continuous mode can't write Delta tables, aggregate or join, and an update here comes to an end",
+_CONTINUOUS = "continuous"
+_SPARKS_OWN = {
+    _CONTINUOUS: "Spark's continuous mode can't write Delta tables, aggregate or join",
     "realtime": "Spark's real-time mode writes in update mode from Kafka to Kafka, and no Delta tables",
 }
 
 
-def _refuse_endless(value: object) -> object:
+def _refuse_sparks_own(value: object) -> object:
     """Refuse the triggers that Spark has and a pipeline can't be run with, with the reason."""
     for name in value if isinstance(value, dict) else [value]:
-        reason = _NEVER_ENDING.get(re.sub(r"[^a-z]", "", name.lower())) if isinstance(name, str) else None
-        if reason is not None:
-            raise ValueError(f"{reason}. Write {{processing_time: 1 second, run_for: 30 minutes}}")
+        reason = _SPARKS_OWN.get(re.sub(r"[^a-z]", "", name.lower())) if isinstance(name, str) else None
+        if reason is not None and value != _CONTINUOUS:
+            raise ValueError(
+                f"{reason}. Write `trigger: continuous`, with pipelines.trigger.interval under `configuration`"
+            )
     return value
 
 
@@ -108,10 +111,10 @@ def _trigger_form(value: object) -> str:
 
 # Distinguished before validation, so that an error is about the form that the user wrote. No tag is a key of the file.
 TriggerSpec = Annotated[
-    Annotated[Literal["available_now", "once"], Tag("named")]
+    Annotated[Literal["available_now", "once", "continuous"], Tag("named")]
     | Annotated[ProcessingTimeSpec, Tag("processing time")],
     Discriminator(_trigger_form),
-    BeforeValidator(_refuse_endless),
+    BeforeValidator(_refuse_sparks_own),
 ]
 
 
@@ -224,9 +227,7 @@ class PipelineSpec(_Strict):
     @classmethod
     def _no_continuous(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("continuous"):
-            raise ValueError(
-                f"`continuous`: {_NEVER_ENDING['continuous']}. Write `trigger: {{processing_time: 1 second, run_for: 30 minutes}}`"
-            )
+            raise ValueError("`continuous` is Lakeflow's key. Write `trigger: continuous`")
         return data
 
     @model_validator(mode="before")
@@ -301,4 +302,4 @@ class PipelineSpec(_Strict):
         spec = self.trigger_spec
         if isinstance(spec, ProcessingTimeSpec):
             return ProcessingTime(spec.processing_time, spec.run_for)
-        return AvailableNow()
+        return Continuous() if spec == _CONTINUOUS else AvailableNow()

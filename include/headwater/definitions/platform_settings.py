@@ -13,7 +13,9 @@ from enum import StrEnum
 
 from headwater.definitions.flow_settings import (
     FAST_PATH,
+    FIRST_WAIT,
     FLOW_RETRIES,
+    LONGEST_WAIT,
     SPARK_FLOW_RETRIES,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
@@ -35,6 +37,8 @@ _EVERYWHERE = (SettingPlace.CONFIGURATION, SettingPlace.SPARK, SettingPlace.TABL
 HONOURED: dict[str, tuple[SettingPlace, ...]] = {
     FLOW_RETRIES: _EVERYWHERE,
     SPARK_FLOW_RETRIES: _EVERYWHERE,
+    FIRST_WAIT: _EVERYWHERE,
+    LONGEST_WAIT: _EVERYWHERE,
     TRIGGER_INTERVAL: _EVERYWHERE,
     UPDATE_RETRIES: (SettingPlace.CONFIGURATION,),
     "pipelines.autoOptimize.managed": (SettingPlace.TABLE,),
@@ -58,6 +62,7 @@ _REFUSED = {
 _PREFIX = "pipelines."
 # What the engine of Spark's own pipelines reads, which does not run here.
 _SPARK_PREFIX = "spark.sql.pipelines."
+_OF_SPARK = tuple(key for key in HONOURED if key.startswith(_SPARK_PREFIX))
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def wrong_place(names: Iterable[str], place: SettingPlace) -> WrongSetting | Non
     """What is wrong with the first of the ``names`` that is neither honoured at its place nor known to be idle."""
     for name in names:
         lowered = name.lower()
-        if not lowered.startswith(_PREFIX) and name != SPARK_FLOW_RETRIES:
+        if not lowered.startswith(_PREFIX) and name not in _OF_SPARK:
             continue
         if name in IDLE:
             continue
@@ -91,7 +96,7 @@ def wrong_place(names: Iterable[str], place: SettingPlace) -> WrongSetting | Non
 def idle_settings(names: Iterable[str]) -> dict[str, str]:
     """Those that are accepted and change nothing here, each with the reason."""
     reasons = {name: IDLE[name] for name in names if name in IDLE}
-    others = (name for name in names if name.startswith(_SPARK_PREFIX) and name != SPARK_FLOW_RETRIES)
+    others = (name for name in names if name.startswith(_SPARK_PREFIX) and name not in _OF_SPARK)
     return reasons | dict.fromkeys(
         others, "it is for Spark's own engine of pipelines, which does not run here"
     )

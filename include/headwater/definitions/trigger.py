@@ -17,4 +17,9 @@ class ProcessingTime:
     run_for: timedelta
 
 
-Trigger = AvailableNow | ProcessingTime
+@dataclass(frozen=True)
+class Continuous:
+    """Keep every stream running, each with its own trigger interval, until somebody stops the update."""
+
+
+Trigger = AvailableNow | ProcessingTime | Continuous

@@ -21,6 +21,7 @@ class FlowStatus(StrEnum):
     STARTING = "STARTING"
     RUNNING = "RUNNING"
     IDLE = "IDLE"
+    RESTARTING = "RESTARTING"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
@@ -77,6 +78,7 @@ def flow_progress(
     version: int | None = None,
     end_offsets: Any = None,
     will_retry: bool | None = None,
+    attempt: int | None = None,
     engine: str | None = None,
     engine_reason: str | None = None,
 ) -> dict[str, Any]:
@@ -91,6 +93,7 @@ def flow_progress(
     ``counts_origin``: RECOMPUTED where a batch was evaluated again to count its rows, UNKNOWN where (some) counts are not
     known, with the ``counts_reason``.
     ``version``: of the table, after. ``end_offsets``: the batch's position, as in the checkpoint.
+    ``attempt``: which start in a row this is, of a flow of a continuous update that has failed.
     ``engine``: what wrote a batch of AUTO CDC, ``driver_rewrite`` or ``merge``; ``engine_reason``: why it was the second.
     """
     body: dict[str, Any] = {"status": str(status)}
@@ -115,7 +118,7 @@ def flow_progress(
         name: value for name, value in {"origin": counts_origin, "reason": counts_reason}.items() if value
     }
     extra = {
-        "counts": counts or None, "version": version, "end_offsets": end_offsets, "will_retry": will_retry,
+        "counts": counts or None, "version": version, "end_offsets": end_offsets, "will_retry": will_retry, "attempt": attempt,
         "engine": engine, "engine_reason": engine_reason,
     }  # fmt: skip
     return {"flow_progress": {**body, **{name: value for name, value in extra.items() if value is not None}}}
@@ -179,7 +182,7 @@ def planning_information(technique: str, reason: str) -> dict[str, Any]:
 
 def operation_progress(kind: str, status: str, duration_ms: int | None, **more: Any) -> dict[str, Any]:
     """Details of an ``operation_progress`` event. ``kind``: AUTO_LOADER_LISTING, AUTO_LOADER_BACKFILL, CDC_SNAPSHOT,
-    CHECKPOINT_MENDED, STATE_SETTING_KEPT, BACKFILL.
+    CHECKPOINT_MENDED, STATE_SETTING_KEPT, BACKFILL, CONTINUOUS (a sign of life of a continuous update).
     """
     body = {"type": kind, "status": status, "duration_ms": duration_ms, **more}
     return {"operation_progress": {name: value for name, value in body.items() if value is not None}}

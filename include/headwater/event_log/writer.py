@@ -29,6 +29,10 @@ from headwater.event_log.sequence import LogSequence
 
 FLUSH_SECONDS = 1.0
 _log = logging.getLogger(__name__)
+# A continuous update is watched, not waited for: fewer commits do.
+CONTINUOUS_FLUSH_SECONDS = 5.0
+# Appends of one writer between two compactions.
+_COMPACT_AFTER = 200
 # A table of more files than this is compacted when a writer closes: a reader opens every file.
 _COMPACT_ABOVE_FILES = 50
 
@@ -46,7 +50,12 @@ class EventLogWriter:
         pipeline_name: str,
         update_id: str,
         request_id: str | None = None,
+        *,
+        flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
+        """``flush_seconds``: between two appends, which bounds how many commits a long update makes."""
+        self._flush_seconds = flush_seconds
+        self._appends = 0
         self._table = event_table(state_folder)
         self._origin = Origin(pipeline_id, pipeline_name, update_id, request_id, host=socket.gethostname())
         self._instance = str(uuid.uuid4())
@@ -68,7 +77,8 @@ class EventLogWriter:
     def set_known_batches(self, flow: str, epoch: int, last_batch: int | None) -> None:
         """Say up to which batch the log already holds a flow's records (``reader.last_batch``)."""
         if last_batch is not None:
-            self._known_batches[flow, epoch] = last_batch
+            # What this writer has recorded since is known as well.
+            self._known_batches[flow, epoch] = max(last_batch, self._known_batches.get((flow, epoch), -1))
 
     def has_batch(self, flow: str, epoch: int, batch_id: int) -> bool:
         """Whether the log has the record of a batch, or will have it: one that this writer took counts."""
@@ -144,6 +154,12 @@ class EventLogWriter:
         if batch in self._recorded_batches or batch[2] <= self._known_batches.get(batch[:2], -1):
             return True
         self._recorded_batches.add(batch)
+        # What follows the last known batch without a gap is one number: an update may run for days.
+        flow, last = batch[:2], self._known_batches.get(batch[:2], -1)
+        while (*flow, last + 1) in self._recorded_batches:
+            last += 1
+            self._recorded_batches.remove((*flow, last))
+            self._known_batches[flow] = last
         return False
 
     def _next_moment(self) -> tuple[int, datetime]:
@@ -188,8 +204,11 @@ class EventLogWriter:
         self.close()
 
     def _run(self) -> None:
-        while not self._wake.wait(FLUSH_SECONDS):
+        while not self._wake.wait(self._flush_seconds):
             self._append()
+            if self._appends >= _COMPACT_AFTER:
+                self._appends = 0
+                self._compact()
 
     def _append(self) -> None:
         with self._write_lock:
@@ -212,6 +231,7 @@ class EventLogWriter:
                 self._failure = error
                 return
             self._failure = None
+            self._appends += 1
             self._sequence.appended()
             with self._lock:
                 del self._buffer[: len(events)]

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.definitions.flow_settings import TRIGGER_INTERVAL
+from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL, VIEW_INTERVAL
 from headwater.definitions.lakeflow_settings import Cluster, LakeflowSettings
 from headwater.definitions.names import is_folder_name
 
-# How often a stream of a continuous pipeline is looked at on the platform, where nothing is said.
-_INTERVAL = "5 seconds"
 _AS_THEY_ARE = (
     "name",
     "id",
@@ -177,12 +175,14 @@ def _continuous(settings: LakeflowSettings, made: Translation) -> None:
             return
         made.idle("trigger", "write the schedule as `airflow: {schedule: ...}`; it has no seconds there")
     if settings.continuous:
-        interval = settings.configuration.get(TRIGGER_INTERVAL, _INTERVAL)
-        made.data["trigger"] = {"processing_time": interval, "run_for": "30 minutes"}
+        usual = f"{STREAM_INTERVAL.seconds} seconds, views every {VIEW_INTERVAL.seconds // 60} minute"
+        interval = settings.configuration.get(TRIGGER_INTERVAL, usual)
+        made.data["trigger"] = "continuous"
         made.mapped(
-            "continuous", "trigger",
-            f"streams are looked at every {interval}, an update ends after 30 minutes, and Airflow begins the next one at once",
-        )  # fmt: skip
+            "continuous",
+            "trigger",
+            f"streams are looked at every {interval}, until the update is stopped",
+        )
     elif "continuous" in settings.model_fields_set:
         made.mapped(
             "continuous", "trigger", "an update processes what is there and ends, as `available_now` says"

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headwater.definitions.flow_settings import TRIGGER_INTERVAL, trigger_interval
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL, trigger_interval
+from headwater.definitions.trigger import AvailableNow, ProcessingTime
 from headwater.event_log.details import batch_millis
 from headwater.event_log.reader import events
 from headwater.graph.manifest import Manifest
@@ -60,7 +60,7 @@ def flow_interval(
 
     """
     trigger = project.spec.trigger
-    if not isinstance(trigger, ProcessingTime):
+    if isinstance(trigger, AvailableNow):
         return None, "trigger"
     try:
         properties = manifest.dataset(target).table_properties
@@ -74,7 +74,8 @@ def flow_interval(
     }
     given = trigger_interval(*places.values())
     place = next((name for name, settings in places.items() if TRIGGER_INTERVAL in settings), "trigger")
-    return (given or trigger.interval).total_seconds(), place
+    usual = trigger.interval if isinstance(trigger, ProcessingTime) else STREAM_INTERVAL
+    return (given or usual).total_seconds(), place
 
 
 def flow_intervals(project: PipelineProject, manifest: Manifest) -> dict[str, float]:

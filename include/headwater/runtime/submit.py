@@ -23,6 +23,16 @@ _OF_TEXTS = "spark.redaction.string.regex"
 # cheap, and enough at nearly every place.
 _VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
+# What Spark keeps of jobs that are over, for its UI: the memory of a driver that runs for weeks must not grow with them.
+LONG_RUNNING = {
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.streaming.ui.retainedQueries": "20",
+    "spark.sql.streaming.ui.retainedProgressUpdates": "20",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+}
 # Only the first JIT compiler: small jobs spend their time starting. Its code cache would fill after some forty
 # queries at its default size, and then compiling stops.
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"

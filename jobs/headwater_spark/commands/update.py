@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from headwater.contract.arguments import RunArguments
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.findings import show_findings
@@ -12,18 +14,25 @@ from headwater.errors import InvalidPipeline
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, portable
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.updates.continuous_mode import refuse_selection, with_trigger
 from headwater.updates.planned_update import planned_update
+from headwater_spark.execution.changed_definition import opened_again
 from headwater_spark.execution.report import run_report
 from headwater_spark.execution.update import UpdateRequest, lint_only, resolve_only, run_update
+from headwater_spark.session import end_session
+
+_log = logging.getLogger("headwater.update")
 
 
 def answer(project: PipelineProject, arguments: RunArguments) -> int:
     """Do what the arguments ask for and print the result; returns the exit code. Raises HeadwaterError."""
+    project = with_trigger(project, arguments.continuous)
     if arguments.validate:
         return _validate(project, arguments)
     if arguments.dry_run:
         planned_update(project, resolve_only(project), arguments.selection).show(as_json=arguments.as_json)
         return 0
+    refuse_selection(project, arguments.selection)
     request = UpdateRequest(
         arguments.selection,
         arguments.request_id,
@@ -32,6 +41,13 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
         requested_at=arguments.requested_at,
     )
     result = run_update(project, request)
+    while result.again:
+        _log.info(
+            "The application begins again, because %s.", result.again, extra={"pipeline": project.pipeline_id}
+        )
+        end_session()
+        project = with_trigger(opened_again(project), arguments.continuous)
+        result = run_update(project, request)
     report = run_report(result)
     for outcome in result.outcomes:
         if outcome.error is not None:

@@ -53,6 +53,9 @@ class BatchCommits:
         """The commit of a batch, or None where it has none (a batch without rows may have none)."""
         if batch_id not in self._commits:
             self._read_on()
+        # Batches are looked up in order, and a query may run for days.
+        for batch in [batch for batch in self._commits if batch < batch_id - self._LOOK_BACK]:
+            del self._commits[batch]
         return self._commits.get(batch_id)
 
     def _read_on(self) -> None:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+_KEPT = 1000
+
 
 class ExecutorTime:
     """The run time of one query's tasks, batch by batch."""
@@ -24,13 +26,14 @@ class ExecutorTime:
         try:
             store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - Python's tracker has no times
             tracker = self._spark.sparkContext.statusTracker()
-            jobs = set(tracker.getJobIdsForGroup(run_id)) - self._jobs
-            infos = [tracker.getJobInfo(job) for job in jobs]
+            known = set(tracker.getJobIdsForGroup(run_id))
+            infos = [tracker.getJobInfo(job) for job in known - self._jobs]
         except Py4JError:
             return None
-        self._jobs |= jobs
+        self._jobs = known  # those that Spark has forgotten do not come back
         stages = {stage for info in infos if info is not None for stage in info.stageIds} - self._stages
-        self._stages |= stages
+        # A stage belongs to jobs that follow each other closely, if to several.
+        self._stages = set(sorted(self._stages | stages)[-_KEPT:])
         total = 0
         for stage in stages:
             with suppress(Py4JError):  # a stage that was skipped has no attempt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,26 +24,30 @@ from headwater_spark.execution.view_refresh import refresh_view
 from headwater_spark.sources.reachability import check_brokers
 
 
-def run_flow(run: FlowRun, *, force: bool) -> None:
+def run_flow(run: FlowRun, *, force: bool, prepare: Callable[[], None] = lambda: None) -> None:
     """Run a flow, retry where that helps, and fill in its outcome.
 
     Args:
         force: recompute a materialized view even if its sources have not changed.
+        prepare: called before each start.
     """
     stop = run.context.stop_requested
-    failure = run_with_restarts(partial(_begin, run, force=force), remedies_for(run), stop)
+    begin = partial(_begin, run, force=force, prepare=prepare)
+    failure = run_with_restarts(begin, remedies_for(run), stop)
     if failure is not None:
         run.outcome.status = FlowStatus.STOPPED if stop.is_set() else FlowStatus.FAILED
         if not stop.is_set():
             run.outcome.error = flow_error(run.flow, failure, run.context.pipeline.evaluation.labels)
 
 
-def _begin(run: FlowRun, start: Start, *, force: bool) -> None:
+def _begin(run: FlowRun, start: Start, *, force: bool, prepare: Callable[[], None]) -> None:
     context, started = run.context, time.monotonic()
     try:
         if start.reason is None:
-            run.record(FlowStatus.STARTING, f"{run.name} starts.")
+            attempt = start.attempt if context.continuous is not None else None
+            run.record(FlowStatus.STARTING, f"{run.name} starts.", attempt=attempt)
             context.check_lease()
+            prepare()
             check_brokers(run.entry.sources)
             context.pipeline.evaluation.cloud.careful.discard(run.name)
         else:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from headwater.definitions.expectation import quarantines
-from headwater.definitions.flow_settings import flow_retries
-from headwater.errors import SchemaChanged, SourceSchemaChanged, UnknownFields
-from headwater.event_log.details import operation_progress
+from headwater.definitions.flow_settings import FIRST_WAIT, LONGEST_WAIT, flow_retries, retry_wait
+from headwater.errors import LeaseLost, SchemaChanged, SourceSchemaChanged, UnknownFields
+from headwater.event_log.details import FlowStatus, operation_progress
+from headwater.updates import backoff
+from headwater.updates.backoff import Backoff
+from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.failures import cause_messages, causes_of_error, flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.restarts import Remedy, Start
+from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.messages.exception_text import Cause, causes_of, marked
 from headwater_spark.messages.known_exceptions import PASSING, SOURCE_CHANGED, TARGET_CHANGED, shows
 from headwater_spark.quarantine.unreadable_files import UnreadableFile, damaged_file, find_unreadable
@@ -26,8 +30,9 @@ LONGEST_WAIT_SECONDS = 3600.0
 
 def remedies_for(run: FlowRun) -> tuple[Remedy, ...]:
     """The remedies of a flow, the most specific one first."""
-    last = partial(try_later, run)
-    return (partial(leave_files_out, run), partial(reload_columns, run), last) if run.is_stream else (last,)
+    shared = run.context.continuous
+    last: Remedy = partial(try_later, run) if shared is None else RestartLater.of(run, shared)
+    return (partial(leave_files_out, run), ReloadColumns(run), last) if run.is_stream else (last,)
 
 
 def leave_files_out(run: FlowRun, failure: Exception, start: Start) -> Start | None:
@@ -86,6 +91,22 @@ def reload_columns(run: FlowRun, failure: Exception, start: Start) -> Start | No
     ) from failure
 
 
+@dataclass
+class ReloadColumns:
+    """``reload_columns``, once again after each batch: a query may run for days."""
+
+    run: FlowRun
+    batches: int = -1
+
+    def __call__(self, failure: Exception, start: Start) -> Start | None:
+        """The next start; raises what ``reload_columns`` raises."""
+        written = self.run.outcome.batches > self.batches
+        following = reload_columns(self.run, failure, replace(start, reloaded=False) if written else start)
+        if following is not None:
+            self.batches = self.run.outcome.batches
+        return following
+
+
 def _reload_reasons(run: FlowRun, causes: Sequence[Cause], failure: Exception) -> list[str]:
     """What changed so that another start can succeed; empty where the failure is of another kind."""
     cloud = run.context.pipeline.evaluation.cloud
@@ -113,21 +134,74 @@ def _reload_reasons(run: FlowRun, causes: Sequence[Cause], failure: Exception) -
     ) from failure
 
 
+@dataclass
+class RestartLater:
+    """Whatever the failure of a flow of a continuous update is: start again, after waits that grow.
+
+    Decision 0173.
+    """
+
+    run: FlowRun
+    shared: ContinuousRun
+    backoff: Backoff
+    batches: int = 0
+
+    @classmethod
+    def of(cls, run: FlowRun, shared: ContinuousRun) -> RestartLater:
+        """With the waits that the pipeline's settings name."""
+        levels = (run.flow.spark_conf, run.dataset.table_properties, *_of_the_pipeline(run.context))
+        first = retry_wait(FIRST_WAIT, *levels, default=backoff.FIRST_SECONDS)
+        longest = retry_wait(LONGEST_WAIT, *levels, default=max(first, backoff.LONGEST_SECONDS))
+        return cls(
+            run, shared, Backoff(first, longest, flow_retries(*levels, default=backoff.MOST_TERMINAL - 1) + 1)
+        )
+
+    def __call__(self, failure: Exception, start: Start) -> Start | None:  # noqa: ARG002 - a remedy's arguments
+        """The next start; None where it stays failed, or this process may not write any more."""
+        run, context = self.run, self.run.context
+        error = flow_error(run.flow, failure, context.pipeline.evaluation.labels)
+        ran_well = run.outcome.batches > self.batches or self.shared.runs(run.name)
+        self.backoff = self.backoff.after(transient=error.transient, ran_well=ran_well)
+        if self.backoff.gives_up or isinstance(error, LeaseLost):
+            return None
+        attempt, pause = self.backoff.failures + 1, self.backoff.seconds
+        run.outcome.error = error
+        run.record(FlowStatus.FAILED, error.what, will_retry=True, attempt=attempt - 1)
+        run.outcome.error = None
+        run.record(
+            FlowStatus.RESTARTING,
+            f"{run.name} starts again in {pause:.0f} s, attempt {attempt}.",
+            attempt=attempt,
+        )
+        context.say(
+            f"RESTARTING {run.name} in {pause:.0f} s, attempt {attempt}: {error.what.partition(chr(10))[0]}",
+            flow=run.name,
+        )
+        self.batches = run.outcome.batches
+        self.shared.restarts(run.name, attempt)
+        return Start(attempt, pause)
+
+
+def _of_the_pipeline(context: UpdateContext) -> tuple[Mapping[str, str], ...]:
+    project = context.pipeline.project
+    return project.configuration, project.spec.spark
+
+
 def try_later(run: FlowRun, failure: Exception, start: Start) -> Start | None:
     """The failure may be transient: retry, with doubled waits, within ``pipelines.maxFlowRetryAttempts``.
 
     A wait does not extend beyond the end of a long update.
     """
-    context, project = run.context, run.context.pipeline.project
-    retries = flow_retries(
-        run.flow.spark_conf, run.dataset.table_properties, project.configuration, project.spec.spark,
-        default=context.flow_retries,
-    )  # fmt: skip
+    context = run.context
+    levels = (run.flow.spark_conf, run.dataset.table_properties, *_of_the_pipeline(context))
+    retries = flow_retries(*levels, default=context.flow_retries)
     error = flow_error(run.flow, failure, context.pipeline.evaluation.labels)
     if not error.transient or start.attempt > retries or context.time_is_up:
         return None
     remaining = float("inf") if context.ends is None else max(0.0, context.ends - time.monotonic())
-    seconds = min(FIRST_WAIT_SECONDS * 2 ** min(start.attempt - 1, 30), LONGEST_WAIT_SECONDS, remaining)
+    first = retry_wait(FIRST_WAIT, *levels, default=FIRST_WAIT_SECONDS)
+    longest = retry_wait(LONGEST_WAIT, *levels, default=max(first, LONGEST_WAIT_SECONDS))
+    seconds = min(first * 2 ** min(start.attempt - 1, 30), longest, remaining)
     message = f"{run.name} is tried again in {seconds:.0f} s ({start.attempt} of {retries} times)"
     context.say(f"RETRY      {message}: {error.what.partition(chr(10))[0]}", flow=run.name)
     run.emit(

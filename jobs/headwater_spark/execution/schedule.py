@@ -100,7 +100,7 @@ class _Prepared:
         with self._lock:
             if not self._attempted:
                 try:
-                    _prepare(self._context, self._stage)
+                    prepare_table(self._context, self._stage)
                 except Exception as error:
                     self._error = error
                 self._attempted = True
@@ -108,7 +108,8 @@ class _Prepared:
             raise self._error
 
 
-def _prepare(context: UpdateContext, stage: RefreshStage) -> None:
+def prepare_table(context: UpdateContext, stage: RefreshStage) -> None:
+    """Make the table of a stage ready for its flows: the declaration is applied, or the table created where that comes first."""
     dataset = context.pipeline.dataset(stage.dataset)
     path = context.delta_table(dataset)
     if path is None or dataset.sink is not None:  # the target of a sink is not the pipeline's table
@@ -123,7 +124,7 @@ def _prepare(context: UpdateContext, stage: RefreshStage) -> None:
         apply_declaration(context.spark, dataset, evaluation.kind_of(dataset), path, declared)
     elif (
         needs_creating_first(dataset, len(stage.flows), schema) or _merges(context, stage)
-    ) and not _has_written(context, stage):
+    ) and not has_written(context, stage):
         create_table(context.spark, dataset, path, schema)
 
 
@@ -148,7 +149,7 @@ def _merges(context: UpdateContext, stage: RefreshStage) -> bool:
     return any(context.pipeline.evaluation.output_mode_of(flow).kind.merges_by_key for flow in flows)
 
 
-def _has_written(context: UpdateContext, stage: RefreshStage) -> bool:
+def has_written(context: UpdateContext, stage: RefreshStage) -> bool:
     """Whether a flow has written to the table before: then the preflight checks judge its absence."""
     return any(context.checkpoint(stage.dataset, flow).has_written() for flow in stage.flows)
 

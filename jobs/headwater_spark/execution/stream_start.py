@@ -51,7 +51,7 @@ def start_stream(
         frame.writeStream.outputMode(run.mode.kind.query_mode)
         .queryName(context.query_name(run.name))
         .option("checkpointLocation", str(folder))
-        .trigger(availableNow=True)
+        .trigger(**context.query_trigger(run.name))
     )
     judged = None
     if needs_judgement(run.dataset.expectations):

@@ -29,6 +29,7 @@ from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.execution.file_cleaning import clean_sources
 from headwater_spark.execution.fixed_settings import fixed_settings
 from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.kept_stream import KeptStream
 from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
@@ -59,7 +60,7 @@ def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
     surviving = run.checkpoint.surviving_state()
     start = check_flow(run, surviving or FlowState())
     state = _opened(run, surviving)
-    _run_query(run, state, unreadable)
+    _run_query(run, start, state, unreadable)
     stopped = context.stop_requested.is_set()
     context.check_lease()
     _save_position(run, start, state, completed=not stopped)
@@ -68,7 +69,9 @@ def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
         clean_sources(run)
 
 
-def _run_query(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFile]) -> None:
+def _run_query(
+    run: FlowRun, start: FlowStart, state: FlowState, unreadable: Sequence[UnreadableFile]
+) -> None:
     """Run the query to its end, with a record of each batch."""
     context, table = run.context, run.delta_table
     batches = BatchRecords(run, state)
@@ -80,7 +83,14 @@ def _run_query(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFi
     with run.settings(state):
         started = start_stream(run, state, frame, unreadable)
     batches.started(started, recounts)
-    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), lambda: _save_destination(run))
+
+    def meanwhile() -> None:
+        _save_destination(run)
+        if context.continuous is not None:
+            kept.look()
+
+    kept = KeptStream(run, started.query, batches, lambda: _save_position(run, start, state, completed=False))
+    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile)
     if table is not None and not table_exists(table):  # no row has been written, but readers need the table
         create_table(context.spark, run.dataset, table, context.pipeline.evaluation.table_schema(run.dataset))
     batches.record_missed()
@@ -165,6 +175,7 @@ def _await(
                 query.stop()
                 break
     except Exception:
+        query.stop()  # what is wrong may have been seen beside it
         if started.writer is not None and started.writer.error is not None:
             raise started.writer.error from None
         raise

@@ -15,8 +15,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.table_move import refuse_old_names
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.dead_updates import close_dead_updates, close_update
@@ -26,7 +27,7 @@ from headwater.event_log.hooks import EventHooks
 from headwater.event_log.live_driver import published_driver
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.retention import keep_event_log
-from headwater.event_log.writer import EventLogWriter
+from headwater.event_log.writer import CONTINUOUS_FLUSH_SECONDS, FLUSH_SECONDS, EventLogWriter
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -34,14 +35,18 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
+from headwater.runtime.submit import LONG_RUNNING
+from headwater.updates.continuous_mode import is_continuous, refuse_once_flows, refuse_selection
 from headwater.updates.failed_tables import with_failed
+from headwater_spark.execution.changed_definition import definition_watch
+from headwater_spark.execution.continuous import run_continuously
 from headwater_spark.execution.flow_lifecycle import record_end
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.resets import run_resets
 from headwater_spark.execution.rounds import more_rounds
 from headwater_spark.execution.schedule import run_refreshes
-from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_context import StopRequest, UpdateContext
 from headwater_spark.execution.update_records import announce, user_name
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
@@ -64,12 +69,16 @@ class UpdateRequest:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """The result of an update. ``seconds``: wall time after the session was started."""
+    """The result of an update. ``seconds``: wall time after the session was started.
+
+    ``again``: why a continuous update is to be begun again, empty where it is not.
+    """
 
     update_id: str
     state: UpdateState
     outcomes: Sequence[FlowOutcome]
     seconds: float
+    again: str = ""
 
     @property
     def error(self) -> HeadwaterError | None:
@@ -98,7 +107,8 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         InvalidPipeline: the definition can't be run; nothing was written.
         RefusedForSafety: another update is running, or the selection would lose data.
     """
-    spark = start_session(project.pipeline_id, project.spec.spark)
+    long_running = LONG_RUNNING if is_continuous(project) else {}
+    spark = start_session(project.pipeline_id, {**long_running, **project.spec.spark})
     update_id = str(uuid.uuid4())
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
@@ -106,6 +116,8 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         request = replace(request, selection=with_failed(project, pipeline.manifest, request.selection))
         # An impossible selection is refused before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
+        refuse_selection(project, request.selection)
+        refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
@@ -125,8 +137,9 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         pipeline.session.streams.addListener(listener)
         stack.callback(pipeline.session.streams.removeListener, listener)
         writer = EventLogWriter(
-            project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id
-        )
+            project.state_folder, project.pipeline_id, project.spec.name, update_id, request.request_id,
+            flush_seconds=CONTINUOUS_FLUSH_SECONDS if is_continuous(project) else FLUSH_SECONDS,
+        )  # fmt: skip
         events = stack.enter_context(writer)
         context = UpdateContext(
             pipeline, spark, events, listener, update_id, recorded, lease,
@@ -189,6 +202,9 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
     )
     context.events.emit("update_progress", "The update runs.", details=update_progress(UpdateState.RUNNING))
     trigger = context.pipeline.project.spec.trigger
+    if isinstance(trigger, Continuous):
+        again = run_continuously(context, plan, outcomes, definition_watch(context.pipeline))
+        return _ended(context, outcomes, started, again)
     context.more_rounds = isinstance(trigger, ProcessingTime)
     if isinstance(trigger, ProcessingTime):
         context.ends = started + trigger.run_for.total_seconds()
@@ -202,14 +218,18 @@ def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> Up
     return _ended(context, outcomes, started)
 
 
-def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: float) -> UpdateResult:
+def _ended(
+    context: UpdateContext, outcomes: dict[str, FlowOutcome], started: float, again: str = ""
+) -> UpdateResult:
     trigger = context.pipeline.project.spec.trigger
     failed = [o for o in outcomes.values() if o.status in (FlowStatus.FAILED, FlowStatus.SKIPPED)]
     cut_short = isinstance(trigger, ProcessingTime) and context.stop_requested.is_set()
     stopped = cut_short or any(o.status is FlowStatus.STOPPED for o in outcomes.values())
     state = UpdateState.FAILED if failed else UpdateState.CANCELED if stopped else UpdateState.COMPLETED
-    result = UpdateResult(context.update_id, state, list(outcomes.values()), time.monotonic() - started)
-    if context.stop_requested.is_set():
+    result = UpdateResult(
+        context.update_id, state, list(outcomes.values()), time.monotonic() - started, again
+    )
+    if context.stop_requested.is_set() and not again:
         context.events.emit(
             "user_action",
             "The update was told to stop.",
@@ -220,7 +240,7 @@ def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: fl
     )
     context.events.emit(
         "update_progress",
-        f"The update is {state.lower()}.",
+        f"The update is {state.lower()}{f': {again}, and it begins again' if again else ''}.",
         level="ERROR" if failed else "INFO",
         details=update_progress(state),
         error=result.error,
@@ -230,7 +250,7 @@ def _ended(context: UpdateContext, outcomes: dict[str, FlowOutcome], started: fl
 
 def _completed_before(project: PipelineProject, request: UpdateRequest, manifest: Manifest) -> list[str]:
     """Datasets that an earlier attempt of the same request completed: a retry does what is left."""
-    if request.request_id is None or request.attempt <= 1:
+    if request.request_id is None or request.attempt <= 1 or is_continuous(project):
         return []
     completed = {
         result.flow for result in flow_results(project.state_folder, request_id=request.request_id)
@@ -242,6 +262,16 @@ def _completed_before(project: PipelineProject, request: UpdateRequest, manifest
     ]  # fmt: skip
 
 
+def _completed_once(project: PipelineProject, manifest: Manifest) -> set[str]:
+    """The flows that run once and have."""
+    found = set()
+    for flow in (flow for flow in manifest.flows if flow.once):
+        state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
+        if state is not None and state.completed:
+            found.add(flow.name)
+    return found
+
+
 def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[Lease]:
     # A scheduled run waits: tasks of one pipeline may run at the same time, and a retry may meet the driver of the
     # previous attempt. A person is told at once.
@@ -250,15 +280,15 @@ def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> 
 
 
 @contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
+def _stop_on_signals() -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop, checked between batches, while the block runs."""
-    stop = threading.Event()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in before:
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.signal())
     try:
         yield stop
     finally:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FlowEntry
 from headwater.leases.lease import Lease
+from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
@@ -29,6 +31,17 @@ _LOG = logging.getLogger("headwater.update")
 LAST_PROGRESS = timedelta(seconds=10)
 
 
+class StopRequest(threading.Event):
+    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself."""
+
+    signalled = False
+
+    def signal(self) -> None:
+        """Set it from outside."""
+        self.signalled = True
+        self.set()
+
+
 @dataclass
 class UpdateContext:
     """What the parts of one update share.
@@ -36,6 +49,7 @@ class UpdateContext:
     ``lease``: the right to write, to be checked before each write (``check_lease``).
     ``more_rounds``: a flow that is done waits for the next round. ``ends``: when the time is up (of ``time.monotonic``),
     None for never; a flow then stops after the batch in flight, and is done.
+    ``continuous``: of a continuous update; None for one that ends by itself.
     ``flow_retries``: how often a flow is retried where no setting says so.
     """
 
@@ -47,10 +61,17 @@ class UpdateContext:
     recorded_batches: Future[dict[tuple[str, int], int]]
     lease: Lease
     attempts_left: bool = False
-    stop_requested: threading.Event = field(default_factory=threading.Event)
+    stop_requested: StopRequest = field(default_factory=StopRequest)
     more_rounds: bool = False
     ends: float | None = None
     flow_retries: int = 0
+    continuous: ContinuousRun | None = None
+
+    def query_trigger(self, flow: str) -> dict[str, Any]:
+        """The trigger of a flow's query, as arguments of ``DataStreamWriter.trigger``."""
+        if self.continuous is None:
+            return {"availableNow": True}
+        return {"processingTime": f"{round(self.continuous.intervals[flow] * 1000)} milliseconds"}
 
     @property
     def time_is_up(self) -> bool:

@@ -126,7 +126,7 @@ def _guarded_trigger(method: Callable[..., Any], _: str) -> Callable[..., Any]:
             raise UnsupportedArgument(
                 f"trigger(continuous={options['continuous']!r}): Spark's continuous mode can't write Delta tables, "
                 "aggregate or join.",
-                remedy="Set `trigger: {processing_time: 1 second, run_for: 30 minutes}` in pipeline.yml.",
+                remedy="Set `trigger: continuous` in pipeline.yml.",
             )
         return method(writer, **options)
 

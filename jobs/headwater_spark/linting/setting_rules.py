@@ -58,5 +58,7 @@ def uncounted_rules(case: FlowCase) -> Iterator[Finding]:
 def _idle(settings: Mapping[str, str], trigger: Trigger) -> dict[str, str]:
     idle = idle_settings(settings)
     if TRIGGER_INTERVAL in settings and isinstance(trigger, AvailableNow):
-        idle[TRIGGER_INTERVAL] = "the pipeline's trigger is available_now; it counts with processing_time"
+        idle[TRIGGER_INTERVAL] = (
+            "the pipeline's trigger is available_now; it counts with processing_time and continuous"
+        )
     return idle

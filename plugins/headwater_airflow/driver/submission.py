@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.trigger import AvailableNow, Continuous
 from headwater.graph.conditions import InvalidParameter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.runtime.java import java_environment
-from headwater.runtime.submit import command_line_conf, submit_conf
+from headwater.runtime.submit import LONG_RUNNING, command_line_conf, submit_conf
 from headwater_airflow.roots import home_folder
 
 UPDATE = "run_update.py"
@@ -41,9 +41,12 @@ def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
     """
     spark_ui = project.spec.airflow.spark_ui
     # A short update is over before anybody opens its UI.
-    shown = isinstance(project.spec.trigger, ProcessingTime) if spark_ui is None else spark_ui
+    trigger = project.spec.trigger
+    shown = not isinstance(trigger, AvailableNow) if spark_ui is None else spark_ui
     ui = {"spark.ui.enabled": "true"} if shown else {}
-    return command_line_conf(submit_conf({**ui, **project.spec.spark}, local=master.startswith("local")))
+    long_running = LONG_RUNNING if isinstance(trigger, Continuous) else {}
+    conf = {**long_running, **ui, **project.spec.spark}
+    return command_line_conf(submit_conf(conf, local=master.startswith("local")))
 
 
 def driver_environment(

@@ -27,14 +27,15 @@ def newest_update(project: PipelineProject, request: str) -> UpdateSummary | Non
 
 
 def failed_flows(project: PipelineProject, update: UpdateSummary | None) -> list[dict[str, Any]]:
-    """The record of each flow that failed in an update."""
+    """The record of each flow that failed in an update; one that was to start again in the same driver is no end."""
     if update is None:
         return []
     records = events(project.state_folder, update_id=update.update_id, event_type="flow_progress")
     return [
         record
         for record in records
-        if record["details"].get("flow_progress", {}).get("status") == FlowStatus.FAILED
+        if (body := record["details"].get("flow_progress", {})).get("status") == FlowStatus.FAILED
+        and "attempt" not in body
     ]
 
 

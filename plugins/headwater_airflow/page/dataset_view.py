@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from headwater.definitions.dataset import DatasetKind
@@ -24,6 +25,7 @@ _TABLES = (SourceKind.DATASET, SourceKind.DELTA)
 # The worst first: a dataset is as well as its worst flow.
 _ORDER = (
     FlowStatus.FAILED,
+    FlowStatus.RESTARTING,
     FlowStatus.RUNNING,
     FlowStatus.STARTING,
     FlowStatus.QUEUED,
@@ -83,6 +85,7 @@ class DatasetView:
     dropped: int
     health: tuple[CheckpointHealth, ...]
     refresh: Refresh | None = None
+    last_batch: datetime | None = None
 
     @property
     def sick(self) -> CheckpointHealth | None:
@@ -140,6 +143,7 @@ def dataset_view(
         sum(batch.dropped_rows for batch in batches),
         tuple(entry_health for entry_health in health if entry_health.dataset == entry.name),
         next((_refresh(result, batches) for result in results if result.technique), None),
+        batches[-1].at if batches else None,
     )
 
 

@@ -13,12 +13,14 @@ from typing import Any
 from headwater.event_log.details import FlowStatus, batch_millis
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
 from headwater.event_log.reader import events
+from headwater.event_log.reader import updates as recent_updates
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 from headwater_airflow.following.update_watch import log_version
 
 # How many records are read: weeks of a small pipeline, the last hours of a busy one.
 _RECORDS = 2000
-_TYPES = ("create_update", "update_progress", "flow_progress", "planning_information")
+# The last one for the signs of life of a continuous update.
+_TYPES = ("create_update", "update_progress", "flow_progress", "planning_information", "operation_progress")
 _KEPT = 100
 
 _lock = threading.Lock()
@@ -97,8 +99,11 @@ def _read(state_folder: Path) -> History:
         elif (body.get("data_quality") or {}).get("expectations") and batches[record["origin"]["flow_name"]]:
             _complete(batches[record["origin"]["flow_name"]], body["data_quality"])
         _tally(rules, record, body)
+    made = [r for r in records if r["event_type"] in ("create_update", "update_progress")]
+    # The records of an update that has run for long begin before these.
+    whole = made and made[0]["event_type"] == "create_update"
     return History(
-        tuple(fold_updates(r for r in records if r["event_type"] in ("create_update", "update_progress"))),
+        tuple(fold_updates(made)) if whole else tuple(recent_updates(state_folder)),
         {flow: tuple(entries) for flow, entries in batches.items()},
         _newest_results([r for r in records if r["event_type"] in ("flow_progress", "planning_information")]),
         {dataset: dict(entries) for dataset, entries in rules.items()},

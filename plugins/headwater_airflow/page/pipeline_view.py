@@ -59,6 +59,13 @@ class PipelineView:
         return max(dated, key=lambda entry: entry.seconds or 0, default=None)
 
     @property
+    def uptime(self) -> float | None:
+        """For how many seconds the newest update has run; None where it does not run."""
+        if self.update is None or self.state != UpdateState.RUNNING.lower():
+            return None
+        return (datetime.now(UTC) - self.update.started).total_seconds()
+
+    @property
     def failed(self) -> list[DatasetView]:
         """The datasets that failed."""
         return [dataset for dataset in self.datasets if dataset.state == "failed"]

@@ -10,11 +10,15 @@ from pydantic import ValidationError
 from headwater import pipelines as dp
 from headwater.definitions.flow_settings import (
     FAST_PATH,
+    FIRST_WAIT,
     FLOW_RETRIES,
+    LONGEST_WAIT,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
+    continuous_interval,
     fast_path,
     flow_retries,
+    retry_wait,
     trigger_interval,
 )
 from headwater.definitions.pipeline_spec import PipelineSpec
@@ -34,9 +38,32 @@ def test_the_nearest_to_the_flow_counts():
     assert [fast_path(*given) for given in (({}, {}), ({FAST_PATH: "False"}, {}), ({FAST_PATH: "true"}, {FAST_PATH: "false"}))] == [True, False, True]  # fmt: skip
 
 
+def test_intervals_of_a_continuous_pipeline():
+    """As on Lakeflow: 5 s a stream, a minute a view over Delta tables, ten over others; what is set counts for all."""
+    found = [
+        continuous_interval({}, streaming=streaming, over_delta=delta).total_seconds()
+        for streaming, delta in ((True, True), (True, False), (False, True), (False, False))
+    ]
+    assert found == [5, 5, 60, 600]
+    given = {TRIGGER_INTERVAL: "2 minutes"}
+    assert continuous_interval({}, given, streaming=False, over_delta=True) == timedelta(minutes=2)
+
+
+def test_waits_are_spelled_as_in_spark():
+    """A number means seconds; a length of time means itself; the nearest level counts."""
+    levels = ({}, {FIRST_WAIT: "7"}, {FIRST_WAIT: "1min", LONGEST_WAIT: "1h"})
+    assert retry_wait(FIRST_WAIT, *levels, default=5) == 7
+    assert retry_wait(LONGEST_WAIT, *levels, default=5) == 3600
+    assert retry_wait(LONGEST_WAIT, {}, default=5) == 5
+    assert retry_wait(FIRST_WAIT, {FIRST_WAIT: "250ms"}, default=5) == 0.25
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        {FIRST_WAIT: "0"},
+        {LONGEST_WAIT: "soon"},
+        {LONGEST_WAIT: "1 minute"},
         {FLOW_RETRIES: "many"},
         {FLOW_RETRIES: "-1"},
         {TRIGGER_INTERVAL: "soon"},

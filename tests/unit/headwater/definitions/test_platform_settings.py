@@ -16,6 +16,7 @@ from headwater.definitions.platform_settings import (
     is_platform_setting,
     wrong_place,
 )
+from headwater.definitions.trigger import Continuous
 from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import Registry, registering
 
@@ -92,13 +93,17 @@ def test_what_is_idle():
 @pytest.mark.parametrize("name", ["continuous", "realTime", "real_time", "REALTIME"])
 @pytest.mark.parametrize("form", [lambda name: name, lambda name: {name: "1 second"}])
 def test_triggers_that_never_end(name: str, form):
-    """They are refused with the reason, in both spellings, and the working form is named."""
+    """Those of Spark are refused with the reason, in both spellings, and the working form is named, which is ours."""
+    trigger = form(name)
+    if trigger == "continuous":
+        assert PipelineSpec(name="p", trigger=trigger).trigger == Continuous()
+        return
     with pytest.raises(ValidationError, match=r"Spark's (continuous|real-time) mode") as caught:
-        PipelineSpec(name="p", trigger=form(name))
-    assert "processing_time" in str(caught.value)
+        PipelineSpec(name="p", trigger=trigger)
+    assert "`trigger: continuous`" in str(caught.value)
 
 
 def test_lakeflows_continuous_flag():
-    """``continuous: true`` of Lakeflow's settings has the same reason, and false is an unknown key."""
-    with pytest.raises(ValidationError, match="Spark's continuous mode"):
+    """``continuous: true`` of Lakeflow's settings names the form that a spec has, and false is an unknown key."""
+    with pytest.raises(ValidationError, match="Write `trigger: continuous`"):
         PipelineSpec.model_validate({"name": "p", "continuous": True})

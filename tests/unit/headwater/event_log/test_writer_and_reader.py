@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from headwater.errors import ExpectationViolated, FlowInterrupted
 from headwater.event_log import details, reader
@@ -343,3 +345,37 @@ def test_a_writer_says_which_batches_have_a_record(tmp_path):
         assert [batch for batch in range(6) if log.has_batch("bronze", 0, batch)] == [0, 1, 2, 4]
         assert not log.has_batch("bronze", 1, 4)
         assert not log.has_batch("silver", 0, 1)
+
+
+def test_batches_in_a_row_are_remembered_as_one_number(tmp_path: Path):
+    """A writer that runs for days keeps no list of them; none is recorded twice, and an older position lowers nothing."""
+    body = {"flow_progress": {"status": "RUNNING"}}
+    with EventLogWriter(tmp_path, "p", "p", "u") as log:
+        taken = [
+            log.emit("flow_progress", "b", flow="f", batch_id=batch, epoch=0, details=body)
+            for batch in (0, 1, 3, 2, 4, 3)
+        ]
+        assert taken == [True, True, True, True, True, False]
+        assert (log._recorded_batches, log._known_batches) == (set(), {("f", 0): 4})
+        log.set_known_batches("f", 0, 1)
+        assert [log.has_batch("f", 0, batch) for batch in (2, 4, 5)] == [True, True, False]
+
+
+def test_a_long_update_makes_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Records are collected for as long as the writer was told, and its small files are put together while it runs."""
+    monkeypatch.setattr("headwater.event_log.writer._COMPACT_AFTER", 3)
+    monkeypatch.setattr("headwater.event_log.writer._COMPACT_ABOVE_FILES", 2)
+    with EventLogWriter(tmp_path, "p", "p", "u", flush_seconds=0.2) as log:
+        ends = time.monotonic() + 2.2
+        emitted = 0
+        while time.monotonic() < ends:
+            log.emit("user_action", "x")
+            emitted += 1
+            time.sleep(0.01)
+        files = len(DeltaTable(str(event_table(tmp_path))).file_uris())
+    assert emitted > 50
+    assert len(reader.events(tmp_path)) == emitted
+    history = [entry["operation"] for entry in DeltaTable(str(event_table(tmp_path))).history()]
+    assert history.count("WRITE") <= 12
+    assert "OPTIMIZE" in history
+    assert files < 8

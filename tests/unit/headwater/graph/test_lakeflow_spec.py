@@ -10,6 +10,7 @@ import pytest
 
 from headwater.definitions.lakeflow_settings import LakeflowSettings
 from headwater.definitions.pipeline_spec import PipelineSpec
+from headwater.definitions.trigger import Continuous
 from headwater.errors import InvalidSpec
 from headwater.graph.pipeline_project import open_project
 from headwater.graph.spec_file import read_source, read_spec
@@ -75,7 +76,7 @@ def test_the_settings_of_the_seed(tmp_path: Path, name: str):
         spec.spark["spark.dynamicAllocation.minExecutors"],
         spec.spark["spark.dynamicAllocation.maxExecutors"],
     ) == ("1", "5")
-    assert str(spec.trigger).startswith("ProcessingTime")
+    assert spec.trigger == Continuous()
     assert (
         open_project(tmp_path, storage=tmp_path / "storage", environment={}).pipeline_id
         == "streaming-pipeline"

@@ -8,7 +8,7 @@ from tests.unit.headwater.metrics.conftest import pipeline
 from headwater.event_log import details, reader
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.writer import EventLogWriter
-from headwater_airflow.following.update_record import newest_update, record_silent_end
+from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
 
 __all__ = ["pipeline"]
 
@@ -35,3 +35,15 @@ def test_a_silent_end_closes_flows_and_update(pipeline, will_retry):
     ]
     assert ends == ["RUNNING", "FAILED"]
     assert len(reader.events(project.state_folder, event_type="flow_progress")) == 2
+
+
+def test_a_flow_that_starts_again_has_not_ended(pipeline):
+    """Failures that a continuous driver restarts by itself don't decide how its end is judged; one that stays failed does."""
+    project = pipeline.project
+    with EventLogWriter(project.state_folder, "orders", "orders", "u1", "r1") as log:
+        log.emit("create_update", "", details=details.create_update())
+        for flow, more in (("bronze", {"attempt": 1, "will_retry": True}), ("silver", {"will_retry": False})):
+            body = details.flow_progress(FlowStatus.FAILED, **more)
+            log.emit("flow_progress", "", flow=flow, dataset=flow, details=body)
+    failed = failed_flows(project, newest_update(project, "r1"))
+    assert [record["origin"]["flow_name"] for record in failed] == ["silver"]

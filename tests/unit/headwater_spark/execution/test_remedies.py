@@ -46,6 +46,7 @@ def run_of(*, retries="3", seconds=None, evolves=None, reads=()):
             project=project, evaluation=SimpleNamespace(labels=frozenset(), cloud=cloud)
         ),
         flow_retries=0,
+        continuous=None,
         stop_requested=threading.Event(),
         say=lambda _, flow: None,
         checkpoint=lambda *_: None,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from headwater.definitions.trigger import AvailableNow
 from headwater.graph.update_plan import Selection
 from headwater_spark.execution import update
 from headwater_spark.execution.update import UpdateRequest, run_update
@@ -51,7 +52,9 @@ def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(update, "start_session", lambda *_: None)
     monkeypatch.setattr(update, "plan_update", lambda *_: None)
     monkeypatch.setattr(update, "refuse_old_names", enough)
-    project: Any = SimpleNamespace(state_folder=None, pipeline_id="p", spec=SimpleNamespace(spark={}))
+    project: Any = SimpleNamespace(
+        state_folder=None, pipeline_id="p", spec=SimpleNamespace(spark={}, trigger=AvailableNow())
+    )
     with pytest.raises(Enough):
         run_update(project, UpdateRequest(Selection()))
     assert order == ["the lease is there", "the log is read"]

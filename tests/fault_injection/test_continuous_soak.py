@@ -1,0 +1,126 @@
+"""A continuous update of eight flows runs for long, is killed now and then, and is compared with one query over all the data."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from deltalake.exceptions import DeltaError
+from tests.continuous_driver import ContinuousDriver
+from tests.fault_injection.killed_pipeline import (
+    SETTINGS,
+    SOURCE,
+    Feed,
+    check_at_any_moment,
+    check_endings,
+    check_records,
+    check_tables,
+)
+from tests.pipeline_case import PipelineCase
+from tests.seeds import SEED
+
+SECONDS = float(os.environ.get("SOAK_SECONDS") or 60)
+# A driver lives at least as long as it takes to start and to write some batches.
+LIVES = (25.0, 150.0)
+SPEC = "  pipelines.trigger.interval: 2 seconds\n"
+SAMPLE_SECONDS = 30.0
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> PipelineCase:
+    return PipelineCase(tmp_path, SOURCE, spec=f"{SPEC}spark: {json.dumps(SETTINGS)}\n")
+
+
+@pytest.fixture
+def drivers(case: PipelineCase) -> Iterator[list[ContinuousDriver]]:
+    started: list[ContinuousDriver] = []
+    yield started
+    for driver in started:
+        driver.end()
+
+
+def start(case: PipelineCase, drivers: list[ContinuousDriver]) -> ContinuousDriver:
+    drivers.append(ContinuousDriver.start(case, f"driver-{len(drivers)}"))
+    return drivers[-1]
+
+
+def memory(driver: ContinuousDriver) -> str:
+    """Resident memory of Python and of the JVM, and what the heap holds, in MiB."""
+    try:
+        processes = [
+            psutil.Process(driver.process.pid),
+            *psutil.Process(driver.process.pid).children(recursive=True),
+        ]
+        sizes = {process.name(): process.memory_info().rss >> 20 for process in processes}
+        java = next((process.pid for process in processes if process.name() == "java"), None)
+    except psutil.NoSuchProcess:
+        return "ended"
+    return f"{sizes}, heap {heap(java) if java else '-'}"
+
+
+def heap(java: int) -> str:
+    """What the heap holds, and after the last full collection the old generation, in MiB."""
+    done = subprocess.run(
+        ["jstat", "-gc", str(java)], capture_output=True, text=True, check=False
+    ).stdout.split()
+    names, values = done[: len(done) // 2], done[len(done) // 2 :]
+    of = dict(zip(names, values, strict=True))
+    used = sum(float(of.get(name, 0)) for name in ("S0U", "S1U", "EU", "OU"))
+    return f"{used / 1024:.0f} (old {float(of.get('OU', 0)) / 1024:.0f}, metaspace {float(of.get('MU', 0)) / 1024:.0f})"
+
+
+@pytest.mark.timeout(SECONDS + 600)
+def test_killed_while_it_runs(case: PipelineCase, drivers: list[ContinuousDriver]):
+    """Rows come for SOAK_SECONDS (a minute), and the driver is killed at random; in the end all tables equal the batch, each batch
+    has one record and each update one end. What the drivers' memory was is printed.
+    """
+    chance = random.Random(SEED)
+    feed, began = Feed(case, chance), time.monotonic()
+    feed.land(2)
+    driver, kills = start(case, drivers), 0
+    dies, sampled = time.monotonic() + chance.uniform(*LIVES), 0.0
+    while time.monotonic() - began < SECONDS:
+        assert driver.process.poll() is None, driver.log.read_text()[-4000:]
+        feed.now_and_then()
+        if time.monotonic() - sampled >= SAMPLE_SECONDS:
+            sampled = time.monotonic()
+            print(
+                f"{time.monotonic() - began:6.0f} s, {kills} kills, {len(feed.rows)} rows: {memory(driver)}",
+                flush=True,
+            )
+        if time.monotonic() >= dies:
+            driver.kill()
+            kills += 1
+            check_at_any_moment(case, feed)
+            driver = start(case, drivers)
+            # The last one is left alone for the rest, so that its memory can be seen over time.
+            alone = time.monotonic() - began > SECONDS / 2
+            dies = time.monotonic() + (SECONDS if alone else chance.uniform(*LIVES))
+        time.sleep(0.5)
+    driver.wait_for(lambda: is_done(case, feed), "all rows in all tables", 240)
+    print(
+        f"{time.monotonic() - began:6.0f} s, {kills} kills, {len(feed.rows)} rows: {memory(driver)}",
+        flush=True,
+    )
+    code, report = driver.stop()
+    assert (code, report["state"]) == (1, "CANCELED"), report
+    check_tables(case, feed)
+    check_endings(case)
+    for flow in ("bronze", "doubled", "running", "judged", "latest", "history"):
+        check_records(case, feed, flow)
+
+
+def is_done(case: PipelineCase, feed: Feed) -> bool:
+    """Whether the last tables have all rows."""
+    try:
+        check_tables(case, feed)
+    except (AssertionError, OSError, DeltaError):
+        return False
+    return True

@@ -1,0 +1,200 @@
+"""A continuous pipeline goes on through failures, a new definition and a kill, and its tables equal those of a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.continuous_driver import ContinuousDriver
+from tests.pipeline_case import PipelineCase
+
+from headwater.checkpoints.offsets import last_committed_batch
+from headwater.delta_log.table_history import table_exists
+
+SPEC = """
+  pipelines.trigger.interval: 500 milliseconds
+  pipelines.maxFlowRetryAttempts: 50
+  spark.sql.pipelines.execution.watchdog.minRetryTime: 1s
+  spark.sql.pipelines.execution.watchdog.maxRetryTime: 1s
+spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 2, spark.sql.codegen.wholeStage: false}
+"""
+SOURCE = """
+import os
+
+STOPPER = LANDING + "/../stopper"
+SHAPE = "id INT, team STRING, points INT"
+
+@dp.table
+@dp.expect_or_quarantine("not_x", "team <> 'x'")
+def bronze():
+    return spark.readStream.schema(SHAPE).json(LANDING + "/rows")
+
+@dp.table
+@dp.expect_or_drop("positive", "points > 0")
+def silver():
+    return dp.read_stream("bronze")
+
+@F.udf("int")
+def stumbles(value):
+    if os.path.exists(STOPPER):
+        raise ValueError("stumbled")
+    return value
+
+@dp.table
+def stumbling():
+    return dp.read_stream("bronze").select(stumbles("id").alias("id"), "team")
+
+dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow(target="latest", source="silver", keys=["team"], sequence_by="id", stored_as_scd_type=1)
+
+def timed(folder):
+    return spark.readStream.schema("id INT, at TIMESTAMP").json(LANDING + "/" + folder).withWatermark("at", "1 minute")
+
+@dp.table
+def joined():
+    sent, seen = timed("sent").alias("a"), timed("seen").alias("b")
+    near = F.expr("a.id = b.id AND b.at BETWEEN a.at AND a.at + INTERVAL 1 MINUTE")
+    return sent.join(seen, near, "left_outer").select(F.col("a.id").alias("id"), F.col("b.id").isNotNull().alias("seen"))
+
+@dp.materialized_view
+def totals():
+    return dp.read("silver").groupBy("team").agg(F.count("*").alias("n"), F.sum("points").alias("points"))
+"""
+ANOTHER = """
+@dp.table
+def doubled():
+    return dp.read_stream("silver").select("id", (F.col("points") * 2).alias("points"))
+"""
+
+
+class Rows:
+    """What has landed, and what the tables have to be."""
+
+    def __init__(self, case: PipelineCase) -> None:
+        self.case = case
+        self.rows: list[tuple[int, str, int]] = []
+
+    def land(self, files: int) -> None:
+        """Some files, each with rows of every kind."""
+        for _ in range(files):
+            first = len(self.rows)
+            new = [
+                (first + n, team, points)
+                for n, (team, points) in enumerate([("a", 3), ("x", 2), ("b", -1), ("b", 5)])
+            ]
+            self.rows += new
+            self.case.land([{"id": i, "team": t, "points": p} for i, t, p in new], "rows")
+
+    def wrong(self) -> str:
+        """The first table that is not what it has to be (yet); empty where all are."""
+        bronze = [row for row in self.rows if row[1] != "x"]
+        silver = [row for row in bronze if row[2] > 0]
+        teams = sorted({row[1] for row in silver})
+        of_team = {team: [row for row in silver if row[1] == team] for team in teams}
+        expected: dict[str, Any] = {
+            "bronze": Counter(bronze),
+            "silver": Counter(silver),
+            "latest": Counter(max(rows) for rows in of_team.values()),
+            "stumbling": Counter((row[0], row[1]) for row in bronze),
+            "totals": Counter((t, len(rows), sum(row[2] for row in rows)) for t, rows in of_team.items()),
+        }
+        if (self.case.folder / "transformations" / "another.py").exists():
+            expected["doubled"] = Counter((row[0], row[2] * 2) for row in silver)
+        if (self.case.landing / ".." / "stopper").exists():
+            del expected["stumbling"]
+        tables = ((name, rows) for name, rows in expected.items())
+        return next((name for name, rows in tables if not self._is(name, rows)), "")
+
+    def _is(self, name: str, expected: Counter[Any]) -> bool:
+        return table_exists(self.case.table(name)) and Counter(self.case.rows(name)) == expected
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[PipelineCase]:
+    made = PipelineCase(tmp_path, SOURCE, spec=SPEC.removeprefix("\n"))
+    for folder in ("rows", "sent", "seen"):
+        (made.landing / folder).mkdir()
+    return made
+
+
+@pytest.fixture
+def drivers(case: PipelineCase) -> Iterator[list[ContinuousDriver]]:
+    started: list[ContinuousDriver] = []
+    yield started
+    for driver in started:
+        driver.end()
+
+
+def statuses(case: PipelineCase, flow: str) -> list[tuple[str, int | None]]:
+    records = (r["details"]["flow_progress"] for r in case.events(flow=flow, event_type="flow_progress"))
+    return [(body["status"], body.get("attempt")) for body in records]
+
+
+def test_streams_run_side_by_side_through_failures_changes_and_kills(
+    case: PipelineCase, drivers: list[ContinuousDriver]
+):
+    """Six streams and a view. One stumbles, again and again, and the others go on until it recovers; the watermark of a join
+    moves by what came in different batches; a new definition is run by the same process; a kill loses and doubles nothing; a
+    stop ends it between two batches. Each batch has one record, and the log few commits.
+    """
+    rows, stopper = Rows(case), case.landing.parent / "stopper"
+    stopper.touch()
+    rows.land(2)
+    driver = ContinuousDriver.start(case, "first")
+    drivers.append(driver)
+    driver.wait_for(lambda: not rows.wrong(), "the others")
+    driver.wait_for(lambda: ("RESTARTING", 3) in statuses(case, "stumbling"), "a third attempt")
+    rows.land(1)
+    driver.wait_for(lambda: not rows.wrong(), "the others, beside the one that stumbles")
+    stopper.unlink()
+    driver.wait_for(lambda: not rows.wrong(), "the one that stumbled")
+    driver.wait_for(lambda: statuses(case, "stumbling")[-1] == ("RUNNING", None), "its record")
+    seen = statuses(case, "stumbling")
+    assert ("FAILED", 1) in seen
+    assert seen.index(("FAILED", 1)) < seen.index(("RESTARTING", 2)) < seen.index(("FAILED", 2))
+
+    folder = case.checkpoint("joined").live_folder()
+    for place, number, at in (("sent", 1, "10:00"), ("sent", 2, "12:00"), ("seen", 2, "12:00")):
+        before = last_committed_batch(folder)
+        case.land([{"id": number, "at": f"2026-01-01T{at}:00Z"}], place)
+        driver.wait_for(lambda before=before: last_committed_batch(folder) != before, "a batch of the join")
+    driver.wait_for(lambda: case.rows("joined") == [(1, False), (2, True)], "what has no partner")
+
+    case.write("transformations/broken.py", "def half(\n")
+    driver.wait_for(lambda: "can't be run" in driver.log.read_text(), "the trouble of the new definition")
+    (case.folder / "transformations" / "broken.py").unlink()
+    process = driver.process.pid
+    case.write(
+        "transformations/another.py",
+        "from pyspark.sql import functions as F; from headwater import pipelines as dp\n" + ANOTHER,
+    )
+    rows.land(1)
+    driver.wait_for(lambda: not rows.wrong(), "the new definition")
+    assert driver.process.pid == process
+
+    rows.land(3)
+    driver.wait_for(
+        lambda: last_committed_batch(case.checkpoint("bronze").live_folder()) is not None, "a batch"
+    )
+    driver.kill()
+    rows.land(2)
+    drivers.append(ContinuousDriver.start(case, "second"))
+    drivers[-1].wait_for(lambda: not rows.wrong(), "all of it after a kill")
+    code, report = drivers[-1].stop()
+    assert (code, report["state"]) == (1, "CANCELED"), report
+    assert {flow["state"] for flow in report["flows"]} == {"STOPPED"}
+    assert not rows.wrong()
+
+    states = [
+        record["details"]["update_progress"]["state"]
+        for record in case.events(event_type="update_progress")
+        if record["details"]["update_progress"]["state"] in ("COMPLETED", "FAILED", "CANCELED")
+    ]
+    assert states == ["CANCELED"] * 3  # the changed one, the killed one (closed by the next), the stopped one
+    for flow in ("bronze", "silver", "latest", "stumbling", "joined", "doubled"):
+        recorded = [r["origin"]["batch_id"] for r in case.events(flow=flow, level="METRICS")]
+        last = last_committed_batch(case.checkpoint(flow).live_folder())
+        assert recorded == list(range((last or 0) + 1)), flow
