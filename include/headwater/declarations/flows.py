@@ -24,7 +24,7 @@ def append_flow(
     once: bool = False,
     spark_conf: Mapping[str, Any] | None = None,
     comment: str | None = None,
-    depends_on: Any = None,
+    depends_on: str | Iterable[str] | None = None,
     import_checkpoint: Any = None,
 ) -> Any:
     """Append what the decorated function returns to a streaming table or a sink. Many flows may share one target.
@@ -36,6 +36,8 @@ def append_flow(
             full refresh.
         spark_conf: Spark settings for this flow's query alone.
         comment: a description of the flow.
+        depends_on: datasets of the pipeline that the flow's table waits for in an update, though the query does not read
+            them (what it reads, it waits for anyway).
     """
     return _decorator(
         query_function, FlowKind.APPEND, target, name, spark_conf, comment, once=once, depends_on=depends_on,
@@ -124,6 +126,7 @@ def _decorator(
     once: bool = False,
     replace_using: Iterable[str] | None = None,
     sequence_by: Any = None,
+    depends_on: str | Iterable[str] | None = None,
     **refused: Any,
 ) -> Any:
     def decorate(function: Function) -> Function:
@@ -139,6 +142,10 @@ def _decorator(
             raise UnsupportedArgument(
                 f"{what} needs replace_using and sequence_by.", where=where, remedy="Give both."
             )
+        waits = tuple(
+            registry.canonical(one, where)
+            for one in columns(depends_on, "depends_on", where, "names of datasets")
+        )
         registry.add_flow(
             Flow(
                 name or function.__name__,
@@ -150,6 +157,7 @@ def _decorator(
                 comment,
                 kind,
                 rule,
+                depends_on=waits,
             )
         )
         return function

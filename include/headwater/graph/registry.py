@@ -135,8 +135,8 @@ class Registry:
         ]
 
     def flows(self) -> list[Flow]:
-        """All flows."""
-        return hydrated(self._flows.values())
+        """All flows, with the Spark settings that their targets have for them."""
+        return [self._with_settings(flow) for flow in hydrated(self._flows.values())]
 
     def keep(self, datasets: Collection[Dataset]) -> None:
         """Forget every dataset but these, and every flow into another one; their declarations are replaced by those given here."""
@@ -162,6 +162,12 @@ class Registry:
                 where=rule.location,
                 remedy=remedy,
             )
+
+    def _with_settings(self, flow: Flow) -> Flow:
+        target = self._datasets.get(flow.target)
+        if target is None or not target.spark_conf:
+            return flow
+        return replace(flow, spark_conf={**target.spark_conf, **flow.spark_conf})
 
     def _with_rules(self, dataset: Dataset) -> Dataset:
         function = self._functions.get(dataset.name)

@@ -27,6 +27,7 @@ from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater.graph.table_places import declared_places, refuse_around_sources, refuse_overlaps
+from headwater.graph.waiting import check_waits
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.loader.loader import loaded_sources
@@ -120,6 +121,7 @@ def _resolve(
             check_refresh_policy(dataset, evaluation.frames[flow.name])
     for flow in registry.flows():
         evaluation.settings_of(flow)
+    check_waits(registry.flows(), [dataset.name for dataset in datasets], evaluation.reads_of)
     # Implicit views that nothing reads are not part of the graph.
     read = {name for names in evaluation.reads_of.values() for name in names}
     datasets = [dataset for dataset in datasets if dataset.name not in views - read]
@@ -223,6 +225,7 @@ def _flow_entry(
         once=flow.once,
         inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
         sources=plan_sources(frame, names),
+        depends_on=flow.depends_on,
         output_mode=mode.kind,
         merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.
