@@ -46,9 +46,12 @@ class EventLogWriter:
         pipeline_name: str,
         update_id: str,
         request_id: str | None = None,
+        *,
+        maintenance_id: str | None = None,
     ) -> None:
         self._table = event_table(state_folder)
-        self._origin = Origin(pipeline_id, pipeline_name, update_id, request_id, host=socket.gethostname())
+        about = Origin(pipeline_id, pipeline_name, update_id, request_id, maintenance_id=maintenance_id)
+        self._origin = replace(about, host=socket.gethostname())
         self._instance = str(uuid.uuid4())
         self._moment = 0
         self._sequence = LogSequence(self._table)

@@ -73,7 +73,7 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
     reader = reader.option("recursiveFileLookup", "true").option(FORMAT_OPTION, options.format)
     if options.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", options.max_files)
-    if options.max_bytes is not None:
+    elif options.max_bytes is not None:  # Spark refuses both
         reader = reader.option("maxBytesPerTrigger", options.max_bytes)
     if options.allow_overwrites:
         reader = reader.option(OVERWRITES_OPTION, "true")
