@@ -106,7 +106,10 @@ class FlowEntry(_Entry):
 
 
 class Manifest(_Entry):
-    """The resolved graph. ``parameters_hash``: of the values given for the run that wrote it, empty where none were."""
+    """The resolved graph. ``parameters_hash``: of the values given for the run that wrote it, empty where none were.
+
+    ``schedule``: the cron text that a source wants for updates (SCHEDULE of SQL); ``pipeline.yml`` has the last word.
+    """
 
     format_version: int = FORMAT_VERSION
     headwater_version: str
@@ -116,6 +119,7 @@ class Manifest(_Entry):
     schema_name: str
     source_hash: str
     parameters_hash: str = ""
+    schedule: str | None = None
     datasets: tuple[DatasetEntry, ...]
     flows: tuple[FlowEntry, ...]
 
@@ -175,6 +179,8 @@ class Manifest(_Entry):
         data: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=False)
         if not self.parameters_hash:
             del data["parameters_hash"]
+        if self.schedule is None:
+            del data["schedule"]
         for entry in data["datasets"]:
             _hide_in_texts(entry)
         for entry in data["flows"]:

@@ -22,6 +22,7 @@ from headwater.graph.change_targets import (
     check_retention,
     check_transactions_are_kept,
 )
+from headwater.graph.declared_schedule import declared_schedule
 from headwater.graph.history_views import declare_history_views, declare_targets
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -135,6 +136,7 @@ def _resolve(
         schema_name=project.spec.schema,
         source_hash=project.source_hash(),
         parameters_hash=project.parameters_hash(),
+        schedule=declared_schedule(registry, project.spec),
         datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
         flows=tuple(
             _flow_entry(flow, registry, evaluation, names, project.folder)
