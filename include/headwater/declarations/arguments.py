@@ -14,7 +14,6 @@ _REMEDIES = {
     "row_filter": "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
     "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
     "system_sequence_by": "Bitemporal histories are not kept. Leave it out: __START_AT and __END_AT follow sequence_by.",
-    "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
 }
 _OF_FLOWS = {"spark_conf": SettingPlace.FLOW, "table_properties": SettingPlace.TABLE}
 _RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}

@@ -41,6 +41,7 @@ class Flow:
 
     ``replace_where``: a condition (SQL text or a Column): an update recomputes the rows that meet it and keeps the others.
     ``depends_on``: datasets that it waits for in an update besides those that it reads.
+    ``import_checkpoint``: the folder of a stream's checkpoint that it goes on from at its first start.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Flow:
     snapshots: SnapshotFlow | None = None
     replace_where: Any = None
     depends_on: tuple[str, ...] = ()
+    import_checkpoint: str | None = None
 
     @property
     def declared_output(self) -> OutputKind:

@@ -179,7 +179,7 @@ def planning_information(technique: str, reason: str) -> dict[str, Any]:
 
 def operation_progress(kind: str, status: str, duration_ms: int | None, **more: Any) -> dict[str, Any]:
     """Details of an ``operation_progress`` event. ``kind``: AUTO_LOADER_LISTING, AUTO_LOADER_BACKFILL, CDC_SNAPSHOT,
-    CHECKPOINT_MENDED, STATE_SETTING_KEPT, BACKFILL.
+    CHECKPOINT_MENDED, CHECKPOINT_IMPORTED, STATE_SETTING_KEPT, BACKFILL.
     """
     body = {"type": kind, "status": status, "duration_ms": duration_ms, **more}
     return {"operation_progress": {name: value for name, value in body.items() if value is not None}}

@@ -207,6 +207,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
         return f"The key `{dotted}` is missing.", where
     given = detail.get("input")
     message = detail["msg"].removeprefix("Value error, ")
+    if isinstance(of_parts, WrongAt):  # it quotes names alone
+        return f"{message}.", where
     if any(map(_ENVIRONMENT.search, _scalars(node))):
         # What an environment variable holds may be a secret: the value is shown as it is written.
         written = str(node.value) if isinstance(node, yaml.ScalarNode) else "..."
@@ -214,8 +216,7 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
     if keys and names_a_secret(str(keys[-1])) and not str(keys[-1]).endswith("_env"):
         message, given = _without(message, given, "..."), None
     shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
-    named = dotted and not isinstance(of_parts, WrongAt)
-    return (f"`{dotted}`: {message}{shown}." if named else f"{message}."), where
+    return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
 
 
 def _scalars(node: yaml.Node | None) -> Iterator[str]:

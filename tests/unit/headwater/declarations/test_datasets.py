@@ -142,11 +142,15 @@ def test_an_argument_that_cannot_be_honoured(registry: Registry, arguments: dict
 
 
 def test_other_arguments_that_are_refused(registry: Registry):
-    """What is refused of the other declarations: a refresh policy that is none, and an imported checkpoint."""
+    """What is refused of the other declarations: a refresh policy that is none, and checkpoints that are no folders."""
     with pytest.raises(UnsupportedArgument, match="refresh_policy"):
         dp.materialized_view(refresh_policy="sometimes")(lambda: None)
-    with pytest.raises(UnsupportedArgument, match="import_checkpoint"):
-        dp.append_flow(target="t", import_checkpoint="x")(lambda: None)
+    for folder, once in (("x", False), ("s3://bucket/x", False), (1, False), ("/x", True)):
+        with pytest.raises(UnsupportedArgument, match="import_checkpoint") as refused:
+            dp.append_flow(target="t", import_checkpoint=folder, once=once)(lambda: None)
+        assert refused.value.remedy
+    dp.append_flow(target="t", name="f", import_checkpoint="file:///a%20b")(lambda: None)
+    assert registry.flows()[0].import_checkpoint == "/a b"
     with pytest.raises(UnsupportedArgument, match="decorates a function"):
         dp.table("orders")
 
