@@ -51,6 +51,10 @@ dp.create_auto_cdc_flow("filled", "people", ["id"], "at", except_column_list=["o
 def rows_of_before():
     return spark.sql("SELECT 1 id, 'of old' name, 0 at UNION ALL SELECT 9, 'of old', 0")
 """
+SQL = """
+CREATE OR REFRESH MATERIALIZED VIEW hourly SCHEDULE REFRESH EVERY 1 HOUR AS SELECT 1 AS one;
+CREATE FLOW before_them AS INSERT INTO ONCE filled BY NAME SELECT 10 AS id, 'by SQL' AS name, 0 AS at;
+"""
 
 
 def land(case, folder: str, *rows: dict[str, object]) -> None:
@@ -62,6 +66,7 @@ def land(case, folder: str, *rows: dict[str, object]) -> None:
 def test_one_pipeline_with_all_of_them(pipeline):
     """Two updates: in the first everything is new, in the second only some of the sources have moved."""
     case = pipeline(SOURCE)
+    case.write("transformations/more.sql", SQL)
     land(case, "texts", {"text": "7"}, {"text": "x"})
     # Two small files, one that is too large for a batch, and five small ones.
     for number, width in enumerate((10, 10, 500, 1, 1, 1, 1, 1)):
@@ -77,6 +82,7 @@ def test_one_pipeline_with_all_of_them(pipeline):
     assert report.state == "COMPLETED", report.error
     manifest = case.project().state_folder.joinpath("manifest.json").read_text()
     assert '"depends_on"' in manifest
+    assert '"schedule": "0 * * * *"' in manifest
 
     # The order: the table waited for those that it does not read, one of them through a view.
     def moments(kind: str) -> dict[str, float]:
@@ -103,7 +109,12 @@ def test_one_pipeline_with_all_of_them(pipeline):
     # The later event of the one flow does not keep out the columns of the other.
     assert case.columns("persons") == ["id", "name", "at", "city"]
     assert case.rows("persons", order="id") == [(1, "Ann", 5, "Rome"), (2, "Bob", 5, None)]
-    assert case.rows("filled", order="id") == [(1, "Ann", 5), (2, "Bob", 5), (9, "of old", 0)]
+    assert case.rows("filled", order="id") == [
+        (1, "Ann", 5),
+        (2, "Bob", 5),
+        (9, "of old", 0),
+        (10, "by SQL", 0),
+    ]
 
     case.rewrite(
         SOURCE.replace(
@@ -121,7 +132,7 @@ def test_one_pipeline_with_all_of_them(pipeline):
     report = case.update()
     assert report.state == "COMPLETED", report.error
     assert case.rows("persons", order="id") == [(1, "Ann", 5, "Rome"), (3, None, None, "Oslo")]
-    assert case.rows("filled", order="id") == [(1, "Ann", 5), (9, "of old", 0)]
+    assert case.rows("filled", order="id") == [(1, "Ann", 5), (9, "of old", 0), (10, "by SQL", 0)]
     # A view with a CTE of which nothing has moved is left alone.
     plans = {
         event["origin"]["flow_name"]: event["message"]

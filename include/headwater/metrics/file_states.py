@@ -69,6 +69,6 @@ def _size(file: IngestedFile) -> int | None:
     """The bytes of a file, None where it is gone or was written again since."""
     try:
         state = Path(file.path).stat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     return state.st_size if state.st_mtime_ns // 1_000_000 == file.modified_ms else None

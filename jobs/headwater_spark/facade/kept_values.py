@@ -112,7 +112,7 @@ def with_kept_values(  # noqa: C901 - what a worker runs is one function: nothin
             return (
                 value.date() if tag == "date" and isinstance(value, datetime.datetime) else value
             ).isoformat()
-        fits = {"int": int, "float": (int, float), "str": str, "bool": bool}[tag]
+        fits: Any = {"int": int, "float": (int, float), "str": str, "bool": bool}[tag]
         if not isinstance(value, fits) or (isinstance(value, bool) and tag != "bool"):
             raise TypeError(f"the state has {tag} there, and the value is {value!r}")
         return value

@@ -12,7 +12,7 @@ from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
 
 _PREFIX = "cloudfiles."
-FORMATS = ("json", "csv", "parquet", "avro", "orc", "text", "binaryFile")
+FORMATS = ("json", "csv", "parquet", "avro", "orc", "xml", "text", "binaryFile")
 RESCUED = "_rescued_data"
 # They tune file discovery and scaling in the closed runtime. Here each start lists the folder.
 _NOTED = (
@@ -147,6 +147,11 @@ def _checked(
     own: Mapping[str, str], native: Mapping[str, str], notes: tuple[str, ...], *, schema_given: bool
 ) -> CloudFilesOptions:
     source_format = _choice("format", own.get("format", ""), FORMATS)
+    if source_format == "xml" and not any(key.lower() == "rowtag" for key in native):
+        raise InvalidSourceOption(
+            "cloudFiles.format = 'xml' needs to know which element is a row.",
+            remedy='Name it: .option("rowTag", "book").',
+        )
     mode = _mode(own.get("schemaEvolutionMode"), source_format, schema_given=schema_given)
     rescued = own.get("rescuedDataColumn")
     if rescued is None and not schema_given and mode is not EvolutionMode.NONE and _evolving(source_format):

@@ -16,9 +16,9 @@ from headwater.files.atomic_files import write_atomically
 from headwater.metrics.file_listing import ListedFile
 from headwater_spark.sources.cloud_files.batch_limit import with_one_limit
 from headwater_spark.sources.cloud_files.frames import FileRead
-from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas
+from headwater_spark.sources.cloud_files.inference import content_schema, csv_headers
 from headwater_spark.sources.cloud_files.json_proof import Proof, proven
-from headwater_spark.sources.cloud_files.merging import evolved, union
+from headwater_spark.sources.cloud_files.merging import evolved
 from headwater_spark.sources.cloud_files.nested_fields import unknown_fields
 from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_file_missing, unseen
 from headwater_spark.sources.cloud_files.options import EvolutionMode
@@ -93,7 +93,7 @@ def _with_headers(read: FileRead, new: list[ListedFile]) -> FileRead:
 
 
 def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) -> FileRead:
-    seen = union(file_schemas(session, [f.path for f in new if f.size > 0], read.options.format))
+    seen = content_schema(session, [f.path for f in new if f.size > 0], read.options)
     partitions = {name.lower() for name in read.partitions.names}
     seen = StructType([field for field in seen.fields if field.name.lower() not in partitions])
     unknown = unknown_fields(read.data, seen)

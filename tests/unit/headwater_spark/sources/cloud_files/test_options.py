@@ -89,7 +89,8 @@ def test_what_tunes_the_closed_runtime_is_noted():
     ("given", "remedy"),
     [
         ({"shemaHints": "a INT"}, "cloudFiles.schemaHints"),
-        ({"format": "xml"}, "json, csv"),
+        ({"format": "jsonl"}, "json, csv"),
+        ({"format": "xml"}, '.option("rowTag", "book")'),
         ({"format": ""}, "json, csv"),
         ({"schemaEvolutionMode": "sometimes"}, "addNewColumns"),
         ({"maxFilesPerTrigger": "0"}, "whole number"),
@@ -98,7 +99,7 @@ def test_what_tunes_the_closed_runtime_is_noted():
         ({"header": "true"}, "without the prefix, which is for options of Auto Loader: 'header'"),
         ({"multiline": "true"}, "'multiLine'"),
         ({"schemaEvolution": "true"}, "cloudFiles.schemaEvolutionMode"),
-        ({"validateOptions": "false", "format": "xml"}, "json, csv"),
+        ({"validateOptions": "false", "format": "xlm"}, "json, csv"),
         ({"validateOptions": "perhaps"}, "true, false"),
         ({"maxBytesPerTrigger": "much"}, "10g"),
         ({"includeExistingFiles": "maybe"}, "true, false"),
