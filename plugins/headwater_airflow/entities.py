@@ -10,9 +10,9 @@ from headwater.definitions.airflow_spec import AirflowSpec
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.parameter import ParameterSpec
-from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.errors import HeadwaterError
+from headwater.graph.declared_schedule import schedule_of
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 
@@ -72,7 +72,7 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         project.spec.dag_id,
         project.spec.name,
         project.spec.airflow.model_copy(update={"retries": project.spec.update_retries}),
-        _schedule(project.spec),
+        schedule_of(project.spec, _last_manifest(project)),
         _dataset_tasks(manifest) if manifest else (),
         manifest,
         trouble,
@@ -82,10 +82,12 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
     )
 
 
-def _schedule(spec: PipelineSpec) -> str | None:
-    """A long stream runs again and again, unless its schedule is given (also as null: by hand only)."""
-    endless = not isinstance(spec.trigger, AvailableNow) and "schedule" not in spec.airflow.model_fields_set
-    return "@continuous" if endless else spec.airflow.schedule
+def _last_manifest(project: PipelineProject) -> Manifest | None:
+    """The manifest even where it is older than the sources: a schedule must not go because a source was edited."""
+    try:
+        return read_manifest(project.folder / FILE_NAME)
+    except (HeadwaterError, OSError):
+        return None
 
 
 def _usable_manifest(project: PipelineProject) -> tuple[Manifest | None, str | None]:

@@ -6,6 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyarrow import orc, parquet
 from tests.integration.test_cloud_files_take_each_file_once import source
 
@@ -107,3 +108,26 @@ def test_json_over_several_lines(pipeline):
     assert sorted(((*row[:2], rescued(row[2])) for row in rows), key=str) == sorted(
         [(1, "x", None), (2, None, None), (None, None, {"id": "y"})], key=str
     )
+
+
+def test_xml(pipeline):
+    """Elements are rows; a new element becomes a column, what does not fit its type is rescued whole; without types all is text."""
+    typed = source("!rowTag=r", "inferColumnTypes=true", schema="", source_format="xml")
+    plain = source("!rowTag=r", schema="", source_format="xml").replace("bronze", "texts")
+    case = pipeline(f"{typed}\n{plain}")
+    put(case, "a.xml", "<rows><r><id>1</id><place><zip>07</zip></place></r></rows>")
+    assert case.update().state == "COMPLETED"
+    put(case, "b.xml", "<rows><r><id>2</id><place k='3'/></r><r><id>x</id></r></rows>")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    rows = [
+        (key, rescued(text)) for key, text in case.rows("bronze", "id, _rescued_data", order="id nulls last")
+    ]
+    assert rows[:2] == [(1, None), (2, None)]
+    assert rows[2][0] is None
+    assert "<id>x</id>" in rows[2][1]["_corrupt_record"]
+    assert case.rows("texts", "id, _rescued_data") == [("1", None), ("2", None), ("x", None)]
+    places = {
+        row["id"]: row["place"] for row in DeltaTable(str(case.table("texts"))).to_pyarrow_table().to_pylist()
+    }
+    assert places == {"1": {"zip": "07", "_k": None}, "2": {"zip": None, "_k": "3"}, "x": None}

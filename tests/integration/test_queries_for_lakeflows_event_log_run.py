@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase
 
 import query_events
-from headwater.errors import QueryFailed, UnknownDataset
+from headwater.errors import QueryFailed, UnknownDataset, UnsupportedSource
 from headwater_spark.commands.query import run_statements, split_statements
 
 SOURCE = """
@@ -130,6 +130,22 @@ SELECT c.name, sum(c.passed_records) AS passed, sum(c.failed_records) AS failed
 FROM progress LATERAL VIEW explode(checks) AS c GROUP BY update_id, c.name ORDER BY c.name"""
     )
     assert rows == [("positive", 2, 1), ("small", 2, 1)]
+
+
+def test_files_that_were_taken_in(case: PipelineCase, ask):
+    """`cloud_files_state` of a table, a flow, or a checkpoint's folder; another name is refused, and so is a dataset that reads it."""
+    folder = case.checkpoint("sales").folder
+    for asked in ("TABLE(shop.sales)", "TABLE(sales)", "'sales'", f"'{folder}'"):
+        rows = ask(
+            f"SELECT path, size > 0, commit_time > create_time, ingestion_state, batch_id, flow_name FROM cloud_files_state({asked})"
+            " WHERE discovery_time IS NULL ORDER BY path"
+        )
+        assert rows == [(str(case.landing / "00001.json"), True, True, "INGESTED", 0, "sales")]
+    for asked in ("'/no/folder'", "TABLE(nothing)"):
+        with pytest.raises(UnknownDataset, match="no table"):
+            ask(f"SELECT * FROM cloud_files_state({asked})")
+    with case.resolved() as pipeline, pytest.raises(UnsupportedSource, match="can't be read by a dataset"):
+        pipeline.session.sql("SELECT * FROM cloud_files_state('sales')")
 
 
 def test_names_of_rules_by_a_star(ask):

@@ -19,6 +19,7 @@ from headwater.definitions.trigger import ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.reader import events
 from headwater.event_log.redaction import redact_text
+from headwater.graph.declared_schedule import CONTINUOUS, schedule_of
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.backlog import Backlog
@@ -64,7 +65,8 @@ def pipeline_facts(project: PipelineProject, manifest: Manifest, *, brokers: boo
     ]
     trigger, airflow = project.spec.trigger, project.spec.airflow
     long = trigger if isinstance(trigger, ProcessingTime) else None
-    gap = longest_gap(airflow.schedule) if airflow.schedule else None
+    schedule = schedule_of(project.spec, manifest)
+    gap = longest_gap(schedule) if schedule and schedule != CONTINUOUS else None
     return PipelineFacts(
         str(project.folder),
         tuple(flows),

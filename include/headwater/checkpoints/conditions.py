@@ -29,6 +29,12 @@ class TableLogHole(CheckpointMismatch):
     condition = "TABLE_LOG_HOLE"
 
 
+class ImportRefused(RefusedForSafety):
+    """A checkpoint that a flow is to go on from, and its target, do not belong together for certain."""
+
+    condition = "IMPORT_REFUSED"
+
+
 class TransactionsExpire(RefusedForSafety):
     """The table's properties make Delta forget which batches it has: a repeated batch would be written twice."""
 

@@ -14,11 +14,6 @@ _REMEDIES = {
     "row_filter": "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
     "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
     "system_sequence_by": "Bitemporal histories are not kept. Leave it out: __START_AT and __END_AT follow sequence_by.",
-    "import_checkpoint": "Leave it out: checkpoints are managed by the pipeline.",
-    "depends_on": "Leave it out: a flow runs after the datasets that its query reads. Where it must wait for another one, "
-    "read that one in the query, or run the two in updates of their own (`headwater run DIR --tables NAME`).",
-    "spark_conf": "The table has no query of its own. Put the settings on its flows: "
-    '@dp.append_flow(target="...", spark_conf={...}).',
 }
 _OF_FLOWS = {"spark_conf": SettingPlace.FLOW, "table_properties": SettingPlace.TABLE}
 _RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}
@@ -57,15 +52,15 @@ def check_properties(properties: Mapping[str, str], where: SourceLocation | None
 
 
 def columns(
-    value: str | Iterable[str] | None, argument: str, where: SourceLocation | None
+    value: str | Iterable[str] | None, argument: str, where: SourceLocation | None, what: str = "column names"
 ) -> tuple[str, ...]:
-    """Column names as a tuple; one bare string is one column."""
+    """Names of columns (or of ``what``) as a tuple; one bare string is one name."""
     if value is None:
         return ()
     names = (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(name, str) for name in names):
         raise UnsupportedArgument(
-            f"{argument} takes column names.", where=where, remedy=f'Write {argument}=["a", "b"].'
+            f"{argument} takes {what}.", where=where, remedy=f'Write {argument}=["a", "b"].'
         )
     return names
 

@@ -275,7 +275,8 @@ def create_streaming_table(
 ) -> None:
     """Declare an empty streaming table for ``dp.append_flow`` to fill.
 
-    Args as for :func:`table`; ``expect_all*`` map names of expectations to SQL booleans, for every flow into the table.
+    Args as for :func:`table`; ``spark_conf`` holds for every flow into the table that has no value of its own;
+    ``expect_all*`` map names of expectations to SQL booleans, for every flow into the table.
     Raises DuplicateDataset, InvalidName, UnsupportedArgument.
     """
     empty_streaming_table(
@@ -301,7 +302,7 @@ def empty_streaming_table(
     if registry is None:
         return
     where = caller_location()
-    refuse("dp.create_streaming_table", where, spark_conf=spark_conf or None)
+    settings = text_map(spark_conf, "spark_conf", where)
     stored = _stored_arguments(DatasetKind.STREAMING_TABLE, where, **arguments)
     rules = (
         *expectations_from(expect_all, ViolationAction.WARN, where),
@@ -318,6 +319,7 @@ def empty_streaming_table(
             DatasetKind.STREAMING_TABLE,
             where,
             expectations=check_names(rules),
+            spark_conf=settings,
             **stored,
         )
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlparse
 
-from headwater.declarations.arguments import columns, refuse, text_map
+from headwater.declarations.arguments import columns, text_map
 from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.flow import Flow, FlowKind, Replacement
 from headwater.definitions.source_location import SourceLocation, caller_location, function_location
@@ -24,8 +25,8 @@ def append_flow(
     once: bool = False,
     spark_conf: Mapping[str, Any] | None = None,
     comment: str | None = None,
-    depends_on: Any = None,
-    import_checkpoint: Any = None,
+    depends_on: str | Iterable[str] | None = None,
+    import_checkpoint: str | None = None,
 ) -> Any:
     """Append what the decorated function returns to a streaming table or a sink. Many flows may share one target.
 
@@ -36,6 +37,10 @@ def append_flow(
             full refresh.
         spark_conf: Spark settings for this flow's query alone.
         comment: a description of the flow.
+        depends_on: datasets of the pipeline that the flow's table waits for in an update, though the query does not read
+            them (what it reads, it waits for anyway).
+        import_checkpoint: the checkpoint folder of a streaming job of your own, which has ended, that filled the target so far.
+            The flow goes on from its position at its first start, and never looks at it again.
     """
     return _decorator(
         query_function, FlowKind.APPEND, target, name, spark_conf, comment, once=once, depends_on=depends_on,
@@ -86,6 +91,26 @@ def replace_flow(
     )  # fmt: skip
 
 
+def _local_checkpoint(folder: Any, where: SourceLocation | None, *, once: bool) -> str | None:
+    """The folder of a checkpoint, None for None; raises UnsupportedArgument where it can be none."""
+    if folder is None:
+        return None
+    url = urlparse(folder) if isinstance(folder, str) else None
+    if url is None or not url.path.startswith("/") or url.scheme not in ("", "file"):
+        raise UnsupportedArgument(
+            f"import_checkpoint={folder!r} is no absolute path of this machine's file system.",
+            where=where,
+            remedy="Give the folder that the job had as checkpointLocation; copy it here from an object store.",
+        )
+    if once:
+        raise UnsupportedArgument(
+            "import_checkpoint and once exclude each other: a batch has no position.",
+            where=where,
+            remedy="Keep one.",
+        )
+    return unquote(url.path) if url.scheme else folder
+
+
 def replacement(
     what: str, replace_using: Iterable[str] | None, sequence_by: Any, where: SourceLocation | None
 ) -> Replacement | None:
@@ -124,7 +149,8 @@ def _decorator(
     once: bool = False,
     replace_using: Iterable[str] | None = None,
     sequence_by: Any = None,
-    **refused: Any,
+    depends_on: str | Iterable[str] | None = None,
+    import_checkpoint: str | None = None,
 ) -> Any:
     def decorate(function: Function) -> Function:
         registry = active_registry()
@@ -132,13 +158,16 @@ def _decorator(
             return function
         where = function_location(function) or caller_location()
         what = f"dp.{kind.value}_flow"
-        refuse(what, where, **refused)
         conf = text_map(spark_conf, "spark_conf", where)
         rule = replacement(what, replace_using, sequence_by, where)
         if kind is FlowKind.REPLACE and rule is None:
             raise UnsupportedArgument(
                 f"{what} needs replace_using and sequence_by.", where=where, remedy="Give both."
             )
+        waits = tuple(
+            registry.canonical(one, where)
+            for one in columns(depends_on, "depends_on", where, "names of datasets")
+        )
         registry.add_flow(
             Flow(
                 name or function.__name__,
@@ -150,6 +179,8 @@ def _decorator(
                 comment,
                 kind,
                 rule,
+                depends_on=waits,
+                import_checkpoint=_local_checkpoint(import_checkpoint, where, once=once),
             )
         )
         return function

@@ -38,6 +38,7 @@ class Dataset:
 
     ``private``: for this pipeline alone. ``sink``: of kind SINK only.
     ``refresh_policy``: of a materialized view, whether it is recomputed or refreshed by what changed.
+    ``spark_conf``: Spark settings of every flow into it, where a flow has no value of its own.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Dataset:
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
     refresh_policy: RefreshPolicy = RefreshPolicy.AUTO
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stored(self) -> bool:

@@ -25,7 +25,7 @@ from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
 from headwater.definitions.parameter import ParameterName, ParameterSpec, undeclared_secret
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
-from headwater.definitions.spec_model import Duration
+from headwater.definitions.spec_model import Duration, WrongAt
 from headwater.definitions.spec_model import Strict as _Strict
 from headwater.definitions.trigger import AvailableNow, Continuous, ProcessingTime, Trigger
 
@@ -251,13 +251,15 @@ class PipelineSpec(_Strict):
     def _usable_parameters(self) -> PipelineSpec:
         both = next((name for name in self.parameters if name in self.configuration), None)
         if both is not None:
-            raise ValueError(
-                f"`parameters` and `configuration` both have {both!r}; take it out of one of them"
+            raise WrongAt(
+                f"`parameters` and `configuration` both have {both!r}; take it out of one of them",
+                *("parameters", both),
             )
         named = undeclared_secret(self.parameters)
         if named is not None:
-            raise ValueError(
-                f"the parameter {named!r} is named like a secret; say `secret: true`, or `secret: false` where it is none"
+            raise WrongAt(
+                f"the parameter {named!r} is named like a secret; say `secret: true`, or `secret: false` where it is none",
+                *("parameters", named),
             )
         unfilled = next(
             (n for n, spec in self.parameters.items() if spec.required and spec.default is None), None
@@ -267,9 +269,10 @@ class PipelineSpec(_Strict):
             and "schedule" not in self.airflow.model_fields_set
         )
         if unfilled is not None and (self.airflow.schedule is not None or endless):
-            raise ValueError(
+            raise WrongAt(
                 f"the parameter {unfilled!r} is required without a default, and a scheduled run has nobody to fill it in; "
-                "give a default, or `airflow: {schedule: null}`"
+                "give a default, or `airflow: {schedule: null}`",
+                *("parameters", unfilled),
             )
         return self
 

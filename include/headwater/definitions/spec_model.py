@@ -16,6 +16,14 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+class WrongAt(ValueError):
+    """What is wrong with several parts of the spec together. ``keys``: those of the part that is to be corrected."""
+
+    def __init__(self, message: str, *keys: str | int) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 def _duration(value: object) -> object:
     """Read Spark's interval spelling ("30 seconds"); anything else is left to pydantic."""
     duration = read_duration(value) if isinstance(value, str) else None

@@ -14,7 +14,11 @@ _NAMESPACE = uuid.UUID("6f1c6c43-6f0f-5d0e-9c0c-6b1e5a8d7a11")
 
 @dataclass(frozen=True)
 class Origin:
-    """What a record is about. ``flow_id`` changes with the flow's epoch."""
+    """What a record is about. ``flow_id`` changes with the flow's epoch.
+
+    ``maintenance_id``: of a run of maintenance. The fields below it are Lakeflow's, for queries that name them; there is
+    nothing to say in them here, so they are None.
+    """
 
     pipeline_id: str
     pipeline_name: str
@@ -27,6 +31,16 @@ class Origin:
     batch_id: int | None = None
     epoch: int | None = None
     host: str | None = None
+    maintenance_id: str | None = None
+    cluster_id: str | None = None
+    cloud: str | None = None
+    region: str | None = None
+    org_id: str | None = None
+    user_id: str | None = None
+    pipeline_type: str | None = None
+    materialization_name: str | None = None
+    table_id: str | None = None
+    uc_resource_id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -52,12 +52,14 @@ class EventLogWriter:
         request_id: str | None = None,
         *,
         flush_seconds: float = FLUSH_SECONDS,
+        maintenance_id: str | None = None,
     ) -> None:
         """``flush_seconds``: between two appends, which bounds how many commits a long update makes."""
         self._flush_seconds = flush_seconds
         self._appends = 0
         self._table = event_table(state_folder)
-        self._origin = Origin(pipeline_id, pipeline_name, update_id, request_id, host=socket.gethostname())
+        about = Origin(pipeline_id, pipeline_name, update_id, request_id, maintenance_id=maintenance_id)
+        self._origin = replace(about, host=socket.gethostname())
         self._instance = str(uuid.uuid4())
         self._moment = 0
         self._sequence = LogSequence(self._table)

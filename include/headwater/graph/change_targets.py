@@ -1,6 +1,7 @@
 """Targets of AUTO CDC: they take nothing but changes, since other rows would have no sequence.
 
-The target's own query, if it has one, hydrates it: its rows are upserted once, under their own sequences.
+The target's own query, if it has one, and flows that append a batch one time hydrate it: their rows are upserted once, under
+their own sequences.
 
 Decision 0072.
 """
@@ -27,7 +28,9 @@ def check_only_changes(flow: Flow, flows: list[Flow]) -> None:
             where=flow.location,
             remedy="Give each a table of its own: what a snapshot does not have is deleted.",
         )
-    other = next((f for f in others if f.changes is None and f.snapshots is None and not _own_query(f)), None)
+    other = next(
+        (f for f in others if f.changes is None and f.snapshots is None and not _fills_once(f)), None
+    )
     if flow.changes is not None and other is not None:
         raise InvalidChangeFlow(
             f"AUTO CDC: {flow.target!r} takes changes from {flow.name!r}, and rows from {other.name!r}.",
@@ -44,8 +47,8 @@ def hydration_name(target: str) -> str:
 
 def apart_from_changes(flow: Flow, other: Flow) -> Flow | None:
     """Of two flows with one name, the one that is the target's own query, renamed as a hydration."""
-    pair = (flow, other) if _own_query(flow) else (other, flow)
-    if flow.target != other.target or not _own_query(pair[0]) or pair[1].changes is None:
+    pair = (flow, other) if _fills_once(flow) else (other, flow)
+    if flow.target != other.target or not _fills_once(pair[0]) or pair[1].changes is None:
         return None
     return replace(pair[0], name=hydration_name(flow.target))
 
@@ -57,20 +60,24 @@ def hydrated(flows: Iterable[Flow]) -> list[Flow]:
 
     def turned(flow: Flow) -> Flow:
         changes_of_target = changes.get(flow.target)
-        if changes_of_target is None or not _own_query(flow):
+        if changes_of_target is None or not _fills_once(flow):
             return flow
         upserts = replace(
             changes_of_target, source="", apply_as_deletes=None, apply_as_truncates=None, hydrates=True
         )
-        return replace(
-            flow, name=hydration_name(flow.target), once=True, kind=FlowKind.CHANGES, changes=upserts
-        )
+        name = hydration_name(flow.target) if _own_query(flow) else flow.name
+        return replace(flow, name=name, once=True, kind=FlowKind.CHANGES, changes=upserts)
 
     return [turned(flow) for flow in all_flows]
 
 
 def _own_query(flow: Flow) -> bool:
     return flow.kind is FlowKind.DEFAULT and flow.name in (flow.target, hydration_name(flow.target))
+
+
+def _fills_once(flow: Flow) -> bool:
+    """Whether it brings rows to a target of changes before them: the target's own query, or a batch that is appended one time."""
+    return _own_query(flow) or (flow.kind is FlowKind.APPEND and flow.once)
 
 
 # The table property with the number of seconds for which deletes are remembered.

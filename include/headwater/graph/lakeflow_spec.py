@@ -14,6 +14,14 @@ from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVA
 from headwater.definitions.lakeflow_settings import Cluster, LakeflowSettings
 from headwater.definitions.names import is_folder_name
 
+_MAIL = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+# When mail is sent: the occasions of the platform, and those of `airflow.notifiers`.
+_OCCASIONS = {
+    "on-update-success": "success",
+    "on-update-failure": "failure",
+    "on-update-fatal-failure": "failure",
+    "on-flow-failure": "failure",
+}
 _AS_THEY_ARE = (
     "name",
     "id",
@@ -202,15 +210,34 @@ def _airflow(settings: LakeflowSettings, made: Translation) -> None:
             *(f"{name}:{text}" if text else name for name, text in settings.tags.items()),
         ]
         made.mapped("tags", "airflow", "`tags`: they mark the DAGs")
+    notifiers = list(_notifiers(settings, made))
+    if notifiers:
+        airflow["notifiers"] = [*airflow.get("notifiers", ()), *notifiers]
     if airflow:
         made.data["airflow"] = airflow
-    for notification in settings.notifications:
-        whom, when = ", ".join(notification.email_recipients), ", ".join(notification.alerts)
-        made.idle(
-            "notifications",
-            f"mail to {whom or 'nobody'} at {when or 'nothing'} is sent by Airflow: give `PipelineDag` `on_failure_callback` or "
-            "`on_success_callback`, and `PipelineCheckDag` `notifiers`, with an `SmtpNotifier`",
-        )
+
+
+def _notifiers(settings: LakeflowSettings, made: Translation) -> Iterator[dict[str, Any]]:
+    for number, notification in enumerate(settings.notifications):
+        where = f"notifications.{number}"
+        unknown = next((alert for alert in notification.alerts if alert not in _OCCASIONS), None)
+        if unknown is not None:
+            raise ValueError(f"`{where}.alerts` has {unknown!r}; there are {', '.join(_OCCASIONS)}")
+        whom = list(notification.email_recipients)
+        when = list(dict.fromkeys(_OCCASIONS[alert] for alert in notification.alerts))
+        if not whom or not when:
+            made.idle(where, "it names nobody, or no occasion")
+            continue
+        yield {
+            "notifier": _MAIL,
+            "when": when,
+            "arguments": {"to": whom, "subject": "{{ alert.title }}", "html_content": "{{ alert.text }}"},
+        }
+        made.mapped(
+            where, "airflow",
+            f"`notifiers`: mail to {', '.join(whom)} at the {' and '.join(when)} of a run, through Airflow's connection `smtp_default`; a flow "
+            "that fails, and a failure that is final, are failures of the run",
+        )  # fmt: skip
 
 
 def _spark(settings: LakeflowSettings, made: Translation) -> None:

@@ -88,6 +88,7 @@ class FlowEntry(_Entry):
     ``sources`` are what it reads in the end, views resolved: the streaming ones first, in the order of the
     lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
+    ``depends_on``: datasets that its table waits for though it does not read them.
     ``output_mode``: what its rows do to those that the table has; ``merge_keys``: by which columns they find them.
     """
 
@@ -100,11 +101,15 @@ class FlowEntry(_Entry):
     time_dependent: bool = False
     output_mode: OutputKind = OutputKind.APPEND
     merge_keys: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
     defined_at: str | None = None
 
 
 class Manifest(_Entry):
-    """The resolved graph. ``parameters_hash``: of the values given for the run that wrote it, empty where none were."""
+    """The resolved graph. ``parameters_hash``: of the values given for the run that wrote it, empty where none were.
+
+    ``schedule``: the cron text that a source wants for updates (SCHEDULE of SQL); ``pipeline.yml`` has the last word.
+    """
 
     format_version: int = FORMAT_VERSION
     headwater_version: str
@@ -114,6 +119,7 @@ class Manifest(_Entry):
     schema_name: str
     source_hash: str
     parameters_hash: str = ""
+    schedule: str | None = None
     datasets: tuple[DatasetEntry, ...]
     flows: tuple[FlowEntry, ...]
 
@@ -139,7 +145,7 @@ class Manifest(_Entry):
 
     def upstream(self, dataset: str) -> list[str]:
         """The tables that must be done before ``dataset`` can be, nearest only, in a stable order."""
-        names = {name for flow in self.flows_into(dataset) for name in flow.inputs}
+        names = {name for flow in self.flows_into(dataset) for name in (*flow.inputs, *flow.depends_on)}
         stored = {name for name in names if self.dataset(name).kind is not DatasetKind.TEMPORARY_VIEW}
         for view in names - stored:
             stored.update(self.upstream(view))
@@ -173,8 +179,13 @@ class Manifest(_Entry):
         data: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=False)
         if not self.parameters_hash:
             del data["parameters_hash"]
+        if self.schedule is None:
+            del data["schedule"]
         for entry in data["datasets"]:
             _hide_in_texts(entry)
+        for entry in data["flows"]:
+            if not entry["depends_on"]:
+                del entry["depends_on"]
         return json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
 
 

@@ -15,7 +15,7 @@ from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
 from headwater.definitions.names import check_dotted_name
 from headwater.definitions.source_location import SourceLocation
-from headwater.errors import DuplicateDataset, InvalidExpectation
+from headwater.errors import DuplicateDataset, InvalidExpectation, UnsupportedArgument
 from headwater.graph.change_targets import apart_from_changes, check_only_changes, hydrated
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -41,6 +41,15 @@ class IdleClause:
     location: SourceLocation
 
 
+@dataclass(frozen=True)
+class DeclaredSchedule:
+    """When a statement wants its dataset updated: a cron text in UTC."""
+
+    dataset: str
+    cron: str
+    location: SourceLocation
+
+
 class Registry:
     """The datasets and flows of one pipeline, in the order they were declared."""
 
@@ -49,6 +58,7 @@ class Registry:
         self.schema = schema
         self.reader: PipelineReader | None = None
         self.idle_clauses: list[IdleClause] = []
+        self.schedule: DeclaredSchedule | None = None
         self._datasets: dict[str, Dataset] = {}
         self._functions: dict[str, Callable[[], Any]] = {}
         self._flows: dict[str, Flow] = {}
@@ -98,6 +108,18 @@ class Registry:
             )
         self._flows[flow.name] = flow
 
+    def add_schedule(self, dataset: str, cron: str, where: SourceLocation) -> None:
+        """Record when a dataset wants its updates; raises UnsupportedArgument where another one wants other times."""
+        before = self.schedule
+        if before is not None and before.cron != cron:
+            raise UnsupportedArgument(
+                f"SCHEDULE: {dataset!r} wants updates at {cron!r}, and {before.dataset!r} at {before.cron!r}; an update is for all "
+                "tables of the pipeline.",
+                where=f"{where}, and before at {before.location}",
+                remedy="Give both the same, or put them into pipelines of their own.",
+            )
+        self.schedule = before or DeclaredSchedule(dataset, cron, where)
+
     def add_hook(self, hook: EventHook) -> None:
         """Record an event hook; raises DuplicateDataset where another has its name."""
         taken = self._hooks.get(hook.name)
@@ -135,8 +157,8 @@ class Registry:
         ]
 
     def flows(self) -> list[Flow]:
-        """All flows."""
-        return hydrated(self._flows.values())
+        """All flows, with the Spark settings that their targets have for them."""
+        return [self._with_settings(flow) for flow in hydrated(self._flows.values())]
 
     def keep(self, datasets: Collection[Dataset]) -> None:
         """Forget every dataset but these, and every flow into another one; their declarations are replaced by those given here."""
@@ -162,6 +184,12 @@ class Registry:
                 where=rule.location,
                 remedy=remedy,
             )
+
+    def _with_settings(self, flow: Flow) -> Flow:
+        target = self._datasets.get(flow.target)
+        if target is None or not target.spark_conf:
+            return flow
+        return replace(flow, spark_conf={**target.spark_conf, **flow.spark_conf})
 
     def _with_rules(self, dataset: Dataset) -> Dataset:
         function = self._functions.get(dataset.name)

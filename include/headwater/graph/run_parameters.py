@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from headwater.definitions.parameter import REFERENCE, ParameterSpec
 from headwater.definitions.parameter_value import Value, value_text
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.graph.conditions import InvalidParameter
+from headwater.graph.spec_file import place_of
 from headwater.runtime.secret_values import REDACTED, names_a_secret, note_secret
 from headwater.suggestions import did_you_mean, nearest
 
 _LISTED = 12
 
 
-def given_values(spec: PipelineSpec, given: Mapping[str, object], where: object = None) -> dict[str, str]:
+def given_values(
+    spec: PipelineSpec, given: Mapping[str, object], where: Path | None = None
+) -> dict[str, str]:
     """The values given for a run as texts, each checked; those that are the default anyway are left out.
 
     Args:
@@ -57,7 +61,7 @@ class RunParameters:
     declared: Mapping[str, ParameterSpec]
     given: Mapping[str, str]
     environment: Mapping[str, str]
-    where: object = None
+    where: Path | None = None
 
     def values(self) -> dict[str, Value | None]:
         """Every declared parameter as its type; None where it has neither a value nor a default.
@@ -70,7 +74,7 @@ class RunParameters:
         if missing:
             raise InvalidParameter(
                 f"The parameter {missing[0]!r} is required and has no value.",
-                where=self.where,
+                where=_declaration(self.where, missing[0]),
                 remedy=f"Give it: --param {missing[0]}=VALUE, or in the form of the run.",
             )
         return values
@@ -104,7 +108,7 @@ class RunParameters:
         if value is None and reference is not None:
             raise InvalidParameter(
                 f"The secret parameter {name!r} refers to {reference}, which {_unreachable(str(reference))}.",
-                where=self.where,
+                where=_declaration(self.where, name),
                 remedy="Set the variable in the environment of whoever runs the pipeline."
                 if str(reference).startswith("env:") else "Give --param " + name + "=env:NAME here.",
             )  # fmt: skip
@@ -119,19 +123,24 @@ def _unreachable(reference: str) -> str:
     return "is not set" if reference.startswith("env:") else "only Airflow can look up"
 
 
-def _read(name: str, spec: ParameterSpec, value: object, where: object) -> Value:
+def _declaration(where: Path | None, name: str) -> str | None:
+    """The line at which a parameter is declared."""
+    return None if where is None else place_of(where, "parameters", name)
+
+
+def _read(name: str, spec: ParameterSpec, value: object, where: Path | None) -> Value:
     try:
         return spec.read(value)
     except ValueError as error:
         got = "" if spec.secret else f" (got {ascii(value)[:80]})"
         raise InvalidParameter(
             f"The parameter {name!r} {error}{got}.",
-            where=where,
+            where=_declaration(where, name),
             remedy=f"It is declared as {spec.type}{f': {spec.description}' if spec.description else ''}.",
         ) from None
 
 
-def _undeclared(spec: PipelineSpec, name: str, value: object, where: object) -> str:
+def _undeclared(spec: PipelineSpec, name: str, value: object, where: Path | None) -> str:
     """A value for a key of the configuration; where parameters are declared, no other name is taken."""
     if spec.parameters and name not in spec.configuration:
         known = [*spec.parameters, *spec.configuration]

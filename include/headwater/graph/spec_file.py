@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from headwater.definitions.lakeflow_settings import LakeflowSettings, is_lakeflow
 from headwater.definitions.pipeline_spec import PipelineSpec
+from headwater.definitions.spec_model import WrongAt
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.asset_bundle import NotOnePipeline, bundle_pipeline, is_bundle
 from headwater.graph.lakeflow_spec import SettingNote, translated
@@ -100,6 +101,11 @@ def _line(node: yaml.Node | None, keys: Sequence[str]) -> int:
     return line
 
 
+def place_of(path: Path, *keys: str) -> str:
+    """Where a key stands in a spec file that :func:`read_spec` has accepted, as far as its keys can be seen there."""
+    return f"{path}:{_line(read_source(path).node, keys)}"
+
+
 def _from_lakeflow(
     path: Path,
     data: dict[str, Any],
@@ -180,7 +186,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
     # pydantic puts the names of union members in the location; only real keys lead anywhere in the file.
     keys: list[Any] = []
     node, line = root, 1
-    path_in_file = detail["loc"]
+    of_parts = (detail.get("ctx") or {}).get("error")
+    path_in_file = of_parts.keys if isinstance(of_parts, WrongAt) else detail["loc"]
     for depth, key in enumerate(path_in_file):
         child = _child(node, key)
         if child is None and depth < len(path_in_file) - 1:
@@ -200,6 +207,8 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
         return f"The key `{dotted}` is missing.", where
     given = detail.get("input")
     message = detail["msg"].removeprefix("Value error, ")
+    if isinstance(of_parts, WrongAt):  # it quotes names alone
+        return f"{message}.", where
     if any(map(_ENVIRONMENT.search, _scalars(node))):
         # What an environment variable holds may be a secret: the value is shown as it is written.
         written = str(node.value) if isinstance(node, yaml.ScalarNode) else "..."

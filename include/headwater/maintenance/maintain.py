@@ -76,7 +76,8 @@ def maintain(
     run_id = f"maintenance-{uuid.uuid4()}"
     outcomes: list[Outcome] = []
     name = project.spec.name
-    with EventLogWriter(project.state_folder, project.pipeline_id, name, run_id) as events:
+    folder, pipeline_id = project.state_folder, project.pipeline_id
+    with EventLogWriter(folder, pipeline_id, name, run_id, maintenance_id=run_id) as events:
         for chore in chores:
             try:
                 with project.lease(run_id, wait=wait) as lease:

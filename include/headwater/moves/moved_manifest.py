@@ -5,7 +5,7 @@ They no longer match the sources: the next update resolves the graph again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from headwater.checkpoints.table_move import TableMove
@@ -38,9 +38,7 @@ def rewrite_manifests(move: TableMove, wish: Wish) -> None:
     target = read_manifest(target_file) or _empty(source, wish)
     if all(item.name != table.name for item in target.datasets):
         names = {item.name for item in target.datasets} | {table.name}
-        taken = [
-            flow.model_copy(update={"inputs": tuple(n for n in flow.inputs if n in names)}) for flow in flows
-        ]
+        taken = [_with_order(flow, lambda name: name if name in names else None) for flow in flows]
         _write(target_file, target, (*target.datasets, table), (*target.flows, *taken))
     datasets = tuple(item for item in source.datasets if item is not entry)
     left = tuple(flow for flow in source.flows if flow.target != entry.name)
@@ -55,7 +53,16 @@ def _empty(like: Manifest, wish: Wish) -> Manifest:
 
 
 def _without(flow: FlowEntry, dataset: str) -> FlowEntry:
-    return flow.model_copy(update={"inputs": tuple(name for name in flow.inputs if name != dataset)})
+    return _with_order(flow, lambda name: None if name == dataset else name)
+
+
+def _with_order(flow: FlowEntry, name_of: Callable[[str], str | None]) -> FlowEntry:
+    """The flow with the datasets that it reads and waits for under other names; None: not any more."""
+
+    def named(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new for name in names if (new := name_of(name)) is not None)
+
+    return flow.model_copy(update={"inputs": named(flow.inputs), "depends_on": named(flow.depends_on)})
 
 
 def _write(
@@ -88,5 +95,5 @@ def _renamed(flow: FlowEntry, move: TableMove, table: DatasetEntry | None = None
         for source in flow.sources
     )
     own = {"name": renamed_flow(flow.name, old, new), "target": new} if flow.target == old else {}
-    inputs = tuple(new if name == old and table is not None else name for name in flow.inputs)
-    return flow.model_copy(update={**own, "inputs": inputs, "sources": sources})
+    renamed = _with_order(flow, lambda name: new if name == old and table is not None else name)
+    return renamed.model_copy(update={**own, "sources": sources})

@@ -8,19 +8,17 @@ from sqlglot.tokenizer_core import TokenType
 
 from headwater.sql_sources.conditions import SqlNotUnderstood
 from headwater.sql_sources.parser import StatementParser
+from headwater.sql_sources.schedule import read_schedule
 
 _CLAUSES = (
-    "USING", "PARTITIONED BY", "CLUSTER BY", "LOCATION", "COMMENT", "TBLPROPERTIES", "REFRESH POLICY", "AS", "FLOW",
+    "USING", "PARTITIONED BY", "CLUSTER BY", "LOCATION", "COMMENT", "TBLPROPERTIES", "REFRESH POLICY", "SCHEDULE", "AS",
+    "FLOW",
 )  # fmt: skip
-_SCHEDULE = (
-    "All tables of a pipeline are updated together. Take it out, and write the times into pipeline.yml:\n"
-    '      airflow:\n        schedule: "0 * * * *"'
-)
 _REFUSED = {
-    ("SCHEDULE",): ("SCHEDULE", _SCHEDULE),
     ("TRIGGER",): (
         "TRIGGER ON UPDATE",
-        "Schedule the pipeline's DAG on the assets of the tables that it reads: `airflow: {schedule: ...}`, docs/airflow.md.",
+        "Take it out, and let data that arrives begin the runs: `airflow: {schedule: on_data}` in pipeline.yml; `on_data` there has the "
+        "quiet time and the least amounts.",
     ),
     ("WITH", "ROW", "FILTER"): (
         "WITH ROW FILTER",
@@ -105,6 +103,10 @@ def _policy(parser: StatementParser) -> dict[str, object]:
     return {"refresh_policy": f"{policy}_strict" if strict else policy}
 
 
+def _schedule(parser: StatementParser) -> dict[str, object]:
+    return {"schedule": read_schedule(parser)}
+
+
 def _properties(parser: StatementParser) -> dict[str, object]:
     return {"table_properties": dict(parser.listed(lambda: _property(parser)))}
 
@@ -126,4 +128,5 @@ _STORED: dict[tuple[str, ...], _Clause] = {
     ("LOCATION",): _location,
     ("TBLPROPERTIES",): _properties,
     ("REFRESH", "POLICY"): _policy,
+    ("SCHEDULE",): _schedule,
 }

@@ -104,6 +104,8 @@ def _with_query(
     stored: dict[str, object],
 ) -> DatasetStatement:  # fmt: skip
     query, changes, once = None, None, False
+    wanted = stored.pop("schedule", None)
+    schedule = None if wanted is None else str(wanted)
     if parser.see("FLOW") and kind is not DatasetKind.STREAMING_TABLE:
         parser.expected("AS and a query", "AS")
     if parser.words("FLOW"):
@@ -136,7 +138,7 @@ def _with_query(
     schema = ",\n".join(columns.typed) or None
     return DatasetStatement(
         name, kind, parser.place(first), query, schema, tuple(columns.labels), tuple(columns.rules), comment, stored, once, changes,
-        columns.idle,
+        columns.idle, schedule,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class DatasetStatement:
     """``CREATE ... STREAMING TABLE``, ``MATERIALIZED VIEW``, ``TEMPORARY VIEW`` and their older spellings.
 
     ``schema``: DDL text of columns with types. ``labels``: columns without. ``once``: the query is a batch that is appended one
-    time. ``idle``: clauses without effect here, with the reason. ``stored``: the clauses of a table by the names that the Python face has for them.
+    time. ``idle``: clauses without effect here, with the reason. ``schedule``: a cron text. ``stored``: the clauses of a table by the names that the Python face has for them.
     """
 
     name: str
@@ -58,6 +58,7 @@ class DatasetStatement:
     once: bool = False
     changes: Changes | None = None
     idle: Mapping[str, str] = field(default_factory=dict)
+    schedule: str | None = None
 
 
 @dataclass(frozen=True)

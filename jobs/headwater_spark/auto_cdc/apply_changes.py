@@ -115,12 +115,21 @@ def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) ->
 
 
 def check_unchanged(
-    columns: ChangeColumns, target: ChangeTarget, where: object, *, events: bool = True
+    columns: ChangeColumns,
+    target: ChangeTarget,
+    where: object,
+    *,
+    events: bool = True,
+    spark: SparkSession | None = None,
 ) -> None:
     """Refuse to continue where the target's rows were made with other keys, sequence or tracked columns.
 
-    The first check of a target records these. Order and letter case of keys do not matter.
-    ``events``: False where the rows come from snapshots.
+    The first check of a target records these. Order and letter case of keys do not matter. Where the sequence is no longer a
+    column of the table, the sequences that its rows have are remembered beside it first.
+
+    Args:
+        events: False where the rows come from snapshots.
+        spark: remembers the sequences; without it such a change is refused.
 
     Raises:
         ChangeFlowChanged: with what changed.
@@ -131,7 +140,8 @@ def check_unchanged(
         target.memory.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(now))
         return
-    before = {**now, "from": "events", **json.loads(path.read_text(encoding="utf-8"))}
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    before = {**now, "from": "events", **stored}
     new = set(now["values"]) - set(before["values"])
     # A sequence column that the table gains is not a change: earlier sequences are in the side table.
     now_of_old = {
@@ -140,6 +150,9 @@ def check_unchanged(
         "nulls": [n for n in now["nulls"] if n not in new] if columns.history else now["nulls"],
         "kept": now["kept"] and before["kept"],
     }
+    moved = stored.get("sequence_column") if before["kept"] and not now["kept"] else None
+    if moved is not None and spark is not None:
+        now_of_old["kept"] = True
     for part, words in _PARTS.items():
         if before[part] != now_of_old[part]:
             raise ChangeFlowChanged(
@@ -147,8 +160,22 @@ def check_unchanged(
                 where=where,
                 remedy="Change it back, or rebuild the table with --full-refresh.",
             )
-    if now != before:
+    if now_of_old["kept"] and not now["kept"] and spark is not None:
+        _remember_sequences(spark, columns, target, str(moved))
+    if now != stored:
         write_atomically(path, json.dumps(now))
+
+
+def _remember_sequences(
+    spark: SparkSession, columns: ChangeColumns, target: ChangeTarget, column: str
+) -> None:
+    """Keep the sequences of a type 1 target's rows beside it; done twice, it says the same."""
+    with _TARGETS[target.path]:
+        side = SideTable(spark, target.memory / "events")
+        side.recover(target.path)
+        rows = OpenTarget.at(spark, target.path).rows
+        if column in rows.columns:
+            side.remember(merge_latest.sequences_of(rows, columns, column))
 
 
 def _made_with(columns: ChangeColumns, *, events: bool) -> dict[str, Any]:
@@ -164,6 +191,7 @@ def _made_with(columns: ChangeColumns, *, events: bool) -> dict[str, Any]:
         "nulls": sorted(name.lower() for name in columns.ignored) if columns.history else columns.by_column,
         "named": columns.rows_name_columns,
         "kept": columns.sequence_column is not None or columns.history or columns.by_column,
+        "sequence_column": columns.sequence_column,
     }
 
 

@@ -209,7 +209,15 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     # A truncate has no key: all truncates form one group.
     keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
     kinds = {field.name: field.dataType for field in batch.schema.fields}
-    values = [fitted(F.col(quoted(f.name)), kinds[f.name], f.dataType).alias(f.name) for f in columns.fields]
+    # Several flows may bring the columns of one target (shared_columns): NULL, and not set, in those of the others.
+    values = [
+        (
+            fitted(F.col(quoted(f.name)), kinds[f.name], f.dataType)
+            if f.name in kinds
+            else F.lit(None).cast(f.dataType)
+        ).alias(f.name)
+        for f in columns.fields
+    ]
     selected = [columns.selected.alias(SELECTED)] if columns.selected is not None else []
     return batch.select(
         *keys,

@@ -135,6 +135,13 @@ def _tombstones(batch: ChangeBatch, live: Rows) -> int:
     return sum(live.table[DELETE].to_pylist()) if live.is_local else live.frame.where(DELETE).count()
 
 
+def sequences_of(rows: DataFrame, columns: ChangeColumns, column: str) -> DataFrame:
+    """What the side table has to know of a target's rows whose sequences are in ``column``; of other writers' rows, nothing."""
+    at = F.col(quoted(column)).cast(columns.sequence_type)
+    whole = reduce(Column.__and__, (key.isNotNull() for key in columns.key_columns), at.isNotNull())
+    return rows.where(whole).select(*columns.key_columns, at.alias(AT), F.lit(False).alias(DELETED))
+
+
 def compact(side: SideTable, columns: ChangeColumns) -> None:
     """Reduce the side table to one row of each key, where it has many files."""
     rows = side.read()

@@ -107,10 +107,17 @@ class SideTable:
 
     def append(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Add rows beside those with the same keys; a merge would take several times as long."""
+        self._append(rows, transaction.user_metadata)
+
+    def remember(self, rows: DataFrame) -> None:
+        """Add rows that no batch of events brings; a later batch that is reverted leaves them."""
+        self._append(rows, "")
+
+    def _append(self, rows: DataFrame, metadata: str) -> None:
         rows = rows.withColumn(RECORDED_AT, F.current_timestamp()).coalesce(1)
         self._make(rows.schema)
         writer = rows.write.format("delta").mode("append").option("mergeSchema", "true")
-        writer.option("userMetadata", transaction.user_metadata).save(str(self.path))
+        writer.option("userMetadata", metadata).save(str(self.path))
 
     def merge(
         self, changes: Rows, keys: Sequence[str], transaction: BatchTransaction, within: Column

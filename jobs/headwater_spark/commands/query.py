@@ -14,6 +14,8 @@ from headwater.errors import InvalidName, QueryFailed
 from headwater.event_log.event import event_table
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import stored_manifest
+from headwater.metrics.file_states import Row, file_states
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.queries_only import check_query
 from headwater_spark.messages.source_errors import describe
@@ -44,7 +46,14 @@ def run_statements(spark: SparkSession, project: PipelineProject, sql: str) -> D
         QueryFailed: Spark can't run one.
     """
     log = event_table(project.state_folder)
-    text = EventLogText(spark, project.state_folder, lambda name: _own_table(project, name))
+
+    def files(asked: str) -> list[Row]:
+        entry = _own_table(project, asked)
+        return file_states(
+            project.state_folder, stored_manifest(project), asked if entry is None else entry.name
+        )
+
+    text = EventLogText(spark, project.state_folder, lambda name: _own_table(project, name), files)
     if (log / "_delta_log").is_dir():
         spark.read.format("delta").load(str(log)).createOrReplaceTempView(RAW)
     frame = None
@@ -68,7 +77,7 @@ def _named(statement: str) -> Iterator[None]:
         raise QueryFailed(
             f"The query failed: {describe(error)}",
             where=statement.strip().splitlines()[0][:100],
-            remedy="It is SQL of open Spark, with event_log(...) and paths like details:flow_progress.status.",
+            remedy="It is SQL of open Spark, with event_log(...), cloud_files_state(...) and paths like details:flow_progress.status.",
         ) from None
 
 

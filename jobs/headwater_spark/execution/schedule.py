@@ -159,7 +159,7 @@ def leave_out(context: UpdateContext, outcome: FlowOutcome, failed: list[str]) -
     if failed:
         outcome.status = FlowStatus.SKIPPED
         outcome.error = UpdateFailed(
-            f"{outcome.dataset} was skipped: {', '.join(failed)}, which it reads, was not completed."
+            f"{outcome.dataset} was skipped: {', '.join(failed)}, which it reads or depends on, was not completed."
         )
     else:
         outcome.status = FlowStatus.STOPPED

@@ -29,6 +29,7 @@ from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.execution.file_cleaning import clean_sources
 from headwater_spark.execution.fixed_settings import fixed_settings
 from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.imported_position import take_over
 from headwater_spark.execution.kept_stream import KeptStream
 from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
@@ -57,6 +58,7 @@ def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
     """
     context = run.context
     context.check_lease()
+    take_over(run)
     surviving = run.checkpoint.surviving_state()
     start = check_flow(run, surviving or FlowState())
     state = _opened(run, surviving)

@@ -22,6 +22,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from headwater.errors import ActionInDefinition, UnsupportedArgument, UnsupportedStreamOperation
 from headwater_spark.facade.declared_forms import declared_form, note, noted
 from headwater_spark.facade.guarded_methods import DESCRIBE, QUERIES, STARTS, WRITES, remedy_of
+from headwater_spark.facade.kept_values import kept_forms, kept_schema, with_kept_values
+from headwater_spark.plans.schemas import plain_schema
 
 _LOADING: ContextVar[bool] = ContextVar("headwater_loading", default=False)
 _EVALUATING: ContextVar[str | None] = ContextVar("headwater_evaluating", default=None)
@@ -38,6 +40,7 @@ def install_action_guard() -> None:
                     partial(_guarded_action, remedy=remedy_of(name, owner), writes=group is WRITES),
                 )
     _guard(GroupedData, "pivot", _guarded_pivot)
+    _guard(GroupedData, "applyInPandasWithState", _with_any_state)
     for name in STARTS:
         _guard(DataStreamWriter, name, _guarded_start)
     _guard(DataStreamWriter, "trigger", _guarded_trigger)
@@ -101,6 +104,25 @@ def _guarded_pivot(method: Callable[..., Any], _: str) -> Callable[..., Any]:
         return method(rows, pivot_col, values)
 
     return guarded
+
+
+def _with_any_state(method: Callable[..., Any], _: str) -> Callable[..., Any]:
+    def carried(
+        rows: GroupedData,
+        func: Callable[..., Any],
+        outputStructType: Any,  # noqa: N803 - Spark's names
+        stateStructType: Any,  # noqa: N803
+        outputMode: str,  # noqa: N803
+        timeoutConf: str,  # noqa: N803
+    ) -> Any:
+        state = plain_schema(stateStructType, None) if in_user_code() else None
+        forms = kept_forms(state) if state is not None else {}
+        if state is not None and forms:
+            func = with_kept_values(func, forms, state.names)
+            stateStructType = kept_schema(state, forms)  # noqa: N806
+        return method(rows, func, outputStructType, stateStructType, outputMode, timeoutConf)
+
+    return carried
 
 
 def _guarded_start(method: Callable[..., Any], name: str) -> Callable[..., Any]:

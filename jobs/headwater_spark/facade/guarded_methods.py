@@ -32,11 +32,11 @@ WRITES: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 # They end a stream's definition and start it. `table` is Databricks' name of `toTable`; open Spark has no such method.
 STARTS = ("start", "toTable", "table")
-# What these do depends on their arguments: a cached stream, a continuous trigger, a pivot without its values.
+# What these do depends on their arguments: a cached stream, a continuous trigger, a pivot without its values, a state with arrays.
 GUARDED_BY_ARGUMENT = {
     "DataFrame": ("cache", "persist"),
     "DataStreamWriter": ("foreachBatch", "format", "trigger"),
-    "GroupedData": ("pivot",),
+    "GroupedData": ("pivot", "applyInPandasWithState"),
 }
 
 DESCRIBE = "Return the DataFrame that describes the rows; the update runs it and writes the result."

@@ -83,6 +83,8 @@ class _Declaring:
             name = self.registry.canonical(self._named(statement.name))
             for clause, reason in statement.idle.items():
                 self.registry.idle_clauses.append(IdleClause(name, clause, reason, statement.place.location))
+            if statement.schedule is not None:
+                self.registry.add_schedule(name, statement.schedule, statement.place.location)
             if statement.query is None or statement.once:
                 self._empty_table(statement)
             else:

@@ -62,7 +62,7 @@ def check_state(frame: DataFrame, flow: Flow) -> None:
         column = next((field.name for field in state.fields if _lost_in_lower_case(field.dataType)), None)
         if column is not None:
             raise QueryFailed(
-                f"{flow.name!r} keeps an array or map in the state column {column!r} of applyInPandasWithState. "
+                f"{flow.name!r} keeps an array or map of a type of its own in the state column {column!r} of applyInPandasWithState. "
                 "PySpark 4.2 hands the state's schema to its workers in lower case, and they can't read such a type from it.",
                 where=flow.location,
                 remedy="Use transformWithStateInPandas, or keep the values as text: json.dumps(...) in a STRING column.",

@@ -41,7 +41,7 @@ from headwater_spark.plans.schemas import merged_schema, plain_schema, with_chan
 from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.plans.stream_operations import check_stream
 from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
-from headwater_spark.resolution.flow_columns import analysed_frame
+from headwater_spark.resolution.flow_columns import analysed_frames
 from headwater_spark.resolution.judged_flows import check_judged
 from headwater_spark.resolution.known_names import KnownNames, read_at_import
 from headwater_spark.resolution.output_mode import check_alone, output_mode
@@ -261,7 +261,7 @@ class Evaluation:
         if cached is not None:
             return cached
         with self._entered(dataset):
-            frames = [(flow, analysed_frame(self, flow, dataset)) for flow in self.flows_of(dataset)]
+            frames = analysed_frames(self, dataset)
             self._kinds[dataset.name] = resolved_kind(dataset, frames)
             for flow, frame in frames:
                 if frame.isStreaming:

@@ -8,16 +8,24 @@ from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
+from headwater_spark.auto_cdc.shared_columns import united
 from headwater_spark.resolution.snapshot_calls import FlowCalls, first_snapshot
 
 
-def analysed_frame(calls: FlowCalls, flow: Flow, dataset: Dataset) -> DataFrame:
-    """A flow's frame; its arguments of AUTO CDC, if any, are checked and recorded.
+def analysed_frames(calls: FlowCalls, dataset: Dataset) -> list[tuple[Flow, DataFrame]]:
+    """The frames of a dataset's flows; their arguments of AUTO CDC, if any, are checked against each other and recorded.
 
     Raises:
         InvalidChangeFlow: the arguments do not fit the columns, or differ from those of another flow of the target.
-        Whatever evaluating the flow raises.
+        Whatever evaluating the flows raises.
     """
+    frames = [(flow, _analysed_frame(calls, flow, dataset)) for flow in calls.flows_of(dataset)]
+    names = [flow.name for flow, _ in frames if flow.name in calls.changes]
+    calls.changes.update(united({name: calls.changes[name] for name in names}))
+    return frames
+
+
+def _analysed_frame(calls: FlowCalls, flow: Flow, dataset: Dataset) -> DataFrame:
     changes = flow.changes
     if flow.snapshots is not None:
         frame, changes = first_snapshot(calls, flow, dataset)
@@ -41,12 +49,18 @@ def analysed_frame(calls: FlowCalls, flow: Flow, dataset: Dataset) -> DataFrame:
 
 
 def _check_alike(flow: Flow, columns: ChangeColumns, other: Flow, other_columns: ChangeColumns) -> None:
-    for part, mine, theirs in zip(_PARTS, _parts(columns), _parts(other_columns), strict=True):
-        if mine != theirs:
+    # What each flow leaves as it was is only known column by column, and a history has whole rows.
+    apart = not columns.history and not (flow.changes and flow.changes.hydrates)
+    apart = apart and not (other.changes and other.changes.hydrates)
+    mine_of, theirs_of = _parts(columns, other_columns), _parts(other_columns, columns)
+    for part, mine, theirs in zip(_PARTS, mine_of, theirs_of, strict=True):
+        if mine != theirs and not (apart and part == "columns"):
             raise InvalidChangeFlow(
                 f"AUTO CDC: {flow.name!r} and {other.name!r} write to {flow.target!r}, and differ in {part}: {mine} and {theirs}.",
                 where=flow.location,
-                remedy="Give them the same; a column that one of them does not have can be selected as NULL.",
+                remedy="Give them the same; a column that one of them does not have can be selected as NULL."
+                if part == "columns"
+                else "Give them the same.",
             )
 
 
@@ -61,7 +75,7 @@ _PARTS = (
 )
 
 
-def _parts(columns: ChangeColumns) -> tuple[object, ...]:
+def _parts(columns: ChangeColumns, other: ChangeColumns) -> tuple[object, ...]:
     def names(columns: tuple[str, ...] | list[str]) -> list[str]:
         return sorted(name.lower() for name in columns)
 
@@ -71,6 +85,7 @@ def _parts(columns: ChangeColumns) -> tuple[object, ...]:
         columns.sequence_type.simpleString(),
         2 if columns.history else 1,
         names(columns.tracked),
-        names(columns.ignored),
+        # Of the columns that both have.
+        names([name for name in columns.ignored if name.lower() in names(other.names)]),
         columns.selected is not None,
     )

@@ -22,11 +22,13 @@ from headwater.graph.change_targets import (
     check_retention,
     check_transactions_are_kept,
 )
+from headwater.graph.declared_schedule import declared_schedule
 from headwater.graph.history_views import declare_history_views, declare_targets
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater.graph.table_places import declared_places, refuse_around_sources, refuse_overlaps
+from headwater.graph.waiting import check_waits
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.loader.loader import loaded_sources
@@ -120,6 +122,7 @@ def _resolve(
             check_refresh_policy(dataset, evaluation.frames[flow.name])
     for flow in registry.flows():
         evaluation.settings_of(flow)
+    check_waits(registry.flows(), [dataset.name for dataset in datasets], evaluation.reads_of)
     # Implicit views that nothing reads are not part of the graph.
     read = {name for names in evaluation.reads_of.values() for name in names}
     datasets = [dataset for dataset in datasets if dataset.name not in views - read]
@@ -133,6 +136,7 @@ def _resolve(
         schema_name=project.spec.schema,
         source_hash=project.source_hash(),
         parameters_hash=project.parameters_hash(),
+        schedule=declared_schedule(registry, project.spec),
         datasets=tuple(_dataset_entry(dataset, evaluation, project.folder) for dataset in datasets),
         flows=tuple(
             _flow_entry(flow, registry, evaluation, names, project.folder)
@@ -223,6 +227,7 @@ def _flow_entry(
         once=flow.once,
         inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
         sources=plan_sources(frame, names),
+        depends_on=flow.depends_on,
         output_mode=mode.kind,
         merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.

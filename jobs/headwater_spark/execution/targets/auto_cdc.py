@@ -28,7 +28,7 @@ class AutoCdc:
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Merge in one commit; does nothing if the table already has the transaction."""
         if not self._ready:
-            check_unchanged(self._columns, self._target, self._location)
+            check_unchanged(self._columns, self._target, self._location, spark=rows.sparkSession)
             expire(rows.sparkSession, self._columns, self._target)
             self._ready = True
         apply_changes(rows, self._columns, self._target, transaction, self._location)

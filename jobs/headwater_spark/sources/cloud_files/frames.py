@@ -73,7 +73,7 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
     reader = reader.option("recursiveFileLookup", "true").option(FORMAT_OPTION, options.format)
     if options.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", options.max_files)
-    if options.max_bytes is not None:
+    elif options.max_bytes is not None:  # Spark refuses both
         reader = reader.option("maxBytesPerTrigger", options.max_bytes)
     if options.allow_overwrites:
         reader = reader.option(OVERWRITES_OPTION, "true")
@@ -133,18 +133,26 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
 
 
 def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
-    """Parquet, ORC and Avro: fields that the schema lacks are read as well, and folded into the rescued column."""
+    """Parquet, ORC, Avro and XML: fields that the schema lacks are read as well, and folded into the rescued column.
+
+    So are records of XML that do not fit their types or are no XML, whole.
+    """
     full_schema = read.data if read.full_schema is None else read.full_schema
-    frame = guarded(
-        native_reader(session, read, read.options.format).schema(full_schema).load(read.path), read
-    )
+    reader, corrupt = native_reader(session, read, read.options.format), StructType()
+    if read.options.format == "xml" and read.options.rescued is not None:
+        reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
+        corrupt = corrupt.add(CORRUPT, StringType())
+    frame = guarded(reader.schema(StructType([*full_schema.fields, *corrupt.fields])).load(read.path), read)
     types = {field.name: field.dataType for field in full_schema.fields}
     columns = [
         narrowed(_column(field.name), types[field.name], field.dataType).alias(field.name)
         for field in read.data.fields
     ]
     if read.options.rescued is not None:
-        parts = surplus_parts(_column, full_schema.fields, read.data.fields)
+        parts = [
+            *surplus_parts(_column, full_schema.fields, read.data.fields),
+            *(_column(field.name).alias("_corrupt_record") for field in corrupt.fields),
+        ]
         columns.append(_folded(parts).alias(read.options.rescued))
     return with_path_columns(frame, read, columns)
 

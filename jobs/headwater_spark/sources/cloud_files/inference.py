@@ -96,7 +96,19 @@ def _of_format(session: SparkSession, paths: list[str], options: CloudFilesOptio
         return _strings_unless_typed(_json(session, paths, options), options)
     if options.format == "csv":
         return _csv(session, paths, options)
-    return union(file_schemas(session, paths, options.format))
+    return content_schema(session, paths, options)
+
+
+def content_schema(session: SparkSession, paths: Sequence[str], options: CloudFilesOptions) -> StructType:
+    """The fields of Parquet, ORC and Avro files by their footers; of XML files, which are read for it."""
+    if options.format != "xml":
+        return union(file_schemas(session, paths, options.format))
+    if not paths:
+        return StructType()
+    corrupt = "__headwater_corrupt"
+    reader = _reader(session, options).option("columnNameOfCorruptRecord", corrupt)
+    schema = reader.format("xml").option("inferSchema", str(options.infer_types)).load(list(paths)).schema
+    return StructType([field for field in schema.fields if field.name != corrupt])
 
 
 def _json(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:

@@ -12,7 +12,7 @@ from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
 
 _PREFIX = "cloudfiles."
-FORMATS = ("json", "csv", "parquet", "avro", "orc", "text", "binaryFile")
+FORMATS = ("json", "csv", "parquet", "avro", "orc", "xml", "text", "binaryFile")
 RESCUED = "_rescued_data"
 # They tune file discovery and scaling in the closed runtime. Here each start lists the folder.
 _NOTED = (
@@ -22,12 +22,18 @@ _NOTED = (
     "subscription", "client", "clientEmail", "privateKey", "privateKeyId", "awsAccessKey", "awsSecretKey", "roleArn",
     "roleExternalId", "roleSessionName", "stsEndpoint",
 )  # fmt: skip
+# Options of Spark's readers that public code writes with the prefix, where they do nothing.
+_WITHOUT_PREFIX = (
+    "header", "sep", "delimiter", "quote", "escape", "encoding", "charset", "multiLine", "dateFormat", "timestampFormat",
+    "mode", "comment", "nullValue", "mergeSchema", "pathGlobFilter", "recursiveFileLookup", "modifiedAfter",
+    "modifiedBefore", "ignoreCorruptFiles", "ignoreMissingFiles", "rowTag", "lineSep", "wholetext",
+)  # fmt: skip
 _HONOURED = (
     "format", "schemaLocation", "inferColumnTypes", "schemaHints", "schemaEvolutionMode", "rescuedDataColumn",
     "maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "includeExistingFiles", "allowOverwrites",
     "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination",
 )  # fmt: skip
-CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED, "validateOptions")
+CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED, "inferSchema", "validateOptions")
 # Options of Spark's readers that would not do what they say, given how these files are read.
 _REFUSED = {
     "badrecordspath": "Malformed lines are kept in the rescued data column.",
@@ -62,7 +68,8 @@ class EvolutionMode(StrEnum):
 class CloudFilesOptions:
     """The options of a read. ``native``: options for Spark's own reader, as they were spelled.
 
-    ``rescued``: the name of the rescued data column, None where there is none. ``max_bytes``: per batch.
+    ``rescued``: the name of the rescued data column, None where there is none. ``max_files``, ``max_bytes``: per batch, None
+    where there is no limit; ``batch_limit`` makes one of the two.
     ``partition_columns``: None where they come from the paths. ``notes``: options that have no effect.
     """
 
@@ -109,6 +116,7 @@ def parse_options(options: Mapping[str, str], *, schema_given: bool) -> CloudFil
     native: dict[str, str] = {}
     notes = []
     spellings = {name.lower(): name for name in CLOUD_FILES_NAMES}
+    unknown_allowed = _unvalidated(options)
     for key, value in options.items():
         lowered = key.lower()
         if lowered == "rescueddatacolumn":
@@ -117,14 +125,19 @@ def parse_options(options: Mapping[str, str], *, schema_given: bool) -> CloudFil
             _check_native(key, value)
             native[key] = value
         elif (name := spellings.get(lowered.removeprefix(_PREFIX))) is None:
-            _unknown(key)
+            if not unknown_allowed:
+                raise _unknown(key)
+            notes.append(f"{key} is no option of Auto Loader and has no effect; {_way_out(key)}")
         elif name in _NOTED:
             notes.append(f"cloudFiles.{name} has no effect here: each start lists the folder")
         elif name == "validateOptions":
             if not _flag(name, {name: value}, default=True):
                 notes.append(
-                    "cloudFiles.validateOptions = false has no effect here: options are always checked"
+                    "cloudFiles.validateOptions = false: options that are not known are noted; the values of the others are "
+                    "checked nevertheless"
                 )
+        elif name == "inferSchema":
+            notes.append(_infer_schema(value, schema_given=schema_given))
         else:
             own[name] = value
     return _checked(own, native, tuple(notes), schema_given=schema_given)
@@ -134,17 +147,17 @@ def _checked(
     own: Mapping[str, str], native: Mapping[str, str], notes: tuple[str, ...], *, schema_given: bool
 ) -> CloudFilesOptions:
     source_format = _choice("format", own.get("format", ""), FORMATS)
+    if source_format == "xml" and not any(key.lower() == "rowtag" for key in native):
+        raise InvalidSourceOption(
+            "cloudFiles.format = 'xml' needs to know which element is a row.",
+            remedy='Name it: .option("rowTag", "book").',
+        )
     mode = _mode(own.get("schemaEvolutionMode"), source_format, schema_given=schema_given)
     rescued = own.get("rescuedDataColumn")
     if rescued is None and not schema_given and mode is not EvolutionMode.NONE and _evolving(source_format):
         rescued = RESCUED
     if rescued is not None and not _evolving(source_format):
         _bad("rescuedDataColumn", rescued, f"{source_format} files have a fixed schema; leave it out")
-    max_files = _number("maxFilesPerTrigger", own) if "maxFilesPerTrigger" in own else None
-    max_bytes = _size("maxBytesPerTrigger", own)
-    if max_files is not None and max_bytes is not None:
-        _bad("maxBytesPerTrigger", own["maxBytesPerTrigger"], "Spark takes one limit: leave out one of "
-             "cloudFiles.maxFilesPerTrigger and cloudFiles.maxBytesPerTrigger")  # fmt: skip
     clean = _choice("cleanSource", own.get("cleanSource", "off"), ("off", "delete", "move"))
     retention = _age("cleanSource.retentionDuration", own.get("cleanSource.retentionDuration", "30 days"))
     if clean == "delete" and retention < timedelta(days=7):
@@ -160,8 +173,8 @@ def _checked(
         schema_location=own.get("schemaLocation"),
         infer_types=_flag("inferColumnTypes", own, default=False),
         hints=own.get("schemaHints", ""),
-        max_files=max_files if max_files is not None else (None if max_bytes is not None else 1000),
-        max_bytes=max_bytes,
+        max_files=_number("maxFilesPerTrigger", own) if "maxFilesPerTrigger" in own else 1000,
+        max_bytes=_size("maxBytesPerTrigger", own),
         max_file_age=own.get("maxFileAge", "36500d"),
         include_existing=_flag("includeExistingFiles", own, default=True),
         allow_overwrites=_flag("allowOverwrites", own, default=False),
@@ -214,12 +227,36 @@ def _check_native(key: str, value: str) -> None:
         )
 
 
-def _unknown(key: str) -> None:
+def _unvalidated(options: Mapping[str, str]) -> bool:
+    """Whether unknown options are to be passed over, as Auto Loader does with ``validateOptions`` off."""
+    given = next((v for k, v in options.items() if k.lower() == f"{_PREFIX}validateoptions"), "true")
+    return given.lower() == "false"
+
+
+def _infer_schema(value: str, *, schema_given: bool) -> str:
+    """The note for a spelling of Spark's readers that public code gives to Auto Loader."""
+    if not _flag("inferSchema", {"inferSchema": value}, default=True) and not schema_given:
+        _bad(
+            "inferSchema", value, "the columns are inferred where none are given: give them with .schema(...)"
+        )
+    return (
+        "cloudFiles.inferSchema has no effect: columns are inferred wherever no schema is given. Their types are with "
+        "cloudFiles.inferColumnTypes = true"
+    )
+
+
+def _unknown(key: str) -> InvalidSourceOption:
+    return InvalidSourceOption(f"There is no option {key!r}.", remedy=_way_out(key))
+
+
+def _way_out(key: str) -> str:
+    plain = {name.lower(): name for name in _WITHOUT_PREFIX}.get(key.lower().removeprefix(_PREFIX))
+    if plain is not None:
+        return f"Write it without the prefix, which is for options of Auto Loader: {plain!r}."
     names = [f"cloudFiles.{name}" for name in CLOUD_FILES_NAMES]
     lowered = {name.lower(): name for name in names}
     near = nearest(key.lower(), lowered)
-    remedy = did_you_mean(near and lowered[near], f"Known are: {', '.join(names[: len(_HONOURED)])}.")
-    raise InvalidSourceOption(f"There is no option {key!r}.", remedy=remedy)
+    return did_you_mean(near and lowered[near], f"Known are: {', '.join(names[: len(_HONOURED)])}.")
 
 
 def _bad(name: str, value: str, need: str) -> None:

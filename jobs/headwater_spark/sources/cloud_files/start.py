@@ -14,10 +14,11 @@ from headwater.checkpoints.offsets import last_committed_batch
 from headwater.errors import SourceUnreachable, UnknownFields
 from headwater.files.atomic_files import write_atomically
 from headwater.metrics.file_listing import ListedFile
+from headwater_spark.sources.cloud_files.batch_limit import with_one_limit
 from headwater_spark.sources.cloud_files.frames import FileRead
-from headwater_spark.sources.cloud_files.inference import csv_headers, file_schemas
+from headwater_spark.sources.cloud_files.inference import content_schema, csv_headers
 from headwater_spark.sources.cloud_files.json_proof import Proof, proven
-from headwater_spark.sources.cloud_files.merging import evolved, union
+from headwater_spark.sources.cloud_files.merging import evolved
 from headwater_spark.sources.cloud_files.nested_fields import unknown_fields
 from headwater_spark.sources.cloud_files.new_files import file_uri, listed, planned_file_missing, unseen
 from headwater_spark.sources.cloud_files.options import EvolutionMode
@@ -39,7 +40,9 @@ def prepared(
     careful: bool,
     again: frozenset[str] = frozenset(),
 ) -> FileRead:
-    """The read with its folder's current files. ``again``: paths of files that are examined although they were read.
+    """The read with its folder's current files, and one limit for its batches.
+
+    ``again``: paths of files that are examined although they were read.
 
     Raises:
         UnknownFields: in a mode that fails on new fields.
@@ -53,11 +56,16 @@ def prepared(
         forget_overwritten(folder, {f.path: f.modified_ns // 1_000_000 for f in files})
     if not read.options.include_existing:
         read = replace(read, skipped=_existing(checkpoint, key, files))
-    if not read.checks_fields:
+    both_limits = read.options.max_files is not None and read.options.max_bytes is not None
+    if not read.checks_fields and not both_limits:
         return read
     if read.options.mode is EvolutionMode.FAIL:
         read = replace(read, resumes_without=planned_file_missing(folder))
-    new = [file for file in unseen(files, folder) if file_uri(file.path) not in read.skipped]
+    waiting = unseen(files, folder)
+    read = replace(read, options=with_one_limit(read.options, waiting))
+    if not read.checks_fields:
+        return read
+    new = [file for file in waiting if file_uri(file.path) not in read.skipped]
     new += [file for file in files if file.path in again and file not in new]
     if read.options.format == "json":
         return _proven(read, new) if not careful else read
@@ -85,7 +93,7 @@ def _with_headers(read: FileRead, new: list[ListedFile]) -> FileRead:
 
 
 def _with_extra(session: SparkSession, read: FileRead, new: list[ListedFile]) -> FileRead:
-    seen = union(file_schemas(session, [f.path for f in new if f.size > 0], read.options.format))
+    seen = content_schema(session, [f.path for f in new if f.size > 0], read.options)
     partitions = {name.lower() for name in read.partitions.names}
     seen = StructType([field for field in seen.fields if field.name.lower() not in partitions])
     unknown = unknown_fields(read.data, seen)

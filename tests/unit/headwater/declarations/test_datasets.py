@@ -142,17 +142,15 @@ def test_an_argument_that_cannot_be_honoured(registry: Registry, arguments: dict
 
 
 def test_other_arguments_that_are_refused(registry: Registry):
-    """What is refused of the other declarations: a refresh policy, a table's own conf, an order, an imported checkpoint."""
+    """What is refused of the other declarations: a refresh policy that is none, and checkpoints that are no folders."""
     with pytest.raises(UnsupportedArgument, match="refresh_policy"):
         dp.materialized_view(refresh_policy="sometimes")(lambda: None)
-    with pytest.raises(UnsupportedArgument, match="spark_conf") as refused:
-        dp.create_streaming_table("t", spark_conf={"a": "b"})
-    assert "append_flow" in refused.value.remedy
-    with pytest.raises(UnsupportedArgument, match="depends_on") as refused:
-        dp.append_flow(target="t", depends_on=["u"])(lambda: None)
-    assert "runs after the datasets" in refused.value.remedy
-    with pytest.raises(UnsupportedArgument, match="import_checkpoint"):
-        dp.append_flow(target="t", import_checkpoint="x")(lambda: None)
+    for folder, once in (("x", False), ("s3://bucket/x", False), (1, False), ("/x", True)):
+        with pytest.raises(UnsupportedArgument, match="import_checkpoint") as refused:
+            dp.append_flow(target="t", import_checkpoint=folder, once=once)(lambda: None)
+        assert refused.value.remedy
+    dp.append_flow(target="t", name="f", import_checkpoint="file:///a%20b")(lambda: None)
+    assert registry.flows()[0].import_checkpoint == "/a b"
     with pytest.raises(UnsupportedArgument, match="decorates a function"):
         dp.table("orders")
 
@@ -179,6 +177,29 @@ def test_a_call_that_does_not_fit(call: Any, what: str, remedy: str):
     assert what in caught.value.what
     assert f"{__file__}:" in str(caught.value.where)
     assert remedy in caught.value.remedy
+
+
+def test_settings_of_a_table_without_a_query(registry: Registry):
+    """They hold for every flow into it, before or after its declaration, where the flow has no value of its own."""
+    dp.append_flow(target="t", name="early")(lambda: None)
+    dp.create_streaming_table("t", spark_conf={"a": True, "b": 1})
+    dp.append_flow(target="t", name="late", spark_conf={"b": 2, "c": 3})(lambda: None)
+    dp.append_flow(target="u", name="other")(lambda: None)
+    assert {flow.name: flow.spark_conf for flow in registry.flows()} == {
+        "early": {"a": "true", "b": "1"},
+        "late": {"a": "true", "b": "2", "c": "3"},
+        "other": {},
+    }
+
+
+def test_a_flow_that_waits(registry: Registry):
+    """``depends_on`` takes one name or several, in any spelling of the pipeline's; anything else is refused."""
+    dp.append_flow(target="t", name="a", depends_on="u")(lambda: None)
+    dp.append_flow(target="t", name="b", depends_on=["raw.v", f"{registry.schema}.u"])(lambda: None)
+    assert [flow.depends_on for flow in registry.flows()] == [("u",), ("raw.v", "u")]
+    with pytest.raises(UnsupportedArgument, match="depends_on takes names of datasets") as refused:
+        dp.append_flow(target="t", name="c", depends_on=[1])(lambda: None)
+    assert f"{__file__}:" in refused.value.where
 
 
 def test_settings_of_change_flows(registry: Registry):

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "materialized_view": ({}, {**_TABLE, "replace_where": "a > 1", "refresh_policy": "incremental"}),
     "temporary_view": ({}, {"name": "other", "comment": "c", "spark_conf": {"a": "1"}}),
     "create_streaming_table": ({"name": "t"}, {**{k: v for k, v in _TABLE.items() if k != "private"}, **_RULES}),
-    "append_flow": ({"target": "t"}, {**_FLOW, "once": True, "depends_on": ["x"], "import_checkpoint": "x"}),
+    "append_flow": ({"target": "t"}, {**_FLOW, "once": True, "depends_on": ["x"], "import_checkpoint": "/x"}),
     "update_flow": ({"target": "t"}, _FLOW),
     "replace_flow": (
         {"target": "t", "replace_using": ["k"], "sequence_by": "s"},

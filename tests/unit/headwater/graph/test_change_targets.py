@@ -6,7 +6,8 @@ import pytest
 
 from headwater import pipelines as dp
 from headwater.definitions.change_conditions import InvalidChangeFlow
-from headwater.graph.change_targets import RETENTION_PROPERTY, check_retention
+from headwater.definitions.flow import FlowKind
+from headwater.graph.change_targets import RETENTION_PROPERTY, check_only_changes, check_retention
 from headwater.graph.registry import Registry, registering
 
 
@@ -31,3 +32,37 @@ def test_a_retention_that_is_no_time(given: str):
 def test_a_retention_in_seconds(given: str):
     """Numbers of seconds are taken, none at all and parts of them too."""
     checked(given)
+
+
+@pytest.mark.parametrize("name", ["archive", "users"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_batch_that_is_appended_once(name: str, before: bool):
+    """Beside changes it brings upserts under their own sequences, whichever is declared first and whatever it is called; a stream does not."""
+
+    def appended() -> None:
+        dp.append_flow(target="users", name=name, once=True)(lambda: None)
+
+    with registering(Registry(catalog=None, schema="shop")) as registry:
+        dp.create_streaming_table("users")
+        if before:
+            appended()
+        dp.create_auto_cdc_flow(
+            target="users", source="changes", keys=["id"], sequence_by="at", apply_as_deletes="op = 'D'"
+        )
+        if not before:
+            appended()
+        flows = {flow.name: flow for flow in registry.flows()}
+        assert set(flows) == {"users", "archive" if name == "archive" else "users_hydration"}
+        batch = flows["archive" if name == "archive" else "users_hydration"]
+        assert (batch.once, batch.kind) == (True, FlowKind.CHANGES)
+        assert batch.changes is not None
+        assert (batch.changes.hydrates, batch.changes.apply_as_deletes, batch.changes.sequence_by) == (
+            True,
+            None,
+            "at",
+        )
+        for flow in registry.flows():
+            check_only_changes(flow, registry.flows())
+        dp.append_flow(target="users", name="more")(lambda: None)
+        with pytest.raises(InvalidChangeFlow, match="rows from 'more'"):
+            check_only_changes(flows["users"], registry.flows())

@@ -98,6 +98,8 @@ def test_every_setting_has_an_effect_or_a_sentence(tmp_path: Path):
     assert spec.parameters["region"].default == "eu"
     assert spec.spark == {"spark.executor.instances": "4", "spark.sql.ansi.enabled": "false"}
     assert (spec.airflow.retries, spec.airflow.tags) == (0, ("team:shop", "core"))
+    mail = spec.airflow.notifiers[0]
+    assert (mail.when, mail.arguments["to"]) == (("failure",), ["a@b.c"])
     said = {note.setting for note in source.notes}
     as_they_are = {"name", "catalog", "schema", "libraries", "configuration", "parameters"}
     unsaid = {
@@ -107,6 +109,34 @@ def test_every_setting_has_an_effect_or_a_sentence(tmp_path: Path):
     cluster = {f"clusters.0.{key}" for key in EVERYTHING["clusters"][0] if key != "label"}
     assert cluster | {"clusters.1"} <= said
     assert "hidden-value" not in str(source.notes)
+
+
+def test_who_is_told_when(tmp_path: Path):
+    """Each entry is a notifier beside those of the file; what the platform tells apart is one failure here, and nobody is no notifier."""
+    told = [
+        {"email_recipients": ["a@b.c", "d@e.f"], "alerts": ["on-update-failure", "on-update-fatal-failure", "on-flow-failure"]},
+        {"email_recipients": ["a@b.c"], "alerts": ["on-update-success", "on-update-failure"]},
+        {"email_recipients": [], "alerts": ["on-update-success"]},
+        {"email_recipients": ["a@b.c"], "alerts": []},
+    ]  # fmt: skip
+    own = {"notifier": "my.Pager", "when": ["alert"]}
+    source = read_source(
+        written(tmp_path, {"name": "a", "notifications": told, "airflow": {"notifiers": [own]}})
+    )
+    spec = PipelineSpec.model_validate(source.data)
+    assert [
+        (n.notifier.rpartition(".")[2], n.when, n.arguments.get("to")) for n in spec.airflow.notifiers
+    ] == [
+        ("Pager", ("alert",), None),
+        ("SmtpNotifier", ("failure",), ["a@b.c", "d@e.f"]),
+        ("SmtpNotifier", ("success", "failure"), ["a@b.c"]),
+    ]
+    notes = {note.setting: note.becomes for note in source.notes if note.setting.startswith("notifications")}
+    assert notes == {
+        "notifications.0": "airflow", "notifications.1": "airflow", "notifications.2": None, "notifications.3": None,
+    }  # fmt: skip
+    with pytest.raises(InvalidSpec, match=r"on-update-start.*there are on-update-success"):
+        read_source(written(tmp_path, {"name": "a", "notifications": [{"alerts": ["on-update-start"]}]}))
 
 
 def test_each_setting_by_itself_is_taken(tmp_path: Path):

@@ -71,14 +71,20 @@ def test_a_value_that_does_not_fit_is_refused(folder: Path, name: str, value: ob
     assert says in str(caught.value)
     assert KEY not in str(caught.value)
     assert str(folder / "pipeline.yml") in caught.value.where
+    lines = (folder / "pipeline.yml").read_text().split("\n")
+    declared = [number for number, line in enumerate(lines, 1) if line.strip().startswith(f"{name}:")]
+    if declared:
+        assert caught.value.where.endswith(f"pipeline.yml:{declared[0]}")
 
 
 def test_a_required_one_is_missed_only_where_sources_run(folder: Path):
     """Status, lag and the page need no value; an update does."""
     project = opened(folder)
     assert "day" not in project.configuration
-    with pytest.raises(InvalidParameter, match="'day' is required"):
+    with pytest.raises(InvalidParameter, match="'day' is required") as caught:
         project.check_parameters()
+    lines = (folder / "pipeline.yml").read_text().split("\n")
+    assert lines[int(str(caught.value.where).rpartition(":")[2]) - 1].strip().startswith("day:")
 
 
 def test_the_variable_of_a_secret_is_missed_by_name(folder: Path):
@@ -126,10 +132,10 @@ def test_a_pipeline_without_parameters_takes_any_value(tmp_path: Path):
         ("  n: {type: integer, default: 3, enum: [1, 2]}", 3, "must be one of: 1, 2"),
         ("  t: {secret: true, default: plainly}", 3, "given as a reference"),
         ("  t: {secret: true, type: integer}", 3, "a secret is a string"),
-        ("  api_token: x", 1, "say `secret: true`"),
-        ("  colour: red\nconfiguration: {colour: blue}", 1, "both have 'colour'"),
-        ("  day: {required: true}\nairflow: {schedule: '@daily'}", 1, "nobody to fill it in"),
-        ("  day: {required: true}\ntrigger: {processing_time: 5 s}", 1, "nobody to fill it in"),
+        ("  api_token: x", 3, "say `secret: true`"),
+        ("  colour: red\nconfiguration: {colour: blue}", 3, "both have 'colour'"),
+        ("  day: {required: true}\nairflow: {schedule: '@daily'}", 3, "nobody to fill it in"),
+        ("  day: {required: true}\ntrigger: {processing_time: 5 s}", 3, "nobody to fill it in"),
     ],
 )
 def test_a_wrong_declaration_is_refused_at_its_line(tmp_path: Path, text: str, line: int, says: str):

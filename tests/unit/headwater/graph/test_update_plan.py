@@ -67,6 +67,35 @@ def resets(planned: UpdatePlan) -> list[tuple[str, tuple[str, ...], bool]]:
     return [(stage.dataset, stage.flows, stage.empty_table) for stage in planned.resets]
 
 
+def test_a_flow_waits_for_what_it_does_not_read():
+    """``depends_on`` is an order among what the update refreshes, through views; nothing else of the graph knows it."""
+    plain = manifest()
+    flows = {flow.name: flow for flow in plain.flows}
+    waiting = flows["web"].model_copy(update={"depends_on": ("alone",)})
+    through = flows["alone"].model_copy(update={"depends_on": ("view",)})
+
+    def planned(selection: Selection, *changed: FlowEntry) -> UpdatePlan:
+        names = {flow.name: flow for flow in changed}
+        entries = tuple(names.get(flow.name, flow) for flow in plain.flows)
+        return plan_update(plain.model_copy(update={"flows": entries}), selection)
+
+    found = planned(Selection(), waiting)
+    assert order(found) == ["alone", "bronze", "silver", "gold"]
+    assert {stage.dataset: stage.after for stage in found.refreshes}["bronze"] == ("alone",)
+    assert {s.dataset: s.after for s in planned(Selection(), through).refreshes}["alone"] == ("silver",)
+    assert planned(Selection(tables=("bronze",)), waiting).refreshes[0].after == ()
+
+
+def test_an_order_alone_is_in_the_manifest():
+    """It is a field of the file where there is one, and no file of a pipeline without any changes."""
+    plain = manifest()
+    waiting = plain.flows[-1].model_copy(update={"depends_on": ("bronze",)})
+    with_order = plain.model_copy(update={"flows": (*plain.flows[:-1], waiting)})
+    assert "depends_on" not in plain.to_json()
+    assert Manifest.model_validate_json(with_order.to_json()).flow("alone").depends_on == ("bronze",)
+    assert Manifest.model_validate_json(plain.to_json()) == plain
+
+
 def test_everything_in_the_graphs_order():
     """An empty selection is every stored dataset, each after those it reads, through views."""
     planned = plan(Selection())

@@ -29,7 +29,7 @@ HARMLESS = {
     "sample sampleBy scalar schema select selectExpr semanticHash sort sortWithinPartitions sparkSession sql_ctx stat "
     "storageLevel subtract summary to toDF transform union unionAll unionByName unpersist unpivot where withColumn "
     "withColumnRenamed withColumns withColumnsRenamed withMetadata withWatermark write writeStream writeTo zipWithIndex",
-    GroupedData: "agg apply applyInArrow applyInPandas applyInPandasWithState avg cogroup count max mean min sum "
+    GroupedData: "agg apply applyInArrow applyInPandas avg cogroup count max mean min sum "
     "transformWithState transformWithStateInPandas",
     # `client` and what follows it belong to Spark Connect, and are errors of a classic session.
     SparkSession: "Builder active addTag builder catalog clearTags conf createDataFrame dataSource emptyDataFrame "

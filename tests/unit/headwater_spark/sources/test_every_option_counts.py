@@ -22,6 +22,7 @@ CLOUD_FILES = {
     "rescuedDataColumn": "lost", "maxFilesPerTrigger": "3", "maxBytesPerTrigger": "3k", "maxFileAge": "3d",
     "includeExistingFiles": "false", "allowOverwrites": "true", "partitionColumns": "a", "cleanSource": "delete",
     "cleanSource.retentionDuration": "9 days", "cleanSource.moveDestination": "/x", "validateOptions": "false",
+    "inferSchema": "true",
 }  # fmt: skip
 KINESIS = {
     "streamname": "other", "region": "eu-west-1", "endpoint": "http://a", "endpointurl": "http://b", "initialposition": "earliest",
@@ -51,7 +52,7 @@ def test_cloud_files():
         return parse_options({"cloudFiles.format": "json", **given}, schema_given=False)
 
     plain = read({})
-    assert set(CLOUD_FILES) == {*cloud_files._HONOURED, "validateOptions"}
+    assert set(CLOUD_FILES) == {*cloud_files._HONOURED, "validateOptions", "inferSchema"}
     for name in CLOUD_FILES_NAMES:
         changed = outcome(read, {f"cloudFiles.{name}": CLOUD_FILES.get(name, "x")})
         assert changed != plain, name

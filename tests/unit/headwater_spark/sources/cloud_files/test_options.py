@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -43,7 +44,9 @@ def test_letter_case_does_not_matter():
 def test_values_are_read():
     """Sizes, durations and lists."""
     options = parse(maxBytesPerTrigger="10g", cleanSource="delete", partitionColumns="a, b")
-    assert (options.max_bytes, options.max_files) == (10 * 1024**3, None)
+    assert (options.max_bytes, options.max_files) == (10 * 1024**3, 1000)
+    both = parse(maxBytesPerTrigger="5k", maxFilesPerTrigger="5")
+    assert (both.max_bytes, both.max_files) == (5 * 1024, 5)
     assert (options.clean, options.retention) == ("delete", timedelta(days=30))
     assert options.partition_columns == ("a", "b")
     moved = parse(
@@ -52,6 +55,27 @@ def test_values_are_read():
         cleanSource__retentionDuration="interval 2 hours",
     )
     assert (moved.move_to, moved.retention) == ("/x", timedelta(hours=2))
+
+
+def test_a_spelling_of_sparks_readers():
+    """``cloudFiles.inferSchema`` changes nothing and is noted with the option that it may be meant for."""
+    plain, spelled = parse(), parse(inferSchema="True")
+    assert "inferColumnTypes" in spelled.notes[0]
+    assert replace(spelled, notes=()) == plain
+    assert len(parse(schema_given=True, inferSchema="false").notes) == 1
+
+
+def test_unknown_options_without_validation():
+    """With ``validateOptions`` off an unknown option is noted with its way out, as Auto Loader passes it over; bad values are not."""
+    found = parse(validateOptions="false", header="true", shemaHints="a INT")
+    assert [note.partition(" ")[0] for note in found.notes] == [
+        "cloudFiles.validateOptions",
+        "cloudFiles.header",
+        "cloudFiles.shemaHints",
+    ]
+    assert "'header'" in found.notes[1]
+    assert "cloudFiles.schemaHints" in found.notes[2]
+    assert replace(found, notes=()) == parse()
 
 
 def test_what_tunes_the_closed_runtime_is_noted():
@@ -65,11 +89,18 @@ def test_what_tunes_the_closed_runtime_is_noted():
     ("given", "remedy"),
     [
         ({"shemaHints": "a INT"}, "cloudFiles.schemaHints"),
-        ({"format": "xml"}, "json, csv"),
+        ({"format": "jsonl"}, "json, csv"),
+        ({"format": "xml"}, '.option("rowTag", "book")'),
         ({"format": ""}, "json, csv"),
         ({"schemaEvolutionMode": "sometimes"}, "addNewColumns"),
         ({"maxFilesPerTrigger": "0"}, "whole number"),
-        ({"maxFilesPerTrigger": "5", "maxBytesPerTrigger": "5k"}, "one limit"),
+        ({"inferSchema": "false"}, ".schema(...)"),
+        ({"inferSchema": "yes"}, "true, false"),
+        ({"header": "true"}, "without the prefix, which is for options of Auto Loader: 'header'"),
+        ({"multiline": "true"}, "'multiLine'"),
+        ({"schemaEvolution": "true"}, "cloudFiles.schemaEvolutionMode"),
+        ({"validateOptions": "false", "format": "xlm"}, "json, csv"),
+        ({"validateOptions": "perhaps"}, "true, false"),
         ({"maxBytesPerTrigger": "much"}, "10g"),
         ({"includeExistingFiles": "maybe"}, "true, false"),
         ({"cleanSource": "move"}, "MOVE"),

@@ -1,0 +1,57 @@
+"""A flow may wait for what it does not read, as long as the names are known and nothing waits for itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
+from headwater.errors import DatasetCycle, UnknownDataset
+from headwater.graph.waiting import check_waits
+
+NAMES = ("a", "b", "c", "d")
+
+
+def flow(name: str, *after: str, into: str = "") -> Flow:
+    """A flow that waits for ``after``."""
+    return Flow(name, into or name, lambda: None, SourceLocation("s.py", 7), depends_on=after)
+
+
+def test_names_have_to_be_known():
+    """A name that the pipeline lacks is refused at the flow's line, with the nearest one."""
+    with pytest.raises(UnknownDataset, match="'ordes'") as caught:
+        check_waits([flow("load", "ordes", into="t")], ("orders", "t"), {})
+    assert caught.value.where == "s.py:7"
+    assert "'orders'" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("flows", "reads", "circle"),
+    [
+        ([flow("a", "a")], {}, "a -> a"),
+        ([flow("a", "b"), flow("b")], {"b": ["a"]}, "a -> b -> a"),
+        # Through a second flow of the table and a view.
+        ([flow("f", into="a"), flow("g", "b", into="a"), flow("v"), flow("b")], {"v": ["a"], "b": ["v"]}, "a -> b -> v -> a"),
+    ],
+)  # fmt: skip
+def test_nothing_waits_for_itself(flows: list[Flow], reads: dict[str, list[str]], circle: str):
+    """A circle of reading and waiting is refused, with the circle and the line of a flow that waits."""
+    with pytest.raises(DatasetCycle) as caught:
+        check_waits(flows, (*NAMES, "v"), reads)
+    shown = caught.value.what.removeprefix("Datasets wait for each other in a circle: ").removesuffix(".")
+    # A circle has no first name.
+    around = [shown.split(" -> ")[:-1][i:] + shown.split(" -> ")[:-1][:i] for i in range(shown.count("->"))]
+    assert circle.split(" -> ")[:-1] in around
+    assert caught.value.where == "s.py:7"
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.booleans())))
+def test_what_has_an_order_passes(edges: list[tuple[str, str, bool]]):
+    """Edges that all go one way are accepted, whether they are reads or waits."""
+    down = [(one, other, waits) for one, other, waits in edges if one > other]
+    flows = [flow(name, *(o for n, o, waits in down if n == name and waits)) for name in NAMES]
+    check_waits(
+        flows, NAMES, {name: [o for n, o, waits in down if n == name and not waits] for name in NAMES}
+    )
