@@ -9,9 +9,10 @@ import pytest
 from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
+from tests.shared_broker import shared_broker
 from tests.spark_fixtures import pipeline, spark
 
-__all__ = ["done", "pipeline", "prepared", "spark"]
+__all__ = ["done", "pipeline", "prepared", "shared_broker", "spark"]
 
 # Hundreds of updates run in one JVM here: it has time to compile well, and must not spend it on collecting garbage.
 ROOMY = {
