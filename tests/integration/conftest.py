@@ -9,18 +9,20 @@ import pytest
 from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
+from tests.shared_broker import shared_broker
 from tests.spark_fixtures import pipeline, spark
 
-__all__ = ["done", "pipeline", "prepared", "spark"]
+__all__ = ["done", "pipeline", "prepared", "shared_broker", "spark"]
 
 # Hundreds of updates run in one JVM here: it has time to compile well, and must not spend it on collecting garbage.
 ROOMY = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
     "spark.sql.ui.retainedExecutions": "50",
-    # A fifth of the time of a small update goes into compiling queries that see ten rows. Drivers of the tests of DAGs and
-    # of kills run with an update's own settings.
+    # A third of the time of a small update goes into generating and compiling code for queries that see ten rows. Drivers of
+    # the tests of DAGs and of kills run with an update's own settings.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,13 +18,12 @@ def {name}():
 """
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+@pytest.fixture
+def broker(shared_broker: KafkaBroker) -> KafkaBroker:
     """A running broker with two topics of two partitions."""
-    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as running:
-        for topic in ("late", "whole"):
-            running.create_topic(topic, partitions=2)
-        yield running
+    for topic in ("late", "whole"):
+        shared_broker.create_topic(topic, partitions=2)
+    return shared_broker
 
 
 def send(broker: KafkaBroker, topic: str, *numbers: int) -> None:

@@ -15,10 +15,10 @@ from headwater_demo.kafka_broker import KafkaBroker
 MESSAGES = 500
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A running broker with one topic of two partitions."""
-    with KafkaBroker(tmp_path / "kafka") as running:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as running:
         running.create_topic("orders", partitions=2)
         yield running
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from headwater_spark.sources.cloud_files.start import prepared
 
 FOUR = [
@@ -98,23 +96,21 @@ def test_what_fits_is_read_as_it_is_and_what_comes_late_is_not_missed(pipeline, 
     assert rescued(case) == sorted([*expected, (4, "c", None)], key=str)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b'{\n"id": 1}\n',
-        b'{"id": Inf}\n',
-        b'{"id": 0.' + b"1" * 1100 + b"}\n",
-    ],
-)
-def test_what_spark_refuses_is_rescued(pipeline, text: bytes):
-    """Records that another parser takes and Spark's does not are found in the rescued data, not lost."""
+def test_what_spark_refuses_is_rescued(pipeline):
+    """Records that another parser takes and Spark's does not are found in the rescued data, not lost: over two lines, a
+    number that JSON does not have, and one that is too long.
+    """
     case = pipeline(source(schema="id DOUBLE, name STRING")
                     .replace(".schema(", ".option('rescuedDataColumn', '_rescued_data').schema("))  # fmt: skip
-    (case.landing / "a.json").write_bytes(text)
+    texts = {"lines": '{\n"id": 1}\n', "inf": '{"id": Inf}\n', "long": '{"id": 0.' + "1" * 1100 + "}\n"}
+    for name, text in texts.items():
+        (case.landing / f"{name}.json").write_text(text)
     assert case.update().state == "COMPLETED"
-    assert all(row == (None,) for row in case.rows("bronze", "id", "1"))
-    assert all(text for (text,) in case.rows("bronze", "_rescued_data", "1"))
-    assert case.rows("bronze", "id", "1")
+    records = [(id_, json.loads(text)) for id_, text in case.rows("bronze", "id, _rescued_data", "2")]
+    assert {id_ for id_, _ in records} == {None}
+    files = {data.pop("_file_path").rpartition("/")[2] for _, data in records}
+    assert files == {f"{name}.json" for name in texts}
+    assert all(data for _, data in records)
 
 
 def test_add_new_columns_restarts_once(pipeline):
@@ -176,20 +172,18 @@ def test_fail_on_new_columns(pipeline):
     assert case.rows("bronze", "id", "1") == [(1,), (4,)]
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_none_ignores_new_columns(pipeline, keep: bool):
+def test_none_ignores_new_columns(pipeline):
     """New fields are ignored, and rescued only where a column is asked for by name."""
     options = ["schemaEvolutionMode=none", "inferColumnTypes=true"]
-    case = pipeline(source(*options, *(["!rescuedDataColumn=_rescued_data"] if keep else [])))
+    plain = source(*options).replace("def bronze", "def plain")
+    case = pipeline(source(*options, "!rescuedDataColumn=_rescued_data") + plain)
     case.land(FOUR[:1])
     case.update()
     case.land(FOUR[1:])
     assert case.update().state == "COMPLETED"
-    if keep:
-        assert rescued(case) == sorted([*WITHOUT_Z, (3, "d", {"z": 9})], key=str)
-    else:
-        assert case.columns("bronze") == ["id", "name"]
-        assert len(case.rows("bronze")) == 4
+    assert rescued(case) == sorted([*WITHOUT_Z, (3, "d", {"z": 9})], key=str)
+    assert case.columns("plain") == ["id", "name"]
+    assert len(case.rows("plain")) == 4
 
 
 def test_type_widening(pipeline, spark):
@@ -236,27 +230,34 @@ def test_new_fields_inside_arrays_become_columns(pipeline):
     assert rescued(case, "id, _rescued_data") == [(1, None), (2, None)]
 
 
-@pytest.mark.parametrize(
-    ("items", "lost"),
-    [
-        ([{"sku": "b"}, {"sku": "c", "size": 2}], [None, {"size": 2}]),
-        ([{"sku": "b", "Sku": "B"}], [{"Sku": "B"}]),
-        ([{"sku": "b", "at": {"x": 1, "y": 2}}], [{"at": {"y": 2}}]),
-        ([{"sku": 1.5, "at": {"x": "no", "y": 2}}], [{"sku": 1.5, "at": {"x": "no", "y": 2}}]),
-        ([{"sku": "b", "at": None}, None], None),
-        ([], None),
-    ],
-)
-def test_new_fields_inside_arrays_are_rescued(pipeline, items: list, lost: list | None):
+# The items of a record, and what of them is rescued.
+IN_ARRAYS: list[tuple[list, list | None]] = [
+    ([{"sku": "b"}, {"sku": "c", "size": 2}], [None, {"size": 2}]),
+    ([{"sku": "b", "Sku": "B"}], [{"Sku": "B"}]),
+    ([{"sku": "b", "at": {"x": 1, "y": 2}}], [{"at": {"y": 2}}]),
+    ([{"sku": 1.5, "at": {"x": "no", "y": 2}}], [{"sku": 1.5, "at": {"x": "no", "y": 2}}]),
+    ([{"sku": "b", "at": None}, None], None),
+    ([], None),
+]
+
+
+def test_new_fields_inside_arrays_are_rescued(pipeline):
     """In mode rescue they are kept where they stood; an element without any is null; the mode that fails names them."""
-    text = source("inferColumnTypes=true", "schemaEvolutionMode=rescue")
-    case = pipeline(text)
+    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
     case.land([{"id": 1, "items": [{"sku": "a", "at": {"x": 1}}]}])
     case.update()
-    case.land([{"id": 2, "items": items}])
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert rescued(case, "id, _rescued_data")[1] == (2, {"items": lost} if lost is not None else None)
+    # Files without anything to rescue are read in another way, so they come by themselves.
+    for nothing in (False, True):
+        for number, (items, lost) in enumerate(IN_ARRAYS, start=2):
+            if (lost is None) is nothing:
+                case.land([{"id": number, "items": items}])
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+    expected = {
+        number: {"items": lost} if lost is not None else None
+        for number, (_, lost) in enumerate(IN_ARRAYS, start=2)
+    }
+    assert dict(rescued(case, "id, _rescued_data")) == {1: None, **expected}
 
 
 def test_new_fields_inside_arrays_fail_where_they_shall(pipeline):

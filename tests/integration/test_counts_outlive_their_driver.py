@@ -137,23 +137,22 @@ def test_counts_that_cannot_be_had_are_null(pipeline):
     assert len(case.rows("second")) == 5
 
 
-def test_topics_are_counted_again(pipeline, tmp_path):
+def test_topics_are_counted_again(pipeline, shared_broker):
     """Messages of Kafka that a dead driver had written and dropped are in the log, once."""
-    with KafkaBroker(tmp_path / "kafka") as broker:
-        broker.create_topic("counts")
-        case = pipeline(
-            f"""
+    shared_broker.create_topic("counted")
+    case = pipeline(
+        f"""
 @dp.table
 @dp.expect_or_drop("long", "length(value) > 1")
 def messages():
-    options = {{"kafka.bootstrap.servers": "{broker.bootstrap_servers}", "subscribe": "counts", "startingOffsets": "earliest"}}
+    options = {{"kafka.bootstrap.servers": "{shared_broker.bootstrap_servers}", "subscribe": "counted", "startingOffsets": "earliest"}}
     return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
 """
-        )
-        send(broker, ["a", "bb", "ccc"])
-        killed_before_recording(case, ("messages",))
-        send(broker, ["d", "ee"])
-        report = case.update()
+    )
+    send(shared_broker, ["a", "bb", "ccc"])
+    killed_before_recording(case, ("messages",))
+    send(shared_broker, ["d", "ee"])
+    report = case.update()
     assert report.state == "COMPLETED", report.error
     records = batches(case, "messages")
     assert (total(records, "num_input_rows"), total(records, "num_output_rows"), dropped(records)) == (
@@ -167,5 +166,5 @@ def messages():
 def send(broker: KafkaBroker, values: list[str]) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     for value in values:
-        producer.produce("counts", value)
+        producer.produce("counted", value)
     assert producer.flush(20) == 0

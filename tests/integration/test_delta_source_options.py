@@ -25,37 +25,42 @@ def source(case: PipelineCase) -> Path:
     return case.landing / "events"
 
 
-def append(case: PipelineCase, *ids: int, **more: object) -> None:
+def append(case: PipelineCase, *ids: int, table: str = "events", **more: object) -> None:
     """Append a file of rows; `day` is the partition."""
     rows = {"id": list(ids), "day": [f"d{number % 2}" for number in ids]}
     rows |= {name: [value] * len(ids) for name, value in more.items()}
     merge = {"schema_mode": "merge"} if more else {}
-    write_deltalake(str(source(case)), pa.table(rows), mode="append", partition_by=["day"], **merge)
+    write_deltalake(str(case.landing / table), pa.table(rows), mode="append", partition_by=["day"], **merge)
 
 
-def reading(*options: str, then: str = "") -> str:
+def reading(*options: str, then: str = "", name: str = "copy", table: str = "events") -> str:
     """A streaming table over the source, read with options."""
     chain = "".join(f".option({option})" for option in options)
-    read = f'spark.readStream.format("delta"){chain}.load(LANDING + "/events"){then}'
-    return f"@dp.table\ndef copy():\n    return {read}\n"
+    read = f'spark.readStream.format("delta"){chain}.load(LANDING + "/{table}"){then}'
+    return f"@dp.table\ndef {name}():\n    return {read}\n"
 
 
-def ids(case: PipelineCase) -> list[int]:
+def ids(case: PipelineCase, name: str = "copy") -> list[int]:
     """The ids in the copy."""
-    return [row[0] for row in case.rows("copy", "id", "1")]
+    return [row[0] for row in case.rows(name, "id", "1")]
 
 
-@pytest.mark.parametrize(
-    ("option", "batches"),
-    [('"maxFilesPerTrigger", 2', 3), ('"maxBytesPerTrigger", "1"', 5), ('"maxFilesPerTrigger", 1000', 1)],
-)
-def test_limits(pipeline, option: str, batches: int):
+# An option, and how many batches five files are with it.
+LIMITS = {
+    "two_files": ('"maxFilesPerTrigger", 2', 3),
+    "a_byte": ('"maxBytesPerTrigger", "1"', 5),
+    "many_files": ('"maxFilesPerTrigger", 1000', 1),
+}
+
+
+def test_limits(pipeline):
     """n files at k a batch are ceil(n / k) batches, in one update; a limit in bytes lets one file through at least."""
-    case = pipeline(reading(option))
+    case = pipeline("".join(reading(option, name=name) for name, (option, _) in LIMITS.items()))
     for number in range(0, 10, 2):
         append(case, number)
-    assert case.update()["copy"].batches == batches
-    assert ids(case) == [0, 2, 4, 6, 8]
+    report = case.update()
+    assert {name: report[name].batches for name in LIMITS} == {name: n for name, (_, n) in LIMITS.items()}
+    assert {name: ids(case, name) for name in LIMITS} == {name: [0, 2, 4, 6, 8] for name in LIMITS}
 
 
 def test_starting_points(pipeline, spark: SparkSession):
@@ -76,49 +81,38 @@ def test_starting_points(pipeline, spark: SparkSession):
     assert [row[0] for row in case.rows("late", "id", "1")] == [1, 2, 3, 4]
 
 
-DELETED = {
-    "not asked for": ((), None),
-    "ignoreDeletes": (('"ignoreDeletes", "true"',), [0, 1, 2]),
-    "skipChangeCommits": (('"skipChangeCommits", "true"',), [0, 1, 2]),
+# Options of a stream over a table from which a partition, or a row inside a file, was deleted; what the copy has (None: it fails).
+DELETED: dict[str, tuple[tuple[str, ...], list[int] | None]] = {
+    "nothing_said": ((), None),
+    "ignore_deletes": (('"ignoreDeletes", "true"',), [0, 1, 2]),
+    "skip_commits": (('"skipChangeCommits", "true"',), [0, 1, 2]),
+}
+REWRITTEN: dict[str, tuple[tuple[str, ...], list[int] | None]] = {
+    "ignore_deletes_is_not_enough": (('"ignoreDeletes", "true"',), None),
+    "ignore_changes_gives_rows_again": (('"ignoreChanges", "true"',), [0, 0, 2, 4]),
+    "skip_commits_does_not": (('"skipChangeCommits", "true"',), [0, 2, 4]),
 }
 
 
-@pytest.mark.parametrize(("options", "expected"), DELETED.values(), ids=list(DELETED))
-def test_a_partition_is_deleted(pipeline, options: tuple[str, ...], expected: list[int] | None):
-    """Rows deleted by partition stop a stream, unless it was told to pass over them."""
-    case = pipeline(reading(*options))
-    append(case, 0, 1)
-    case.update()
-    DeltaTable(str(source(case))).delete("day = 'd0'")
-    append(case, 2)
+def test_rows_are_deleted(pipeline):
+    """Rows deleted by partition stop a stream, unless it was told to pass over them. A row deleted inside a file rewrites the
+    file: its other rows come again, or the commit is passed over.
+    """
+    case = pipeline(
+        "".join(reading(*options, name=name, table="deleted") for name, (options, _) in DELETED.items())
+        + "".join(reading(*options, name=name, table="rewritten") for name, (options, _) in REWRITTEN.items())
+    )
+    append(case, 0, 1, table="deleted")
+    append(case, 0, 2, table="rewritten")
+    assert case.update().state == "COMPLETED"
+    DeltaTable(str(case.landing / "deleted")).delete("day = 'd0'")
+    DeltaTable(str(case.landing / "rewritten")).delete("id = 2")
+    append(case, 2, table="deleted")
+    append(case, 4, table="rewritten")
     report = case.update()
-    if expected is None:
-        assert report.state == "FAILED"
-        assert "skipChangeCommits" in str(report.error)
-    else:
-        assert ids(case) == expected
-
-
-REWRITTEN = {
-    "ignoreDeletes is not enough": ('"ignoreDeletes", "true"', None),
-    "ignoreChanges gives rows again": ('"ignoreChanges", "true"', [0, 0, 2, 4]),
-    "skipChangeCommits does not": ('"skipChangeCommits", "true"', [0, 2, 4]),
-}
-
-
-@pytest.mark.parametrize(("option", "expected"), REWRITTEN.values(), ids=list(REWRITTEN))
-def test_a_file_is_rewritten(pipeline, option: str, expected: list[int] | None):
-    """A row deleted inside a file rewrites the file: its other rows come again, or the commit is passed over."""
-    case = pipeline(reading(option))
-    append(case, 0, 2)
-    case.update()
-    DeltaTable(str(source(case))).delete("id = 2")
-    append(case, 4)
-    report = case.update()
-    if expected is None:
-        assert report.state == "FAILED"
-    else:
-        assert ids(case) == expected
+    ends = {name: None if report[name].status == "FAILED" else ids(case, name) for name in report.statuses}
+    assert ends == {name: expected for name, (_, expected) in {**DELETED, **REWRITTEN}.items()}
+    assert "skipChangeCommits" in str(report["nothing_said"].error)
 
 
 TIMED = (

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from tests.pipeline_case import PipelineCase
+from tests.shared_broker import KEY, connection_string
 
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import flow_lag
 from headwater_demo.kafka_broker import KafkaBroker
 
-KEY = "hub+key/of="
 DAY = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-def connection_string(port: int, hub: str = "clicks") -> str:
-    """What a hub's owner hands out; the emulator's flag stands for no TLS."""
-    return (
-        f"Endpoint=sb://127.0.0.1:{port}/;SharedAccessKeyName=read;SharedAccessKey={KEY};EntityPath={hub};"
-        "UseDevelopmentEmulator=true"
-    )
-
-
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+def broker(shared_broker: KafkaBroker) -> KafkaBroker:
     """A broker with filled topics, and a second address that asks for the login of an event hub."""
-    from headwater.runtime.ports import free_port
-
-    port = free_port()
-    users = {"$ConnectionString": connection_string(port)}
-    with KafkaBroker(tmp_path_factory.mktemp("kafka"), users=users, login_port=port) as running:
-        running.create_topic("events", partitions=2)
-        running.create_topic("events-more")
-        running.create_topic("clicks")
-        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
-        for number in range(10):
-            millis = int((DAY + timedelta(hours=number)).timestamp() * 1000)
-            headers = [("trace", f"t{number}".encode())]
-            producer.produce("events", str(number), partition=number % 2, timestamp=millis, headers=headers)
-        producer.produce("events-more", "100")
-        for number in range(3):
-            producer.produce("clicks", json.dumps({"n": number}), key="k", headers=[("source", b"web")])
-        assert producer.flush(20) == 0
-        yield running
+    shared_broker.create_topic("events", partitions=2)
+    shared_broker.create_topic("events-more")
+    shared_broker.create_topic("clicks")
+    producer = Producer({"bootstrap.servers": shared_broker.bootstrap_servers, "log_level": 0})
+    for number in range(10):
+        millis = int((DAY + timedelta(hours=number)).timestamp() * 1000)
+        headers = [("trace", f"t{number}".encode())]
+        producer.produce("events", str(number), partition=number % 2, timestamp=millis, headers=headers)
+    producer.produce("events-more", "100")
+    for number in range(3):
+        producer.produce("clicks", json.dumps({"n": number}), key="k", headers=[("source", b"web")])
+    assert producer.flush(20) == 0
+    return shared_broker
 
 
 def reading(broker: KafkaBroker, name: str, *options: str, select: str = "CAST(value AS STRING) AS v") -> str:

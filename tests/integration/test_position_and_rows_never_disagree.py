@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, write_deltalake
 
 SOURCE = """
@@ -25,84 +24,107 @@ def beside():
 """
 
 
-def lose_checkpoint(case: Any) -> None:
+def lose_checkpoint(case: Any, table: str) -> None:
     """Only Spark's files go."""
-    shutil.rmtree(case.checkpoint("bronze").epoch_folder(0))
+    shutil.rmtree(case.checkpoint(table).epoch_folder(0))
 
 
-def lose_flow(case: Any) -> None:
+def lose_flow(case: Any, table: str) -> None:
     """All that is known of the flow's position goes."""
-    shutil.rmtree(case.checkpoint("bronze").folder)
+    shutil.rmtree(case.checkpoint(table).folder)
 
 
-def lose_newest_epoch(case: Any) -> None:
+def lose_newest_epoch(case: Any, table: str) -> None:
     """The state and the live epoch go, an older epoch stays."""
-    case.update(full_refresh=("bronze",))
-    case.checkpoint("bronze").state_file.unlink()
-    shutil.rmtree(case.checkpoint("bronze").epoch_folder(1))
+    case.update(full_refresh=(table,))
+    case.checkpoint(table).state_file.unlink()
+    shutil.rmtree(case.checkpoint(table).epoch_folder(1))
 
 
-def drop_table(case: Any) -> None:
+def drop_table(case: Any, table: str) -> None:
     """The table goes."""
-    shutil.rmtree(case.table("bronze"))
+    shutil.rmtree(case.table(table))
 
 
-def drop_table_after_a_killed_first_update(case: Any) -> None:
+def drop_table_after_a_killed_first_update(case: Any, table: str) -> None:
     """The driver had committed a batch and was killed before it said to which table."""
-    case.checkpoint("bronze").update_state(sink_id=None, completed=False)
-    drop_table(case)
+    case.checkpoint(table).update_state(sink_id=None, completed=False)
+    drop_table(case, table)
 
 
-def make_table_anew(case: Any) -> None:
+def make_table_anew(case: Any, table: str) -> None:
     """Another table lies in its place."""
-    drop_table(case)
-    write_deltalake(str(case.table("bronze")), pa.table({"id": pa.array([7], pa.int32())}))
+    drop_table(case, table)
+    write_deltalake(str(case.table(table)), pa.table({"id": pa.array([7], pa.int32())}))
 
 
-def rows_of(case: Any) -> list[tuple[Any, ...]]:
-    """The rows, or none where there is no table."""
-    return case.rows("bronze") if case.table("bronze").exists() else []
+# What happens to a table of the damage's name, and the condition under which its flow is refused.
+DAMAGES: list[tuple[Callable[[Any, str], None], str]] = [
+    (lose_checkpoint, "CHECKPOINT_LOST"),
+    (lose_flow, "CHECKPOINT_LOST"),
+    (lose_newest_epoch, "CHECKPOINT_LOST"),
+    (drop_table, "TABLE_GONE"),
+    (drop_table_after_a_killed_first_update, "TABLE_GONE"),
+    (make_table_anew, "TABLE_REPLACED"),
+]
+NAMES = [damage.__name__ for damage, _ in DAMAGES]
+BESIDE = """
+@dp.table
+def beside():
+    return spark.readStream.schema("id INT").json(LANDING)
+"""
 
 
-@pytest.mark.parametrize(
-    ("damage", "condition"),
-    [
-        (lose_checkpoint, "CHECKPOINT_LOST"),
-        (lose_flow, "CHECKPOINT_LOST"),
-        (lose_newest_epoch, "CHECKPOINT_LOST"),
-        (drop_table, "TABLE_GONE"),
-        (drop_table_after_a_killed_first_update, "TABLE_GONE"),
-        (make_table_anew, "TABLE_REPLACED"),
-    ],
-)
-def test_refused_and_left_alone(pipeline, damage: Callable[[Any], None], condition: str):
+def rows_of(case: Any) -> dict[str, list[tuple[Any, ...]] | None]:
+    """The rows of each table, None where there is no table."""
+    return {name: case.rows(name) if case.table(name).exists() else None for name in NAMES}
+
+
+def each(rows: list[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
+    """The same rows in every table."""
+    return dict.fromkeys(NAMES, rows)
+
+
+def epochs_of(case: Any) -> dict[str, list[int]]:
+    """The epochs of each table's flow."""
+    return {name: case.checkpoint(name).epochs() for name in NAMES}
+
+
+def test_refused_and_left_alone(pipeline):
     """Exit code 3, the flow's table and position as they were, other branches done; the remedy that is told works."""
-    case = pipeline(SOURCE)
+    branch = SOURCE.partition("@dp.table\ndef beside")[0]
+    case = pipeline(
+        BESIDE + "".join(branch.replace("bronze", name).replace("total", f"of_{name}") for name in NAMES)
+    )
     case.land([{"id": 1}])
     assert case.update().state == "COMPLETED"
-    damage(case)
+    for damage, _ in DAMAGES:
+        damage(case, damage.__name__)
     case.land([{"id": 2}])
-    rows, epochs = rows_of(case), case.checkpoint("bronze").epochs()
+    rows, epochs = rows_of(case), epochs_of(case)
+    ends = {
+        **dict.fromkeys(NAMES, "FAILED"),
+        **{f"of_{name}": "SKIPPED" for name in NAMES},
+        "beside": "COMPLETED",
+    }
     for _ in range(2):
         code, answer = case.run()
         flows = {flow["flow"]: flow for flow in answer["flows"]}
         assert (code, answer["state"]) == (3, "FAILED")
-        assert condition == flows["bronze"]["error"]["condition"]
-        assert {name: flow["state"] for name, flow in flows.items()} == {
-            "bronze": "FAILED",
-            "total": "SKIPPED",
-            "beside": "COMPLETED",
-        }
+        assert [(name, flows[name]["error"]["condition"]) for name in NAMES] == [
+            (damage.__name__, condition) for damage, condition in DAMAGES
+        ]
+        assert {name: flow["state"] for name, flow in flows.items()} == ends
         assert rows_of(case) == rows
-        assert case.checkpoint("bronze").epochs() == epochs
+        assert epochs_of(case) == epochs
     assert case.rows("beside") == [(1,), (2,)]
-    assert "--full-refresh bronze" in flows["bronze"]["error"]["remedy"]
-    assert case.update(full_refresh=("bronze",)).state == "COMPLETED"
-    assert case.rows("bronze") == [(1,), (2,)]
+    assert [name for name in NAMES if f"--full-refresh {name}" not in flows[name]["error"]["remedy"]] == []
+    assert case.update(full_refresh=tuple(NAMES)).state == "COMPLETED"
+    assert rows_of(case) == each([(1,), (2,)])
     case.land([{"id": 3}])
     assert case.update().state == "COMPLETED"
-    assert case.rows("bronze") == [(1,), (2,), (3,)]
-    assert case.rows("total") == [(3,)]
+    assert rows_of(case) == each([(1,), (2,), (3,)])
+    assert {name: case.rows(f"of_{name}") for name in NAMES} == each([(3,)])
 
 
 def test_storage_is_lost(pipeline):
@@ -137,8 +159,8 @@ def test_table_and_checkpoint_are_both_gone(pipeline):
     case = pipeline(SOURCE)
     case.land([{"id": 1}])
     case.update()
-    lose_flow(case)
-    drop_table(case)
+    lose_flow(case, "bronze")
+    drop_table(case, "bronze")
     assert case.update().state == "COMPLETED"
     assert case.rows("bronze") == [(1,)]
     assert case.checkpoint("bronze").epochs() == [1]

@@ -10,14 +10,13 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from headwater.metrics.event_freshness import table_event_freshness
-from headwater_demo.kafka_broker import KafkaBroker
 
 SOURCE = """
 @dp.table
 def user_events():
     messages = (
         spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{servers}")
-        .option("subscribe", "events").option("startingOffsets", "earliest").load()
+        .option("subscribe", "watched").option("startingOffsets", "earliest").load()
     )
     return messages.select(
         F.col("value").cast("string").alias("body"), F.col("timestamp").alias("event_timestamp"),
@@ -60,30 +59,29 @@ def gaps(case: Any) -> list[int]:
 
 
 @pytest.mark.timeout(200)
-def test_freshness_and_missing_offsets(pipeline, tmp_path):
+def test_freshness_and_missing_offsets(pipeline, shared_broker):
     """The age of the newest message and the counts by partition are right; a message that is lost later is found."""
-    with KafkaBroker(tmp_path / "kafka") as broker:
-        broker.create_topic("events", partitions=2)
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-        newest = int(time.time() * 1000) - HOUR_MS
-        for number in range(7):
-            producer.produce("events", b"%d" % number, partition=number % 2, timestamp=newest - number * 1000)
-        assert producer.flush(20) == 0
-        case = pipeline(SOURCE.format(servers=broker.bootstrap_servers))
-        report = case.update()
-        assert report.state == "COMPLETED", report.error
-        ((latest, ingested, lag),) = case.rows("freshness")
-        assert latest.timestamp() == newest / 1000
-        assert 3600 <= lag <= time.time() - newest / 1000
-        assert ingested.timestamp() > time.time() - 200
-        # The limit by events, `event_freshness`, sees what the query sees, without running it (features A132).
-        seen = table_event_freshness(case.table("user_events"), "user_events", "event_timestamp")
-        assert seen.newest == pytest.approx(latest.timestamp(), abs=0.01)
-        assert seen.seconds == pytest.approx(lag, abs=200)
-        assert case.rows("today") == [(7, 3, 2)]
-        assert case.rows("offsets", "*", "1") == [(0, 4, 0, 3), (1, 3, 0, 2)]
+    shared_broker.create_topic("watched", partitions=2)
+    producer = Producer({"bootstrap.servers": shared_broker.bootstrap_servers, "log_level": 0})
+    newest = int(time.time() * 1000) - HOUR_MS
+    for number in range(7):
+        producer.produce("watched", b"%d" % number, partition=number % 2, timestamp=newest - number * 1000)
+    assert producer.flush(20) == 0
+    case = pipeline(SOURCE.format(servers=shared_broker.bootstrap_servers))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    ((latest, ingested, lag),) = case.rows("freshness")
+    assert latest.timestamp() == newest / 1000
+    assert 3600 <= lag <= time.time() - newest / 1000
+    assert ingested.timestamp() > time.time() - 200
+    # The limit by events, `event_freshness`, sees what the query sees, without running it (features A132).
+    seen = table_event_freshness(case.table("user_events"), "user_events", "event_timestamp")
+    assert seen.newest == pytest.approx(latest.timestamp(), abs=0.01)
+    assert seen.seconds == pytest.approx(lag, abs=200)
+    assert case.rows("today") == [(7, 3, 2)]
+    assert case.rows("offsets", "*", "1") == [(0, 4, 0, 3), (1, 3, 0, 2)]
 
-        DeltaTable(str(case.table("user_events"))).delete("kafka_partition = 0 and kafka_offset = 2")
-        assert case.update(tables=["offsets"]).state == "COMPLETED"
-        assert case.rows("offsets", "*", "1") == [(0, 3, 0, 3), (1, 3, 0, 2)]
+    DeltaTable(str(case.table("user_events"))).delete("kafka_partition = 0 and kafka_offset = 2")
+    assert case.update(tables=["offsets"]).state == "COMPLETED"
+    assert case.rows("offsets", "*", "1") == [(0, 3, 0, 3), (1, 3, 0, 2)]
     assert gaps(case) == [0, 1]

@@ -56,7 +56,7 @@ def test_what_comes_meanwhile_is_taken_in(pipeline):
     case.land([{"id": 0}])
     case.update()
     text = (case.folder / "pipeline.yml").read_text()
-    case.write("pipeline.yml", text + "trigger: {processing_time: 500 milliseconds, run_for: 12 seconds}\n")
+    case.write("pipeline.yml", text + "trigger: {processing_time: 2 seconds, run_for: 12 seconds}\n")
     case.land([{"id": 1}])
     thread = when_total_is(case, 2, lambda: case.land([{"id": 2}, {"id": 3}]))
     report = case.update()
@@ -92,7 +92,7 @@ def test_a_failed_flow_ends_its_own_rounds_only(pipeline, monkeypatch):
         raise AssertionError("a batch of this update was taken for one of a dead driver")
 
     monkeypatch.setattr("headwater_spark.execution.recounting._recount", count_again)
-    spec = "trigger: {processing_time: 500 milliseconds, run_for: 15 seconds}\n"
+    spec = "trigger: {processing_time: 2 seconds, run_for: 15 seconds}\n"
     case = pipeline(SOURCE + STRICT, spec=spec)
     case.land([{"id": 1}])
 
@@ -182,7 +182,7 @@ def test_what_is_stopped_is_not_called_failed(pipeline):
             'readStream.schema("id INT")', 'readStream.schema("id INT").option("maxFilesPerTrigger", 1)'
         )
     )
-    for number in range(12):
+    for number in range(6):
         case.land([{"id": number}])
 
     def first_batch_is_there() -> bool:
@@ -193,7 +193,7 @@ def test_what_is_stopped_is_not_called_failed(pipeline):
     thread.join(60)
     assert report.state == "CANCELED"
     assert {outcome.status for outcome in report.result.outcomes} == {"STOPPED"}
-    assert 1 <= len(case.rows("bronze", order="1")) < 12
+    assert 1 <= len(case.rows("bronze", order="1")) < 6
     assert case.update().state == "COMPLETED"
-    assert case.rows("bronze", order="1") == [(number,) for number in range(12)]
-    assert case.rows("total", order="1") == [(12,)]
+    assert case.rows("bronze", order="1") == [(number,) for number in range(6)]
+    assert case.rows("total", order="1") == [(6,)]

@@ -204,13 +204,6 @@ def test_tables_by_name_in_a_function(pipeline, spark):
         DeltaTable.forName(spark, "retail_db.silver")
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory):
-    """A running broker."""
-    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as running:
-        yield running
-
-
 def records(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, dict]]:
     """All records of a topic's one partition: key and value."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "test", "log_level": 0})
@@ -223,13 +216,13 @@ def records(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, dict]]:
     return [(message.key(), json.loads(message.value())) for message in messages]
 
 
-def test_a_kafka_sink(pipeline, broker):
+def test_a_kafka_sink(pipeline, shared_broker):
     """Rows of a table and changed rows of an aggregation reach their topics; lag, rows and positions are known."""
     case = pipeline(
         BRONZE
         + f"""
 for topic in ("rows", "counts"):
-    dp.create_sink("to_" + topic, "kafka", {{"kafka.bootstrap.servers": "{broker.bootstrap_servers}", "topic": topic}})
+    dp.create_sink("to_" + topic, "kafka", {{"kafka.bootstrap.servers": "{shared_broker.bootstrap_servers}", "topic": topic}})
 
 @dp.append_flow(target="to_rows")
 def rows():
@@ -241,7 +234,7 @@ def counts():
 """
     )
     for topic in ("rows", "counts"):
-        broker.create_topic(topic, partitions=1)
+        shared_broker.create_topic(topic, partitions=1)
     case.land([row(1, "a"), row(2, "a")])
     report = case.update()
     assert report.state == "COMPLETED", report.error
@@ -253,8 +246,12 @@ def counts():
         1,
         0,
     )
-    assert [(key, value["id"]) for key, value in records(broker, "rows")] == [(b"a", 1), (b"a", 2), (b"a", 3)]
-    assert [value["count"] for _, value in records(broker, "counts")] == [2, 3]
+    assert [(key, value["id"]) for key, value in records(shared_broker, "rows")] == [
+        (b"a", 1),
+        (b"a", 2),
+        (b"a", 3),
+    ]
+    assert [value["count"] for _, value in records(shared_broker, "counts")] == [2, 3]
     assert case.checkpoint("to_rows", "rows").read_state().sink_id == "kafka:rows"
     assert case.update(full_refresh=("to_rows",)).state == "COMPLETED"
-    assert len(records(broker, "rows")) == 6
+    assert len(records(shared_broker, "rows")) == 6

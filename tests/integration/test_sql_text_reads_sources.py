@@ -17,27 +17,28 @@ def table_of(query: str, name: str = "t") -> str:
 FILES = "read_files('${landing}', format => 'json')"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        f"SELECT id, name FROM STREAM {FILES}",
-        f"SELECT f.id, f.name FROM STREAM({FILES}) AS f WHERE f.id > 0",
-        f"WITH f AS (SELECT * FROM STREAM {FILES}) SELECT id, name FROM f",
-        "SELECT id, name FROM STREAM read_files('${landing}', format => 'json', schemaHints => 'id INT', "
-        "`cloudFiles.maxFilesPerTrigger` => 1, schemaEvolutionMode => 'rescue')",
-        "SELECT id, name FROM STREAM read_files(path => '${landing}', format => 'json', schema => 'id BIGINT, name STRING')",
-        "SELECT id, name FROM cloud_files('${landing}', 'json', map('cloudFiles.schemaHints', 'id BIGINT'))",
-    ],
-)
-def test_a_stream_of_files(pipeline, query: str):
+STREAMS_OF_FILES = {
+    "plain": f"SELECT id, name FROM STREAM {FILES}",
+    "with_alias": f"SELECT f.id, f.name FROM STREAM({FILES}) AS f WHERE f.id > 0",
+    "in_cte": f"WITH f AS (SELECT * FROM STREAM {FILES}) SELECT id, name FROM f",
+    "with_options": "SELECT id, name FROM STREAM read_files('${landing}', format => 'json', schemaHints => 'id INT', "
+    "`cloudFiles.maxFilesPerTrigger` => 1, schemaEvolutionMode => 'rescue')",
+    "with_path": "SELECT id, name FROM STREAM read_files(path => '${landing}', format => 'json', schema => 'id BIGINT, name STRING')",
+    "cloud_files": "SELECT id, name FROM cloud_files('${landing}', 'json', map('cloudFiles.schemaHints', 'id BIGINT'))",
+}
+
+
+def test_a_stream_of_files(pipeline):
     """STREAM read_files, in all its spellings, is cloudFiles: each file once, columns inferred with their types."""
-    case: PipelineCase = pipeline(table_of(query))
+    case: PipelineCase = pipeline("".join(table_of(query, name) for name, query in STREAMS_OF_FILES.items()))
     case.land([{"id": 1, "name": "a"}])
     report = case.update()
     assert report.state == "COMPLETED", report.error
     case.land([{"id": 2, "name": "b"}])
-    assert case.update()["t"].output_rows == 1
-    assert case.rows("t") == [(1, "a"), (2, "b")]
+    report = case.update()
+    names = list(STREAMS_OF_FILES)
+    assert {name: report[name].output_rows for name in names} == dict.fromkeys(names, 1)
+    assert {name: case.rows(name) for name in names} == {name: [(1, "a"), (2, "b")] for name in names}
 
 
 def test_files_at_once(pipeline):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -17,6 +18,19 @@ def test_times_are_utc_unless_they_say_otherwise():
     assert plain.start == datetime(2026, 1, 1, tzinfo=UTC)
     assert plain.key == zoned.key
     assert str(plain) == "at from 2026-01-01 00:00:00Z to before 2026-02-01 00:00:00Z"
+
+
+def test_the_zone_of_the_machine_does_not_count(monkeypatch):
+    """A time without a zone is UTC also where clocks show another: two machines mean one range."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert read_range("event-time", "2026-01-01", "2026-02-01", "at").start == datetime(
+            2026, 1, 1, tzinfo=UTC
+        )
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_offsets_are_the_same_in_any_spelling():

@@ -67,6 +67,18 @@ def test_a_removed_file_is_noticed(tmp_path: Path, again: bool):
             first.check()
 
 
+def test_another_holders_name_in_the_file_is_noticed(tmp_path: Path):
+    """Where locks don't work (some network file systems), another one may take the same file: its token tells the two apart."""
+    with update_lease(tmp_path, "first") as first:
+        file = tmp_path / "update.lease"
+        own = file.read_text()
+        file.write_text(json.dumps({**json.loads(own), "update_id": "second", "token": first.token + 1}))
+        with pytest.raises(LeaseLost):
+            first.check()
+        file.write_text(own)
+        first.check()
+
+
 def test_a_holder_that_died_while_it_wrote(tmp_path: Path):
     """A lease file that holds half a text is no obstacle."""
     (tmp_path / "update.lease").write_text('{"upd')

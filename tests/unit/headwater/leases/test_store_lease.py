@@ -33,7 +33,9 @@ class Times:
 
 @dataclass
 class Store:
-    """An object of an imagined store. ``answers``: whether it can be reached; ``lost``: answers that will get lost."""
+    """An object of an imagined store. ``answers``: whether it can be reached; ``lost``: answers that will get lost.
+    ``slow``: seconds between a write and its answer.
+    """
 
     times: Times
     text: str | None = None
@@ -41,6 +43,7 @@ class Store:
     written: float = 0.0
     answers: bool = True
     lost: int = 0
+    slow: float = 0.0
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self) -> StoredText | None:
@@ -57,6 +60,7 @@ class Store:
             if expected != (f"{self.version}" if self.text is not None else None):
                 return None
             self.text, self.written, self.version = text, self.times.store, self.version + 1
+        self.times.pass_by(self.slow)
         if self.lost:
             self.lost -= 1
             # The client asks again by itself, and is refused by what it wrote.
@@ -123,6 +127,20 @@ def test_only_the_dead_lose_it(hold, times: Times):
             first.renew()
             with pytest.raises(LeaseLost, match="taken"):
                 first.check()
+
+
+def test_a_slow_answer_is_no_longer_life(hold, store: Store, times: Times):
+    """The store counts from when it wrote, so a holder counts from before it asked: while it trusts its lease, nobody takes it."""
+    store.slow = MARGIN.seconds + 1
+    for renewed in (False, True):
+        with hold("first") as first:
+            if renewed:
+                first.renew()
+            times.pass_by(LIFETIME.seconds - store.slow)
+            with pytest.raises(LeaseLost):
+                first.check()
+            with hold("second"):
+                pass
 
 
 @pytest.mark.parametrize("seconds", [-86400 * 365, 86400 * 365])

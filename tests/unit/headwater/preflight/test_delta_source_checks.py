@@ -18,6 +18,7 @@ from tests.unit.headwater.metrics.conftest import (
 from headwater.doctor.start_facts import flow_start
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources
+from headwater.preflight.source_checks import last_offsets, offset_of
 
 __all__ = ["done", "pipeline"]
 
@@ -50,6 +51,20 @@ def test_within_the_first_snapshot(done: Pipeline, checkpoint: bool, condition: 
     assert [damage.condition for damage in damages(done)] == condition
     if condition:
         assert "--from-version 3" in damages(done)[0].error.remedy
+
+
+@pytest.mark.parametrize("lines", [(2, 1), (1, 2)])
+def test_a_table_that_is_read_twice(done: Pipeline, lines: tuple[int, int]):
+    """It has a position for each time, which the log does not tell apart: the earliest counts, so that nothing is overlooked."""
+    table = done.table("bronze")
+    for number in (3, 4):
+        write_rows(table, number)
+    folder = done.checkpoint("silver").epoch_folder(0)
+    write_checkpoint(folder, 0, [delta_offset(table, version) for version in lines])
+    start = flow_start(done.project, done.manifest, done.flow("silver"))
+    offsets = last_offsets(start)
+    assert offsets is not None
+    assert offset_of(start, offsets, 0)["reservoirVersion"] == 1
 
 
 def feed(done: Pipeline, on: str) -> None:

@@ -215,6 +215,13 @@ def test_judged_while_it_is_written(monkeypatch, rows):
     assert judging.judged.one_pass
 
 
+def test_files_are_not_committed_without_the_lease(monkeypatch):
+    """It is checked before the quarantine's commit, and once more before the one that makes the files part of the table."""
+    judging = one_pass(monkeypatch)
+    judging.judged.check_lease = lambda: judging.steps.append(("lease", None))
+    assert write_one(judging) == ["lease", "hold", "lease", "commit"]
+
+
 @pytest.mark.parametrize(("options", "again"), [({"rows": 4}, False), ({"rows": 2}, False), ({"held": None}, False),
                                                 ({"staged": False}, True), ({"fits": False}, True)])  # fmt: skip
 def test_what_can_not_be_judged_so(monkeypatch, options: dict[str, Any], again: bool):

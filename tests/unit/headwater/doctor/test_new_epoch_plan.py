@@ -1,0 +1,85 @@
+"""Where a new epoch may begin, and what that costs: decided from the table's log and the checkpoint alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from tests.unit.headwater.metrics.conftest import Pipeline, delta_offset, write_rows
+
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.new_epoch_plan import plan_new_epoch
+from headwater.doctor.repair_plan import RepairNotPossible, RepairOptions, RepairPlan
+from headwater.errors import UsageError
+
+
+@pytest.fixture
+def grown(done: Pipeline) -> Pipeline:
+    """``silver`` stands at version 1 of ``bronze``, which has three versions: of two rows, one and two."""
+    for rows in ((3,), (4, 5)):
+        time.sleep(0.005)  # no two commits in one millisecond
+        write_rows(done.table("bronze"), *rows)
+    return done
+
+
+def plan(grown: Pipeline, **options: Any) -> RepairPlan:
+    """The plan for ``silver``."""
+    case = FlowCase(grown.project, grown.manifest, grown.flow("silver"))
+    return plan_new_epoch(case, RepairOptions(**options))
+
+
+def begins(repair: RepairPlan) -> int:
+    """The version at which the plan begins."""
+    position = json.loads(repair.steps[0].partition(" at ")[2])
+    return int(position["reservoirVersion"])
+
+
+@pytest.mark.parametrize(
+    ("version", "lost", "doubled"),
+    [
+        (0, "no rows", "what 2 rows of the source give (its versions 0 to 0)"),
+        (1, "no rows", "no rows"),
+        (2, "what 1 rows of the source give (its versions 1 to 1)", "no rows"),
+        (3, "what 3 rows of the source give (its versions 1 to 2)", "no rows"),
+    ],
+)
+def test_what_a_version_costs(grown: Pipeline, version: int, lost: str, doubled: str):
+    """Rows between the live position and the new one are left out, or come again; the plan counts them."""
+    repair = plan(grown, from_version=version)
+    assert (begins(repair), repair.lost, repair.doubled) == (version, lost, doubled)
+
+
+@pytest.mark.parametrize("version", [-1, 4])
+def test_a_version_that_is_not_there(grown: Pipeline, version: int):
+    """One beyond the next is none."""
+    with pytest.raises(UsageError, match="versions 0 to 2"):
+        plan(grown, from_version=version)
+
+
+def test_a_moment_begins_with_what_came_from_then_on(grown: Pipeline):
+    """The first commit that is not before the moment is the first that is read."""
+    times = [commit["timestamp"] for commit in reversed(DeltaTable(str(grown.table("bronze"))).history())]
+    assert times == sorted(set(times))
+    assert [begins(plan(grown, from_time=moment)) for moment in times] == [0, 1, 2]
+    assert [begins(plan(grown, from_time=moment + 1)) for moment in times] == [1, 2, 3]
+
+
+def test_a_flow_with_state_begins_at_the_start_only(grown: Pipeline):
+    """In the middle its state would be empty: every such beginning is refused, with what can be done."""
+    grown.complete("silver", state_settings={"spark.sql.shuffle.partitions": "2"})
+    offsets = (delta_offset(grown.table("bronze"), 1),)
+    for options in ({"from_version": 1}, {"from_offsets": offsets}, {"from_time": 0}):
+        with pytest.raises(RepairNotPossible, match="keeps state") as caught:
+            plan(grown, **options)
+        assert "begin at the start" in caught.value.remedy
+    assert "the table keeps its rows" in plan(grown, from_start=True).steps[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"from_start": True, "from_version": 1}])
+def test_exactly_one_beginning(grown: Pipeline, options: dict[str, Any]):
+    """None, or two, are refused."""
+    with pytest.raises(UsageError, match="exactly one"):
+        plan(grown, **options)
