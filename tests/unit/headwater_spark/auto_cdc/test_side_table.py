@@ -87,12 +87,12 @@ def test_commits_without_a_batch_stay(tmp_path: Path, monkeypatch: pytest.Monkey
     ):
         path = tmp_path / str(number)
         written_table.commit(path)
-        written_table.commit(path, told=word)
+        written_table.commit(path, metadata=word)
         side_of(path).recover(tmp_path / "target")
-    written_table.commit(tmp_path / "first", told={"pipeline": "p", "flow": "f", "epoch": 0, "batch": 0})
+    written_table.commit(tmp_path / "first", metadata={"pipeline": "p", "flow": "f", "epoch": 0, "batch": 0})
     side_of(tmp_path / "first").recover(tmp_path / "target")
     assert spark.calls == []
-    written_table.commit(tmp_path / "first", told={"pipeline": "p", "flow": "f", "epoch": 0})
+    written_table.commit(tmp_path / "first", metadata={"pipeline": "p", "flow": "f", "epoch": 0})
     side_of(tmp_path / "first").recover(tmp_path / "target")
     assert spark.calls == [0]
 
