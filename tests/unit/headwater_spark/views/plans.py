@@ -48,6 +48,11 @@ def above(number: int, value: int) -> Expr:
     )
 
 
+def both(one: Expr, other: Expr) -> Expr:
+    """Two conditions together."""
+    return Expr("And", {}, (one, other))
+
+
 def aggregate(kind: str, number: int, *, distinct: bool = False) -> Expr:
     """An aggregate over a column."""
     return Expr("AggregateExpression", {"isDistinct": distinct}, (Expr(kind, {}, (column(number),)),))
