@@ -103,7 +103,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
     "any value": ("select store_id, first(qty) q, any_value(day) d from sales group by store_id", False),
     "bare lists": ("select store_id, collect_list(qty) q from sales group by store_id", False),
     "sorted lists": ("select store_id, sort_array(collect_list(qty)) q, size(collect_set(day)) d from sales group by store_id", True),
-    "where rows lie": ("select sale_id, _metadata.file_name f from sales", False),
+    "where rows lie": ("select sale_id, input_file_name() f from sales", False),
     "values beside a table": ("select v.k, count(*) n from (values (1, 'a'), (2, 'b')) v(i, k) join sales s on s.prod_id = v.i group by v.k", True),
     "recursive": ("with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) select r.n, s.sale_id from r join sales s on s.qty = r.n", False),
     "sorted": ("select sale_id, day from sales order by day", True),

@@ -138,7 +138,8 @@ def test_what_one_source_adds_is_all_that_is_added(
         new = after[leaf.number]
         grown = {**before, leaf.number: before[leaf.number] + new}
         # A leaf's changed rows are, of a source that grew, its new rows.
-        came = p.recipe_rows(recipe, root, {**before, leaf.number: Counter()}, {**before, leaf.number: new})
+        nothing = {**before, leaf.number: Counter()}
+        came = p.recipe_rows(recipe, root, nothing, {**before, leaf.number: new}, grown=True)
         old, now = p.rows_of(root, before), p.rows_of(root, grown)
         assert not old - now
         assert _values(came) == _values(now - old)
