@@ -239,7 +239,7 @@ def test_queries_and_changes(spark: SparkSession, tmp_path: Path) -> None:
         names = (
             [pick.choice(list(CHANGES)) for _ in range(pick.randint(1, 3))]
             if SOAK
-            else ["returns", "updated", "dimensions", "stores"]
+            else ["returns", "keys moved", "dimensions", "stores"]
         )
         for name in names:
             try:
