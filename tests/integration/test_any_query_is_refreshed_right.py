@@ -54,7 +54,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
     "only the filled up side": ("select c.city, c.segment from sales s left join customer c using (cust_id)", True),
     "left join of groups": ("select st.store_id, st.region, t.n from store st left join (select store_id, count(*) n from sales group by store_id) t on st.store_id = t.store_id", True),
     "null safe join": ("select s.sale_id, st.region from sales s join store st on s.store_id <=> st.store_id", True),
-    "join without an equality": ("select s.sale_id, p.prod_id from sales s join product p on s.amount > p.list_price and s.qty = 8", False),
+    "join without an equality": ("select s.sale_id, p.prod_id from sales s join product p on s.amount > p.list_price and s.qty = 8", True),
     "cross join": ("select st.store_id, p.prod_id from store st cross join product p", True),
     "cross join of a total": ("select s.day, sum(s.qty) q, max(t.n) n from sales s cross join (select count(*) n from store) t group by s.day", True),
     "self join by a range": ("select a.sale_id x, b.sale_id y from sales a join sales b on a.cust_id = b.cust_id and b.ts > a.ts and b.ts < a.ts + interval 1 hour", True),
@@ -90,7 +90,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
     "latest by max_by": ("select cust_id, max_by(sale_id, struct(ts, sale_id)) l, count_if(qty > 3) c, bool_or(qty > 7) b from sales group by cust_id", True),
     "structs and maps": ("select sale_id, named_struct('q', qty, 'd', day) s, map('a', qty) m, array(qty, prod_id) l from sales", True),
     "grouped by a struct": ("select named_struct('d', day) s, count(*) n from sales group by named_struct('d', day)", False),
-    "only floats": ("select price from sales where price > 5", False),
+    "only floats": ("select price from sales where price > 5", True),
     "floats beside a key": ("select sale_id, price, price * 0.0 z from sales", True),
     "case and nulls": ("select sale_id, case when qty > 5 then 'big' when qty is null then null else status end k, nullif(qty, 3) q from sales", True),
     "times": ("select ts, date_format(ts, 'HH') h, cast(ts as timestamp_ntz) n, qty from sales", True),
@@ -103,7 +103,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
     "any value": ("select store_id, first(qty) q, any_value(day) d from sales group by store_id", False),
     "bare lists": ("select store_id, collect_list(qty) q from sales group by store_id", False),
     "sorted lists": ("select store_id, sort_array(collect_list(qty)) q, size(collect_set(day)) d from sales group by store_id", True),
-    "where rows lie": ("select sale_id, _metadata.file_name f from sales", False),
+    "where rows lie": ("select sale_id, input_file_name() f from sales", False),
     "values beside a table": ("select v.k, count(*) n from (values (1, 'a'), (2, 'b')) v(i, k) join sales s on s.prod_id = v.i group by v.k", True),
     "recursive": ("with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) select r.n, s.sale_id from r join sales s on s.qty = r.n", False),
     "sorted": ("select sale_id, day from sales order by day", True),
@@ -114,11 +114,19 @@ QUERIES: dict[str, tuple[str, bool]] = {
     **{name: (view.text, view.changed != FULL) for name, view in VIEWS.items() if name != "over_a_view"},
 }  # fmt: skip
 
-# Of each kind of plan one, in make test.
-SAMPLE = (
-    "cte twice", "not exists", "not in", "intersect all", "except", "full outer of sides", "left join of groups", "rollup with its id",
-    "lead and lag", "latest by max_by", "where rows lie", "cube", "both_sides", "by_customer",
-)  # fmt: skip
+# Of each kind of plan one, in make test: what it takes where rows of all its sources were changed.
+SAMPLE = {
+    "cte twice": "ROW_BASED",
+    "intersect all": "GENERIC_AGGREGATE",
+    "except": "GENERIC_AGGREGATE",
+    "full outer of sides": "ROW_BASED",
+    "left join of groups": "ROW_BASED",
+    "lead and lag": "WINDOW_FUNCTION",
+    "latest by max_by": "GENERIC_AGGREGATE",
+    "not exists": f"{FULL} SUBQUERY_EXPRESSION",
+    "rollup with its id": f"{FULL} PLAN_NOT_INCREMENTALIZABLE (AGGREGATE_NOT_TOP_NODE)",
+    "where rows lie": f"{FULL} PLAN_NOT_DETERMINISTIC (NON_DETERMINISTIC_EXPRESSION)",
+}
 
 
 class Shop:
@@ -231,7 +239,7 @@ def test_queries_and_changes(spark: SparkSession, tmp_path: Path) -> None:
         names = (
             [pick.choice(list(CHANGES)) for _ in range(pick.randint(1, 3))]
             if SOAK
-            else ["returns", "updated", "dimensions", "stores"]
+            else ["returns", "keys moved", "dimensions", "stores"]
         )
         for name in names:
             try:
@@ -258,7 +266,15 @@ def test_queries_and_changes(spark: SparkSession, tmp_path: Path) -> None:
     for name, techniques in taken.items():
         print(f"{name:30} {dict(techniques)}")
     assert wrong == []
-    full = {name for name, techniques in taken.items() if all(one.startswith(FULL) for one in techniques)}
-    surprises = {name: taken[name] for name, (_, may) in queries.items() if may != (name not in full)}
     assert not [one for techniques in taken.values() for one in techniques if one.startswith("failed")]
-    assert surprises == {} or SOAK
+    if not SOAK and set(taken) == set(SAMPLE):
+        assert {name: next(iter(techniques)) for name, techniques in taken.items()} == SAMPLE
+    elif steps > 5:
+        full = {name for name, techniques in taken.items() if all(one.startswith(FULL) for one in techniques)}
+        assert {name for name in full if queries[name][1]} == set()
+    never = {name: techniques for name, techniques in taken.items() if not queries[name][1]}
+    assert not [
+        name
+        for name, techniques in never.items()
+        if not all(one.startswith((FULL, "NO_OP")) for one in techniques)
+    ]

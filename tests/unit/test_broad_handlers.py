@@ -26,6 +26,7 @@ ALLOWED = {
     ("include/headwater/graph/pipeline_ids.py", "known_homes"): "a hint for people; without it they are not warned",
     ("include/headwater/graph/spec_text.py", "_Constructor.construct_object"): "PyYAML's constructors raise what Python's types raise: each is an error of the value, with its line",
     ("include/headwater/metrics/event_freshness.py", "table_event_freshness"): "a table that can't be read has no age: that is said, and counts as over the limit",
+    ("include/headwater/incremental/refresh_record.py", "foreign_change"): "a log that can't be read further back names no other change: what was read of it decides",
     ("include/headwater/incremental/refresh_record.py", "last_record"): "a log that can't be read names no refresh: the view is recomputed, with that reason",
     ("include/headwater/incremental/refresh_record.py", "newest_update"): "a log that can't be read names no update: the refresh is not taken as done",
     ("include/headwater/incremental/source_changes.py", "changes_between"): "a log that can't be read is the reason for recomputing the view",

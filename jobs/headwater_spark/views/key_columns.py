@@ -1,6 +1,6 @@
 """By which columns of its result a view's changed part is named: those that changed rows can be followed to.
 
-Decisions 0162, 0169.
+Decision 0169.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class Tracing:
             ever = self._for_pairs(node, other, self._ever, wanted, wish)
             if preserved is None:
                 return self._matched(node, below, ever, own, "Inner")
-            return self._filled_up(node, own, below, ever, alone=below)
+            return self._filled_up(node, own, below, ever, alone=below, columns=wanted | wish)
         if preserved is not None and wanted <= frozenset(preserved.output):
             # The rows of the preserved side whose partners changed.
             changed = self._for_pairs(node, own, follow, frozenset(), wish)
@@ -183,8 +183,9 @@ class Tracing:
         ever = self._for_pairs(node, other, self._ever, wanted, wish)
         partners = self._matched(node, ever, below, other, "LeftSemi")
         return self._filled_up(
-            node, own, below, ever, alone=below if how == "FullOuter" else None, left=partners
-        )
+            node, own, below, ever,
+            alone=below if how == "FullOuter" else None, left=partners, columns=wanted | wish,
+        )  # fmt: skip
 
     def _for_pairs(
         self,
@@ -215,16 +216,19 @@ class Tracing:
         *,
         alone: Answer | None,
         left: Answer | None = None,
+        columns: frozenset[int],
     ) -> Answer:
         """The pairs of an outer join, with rows that may have no partner: ``alone`` of the one's side, ``left`` of the other's."""
         pairs = self._matched(node, one, other, own, "Inner")
-        ids = tuple(sorted(pairs.known))
+        # Columns that nothing reads are known, and not there: leaves are read without them.
+        known = pairs.known & columns
+        ids = tuple(sorted(known))
         parts: list[Recipe] = [Padded(ids, frozenset(), pairs.recipe)]
         if alone is not None:
-            parts.append(Padded(ids, pairs.known - one.known, alone.recipe))
+            parts.append(Padded(ids, known - one.known, alone.recipe))
         if left is not None:
-            parts.append(Padded(ids, pairs.known - other.known, left.recipe))
-        return Answer(Together(tuple(parts)), pairs.known)
+            parts.append(Padded(ids, known - other.known, left.recipe))
+        return Answer(Together(tuple(parts)), known)
 
     def _matched(self, node: Node, one: Answer, other: Answer, first: Node, how: str) -> Answer:
         """A join of two answers; ``one`` is of the side ``first``."""
@@ -283,6 +287,7 @@ class Tracing:
         return self._filled_up(
             node, left, one, other,
             alone=one if how != "RightOuter" else None, left=other if how != "LeftOuter" else None,
+            columns=wanted | wish,
         )  # fmt: skip
 
     def _touched_union(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:

@@ -21,6 +21,7 @@ from headwater_spark.views.recipes import (
     Whole,
 )
 from headwater_spark.views.touched_rows import conjuncts, join_condition
+from headwater_spark.views.used_columns import used_columns
 
 Row: TypeAlias = tuple[tuple[int, Any], ...]
 Bag: TypeAlias = Counter[Row]
@@ -46,6 +47,11 @@ def above(number: int, value: int) -> Expr:
     return Expr(
         "GreaterThan", {}, (column(number), Expr("Literal", {"value": str(value), "dataType": "integer"}))
     )
+
+
+def both(one: Expr, other: Expr) -> Expr:
+    """Two conditions together."""
+    return Expr("And", {}, (one, other))
 
 
 def aggregate(kind: str, number: int, *, distinct: bool = False) -> Expr:
@@ -221,16 +227,23 @@ def _mapped(rows: Bag, change: Callable[[Row], Row]) -> Bag:
     return made
 
 
-def recipe_rows(recipe: Recipe, root: Node, before: Mapping[int, Bag], after: Mapping[int, Bag]) -> Bag:
-    """What a recipe gives, from what the leaves had before and have now."""
+def recipe_rows(
+    recipe: Recipe, root: Node, before: Mapping[int, Bag], after: Mapping[int, Bag], *, grown: bool = False
+) -> Bag:
+    """What a recipe gives, from what the leaves had before and have now; ``grown``: new rows are read with all their columns."""
     nodes = {node.number: node for node in root.walk()}
+    used = used_columns(root)
+
+    def read(number: int, rows: Bag) -> Bag:
+        """Columns that nothing uses are not read."""
+        return _mapped(rows, lambda row: tuple((n, value) for n, value in row if grown or n in used[number]))
 
     def build(one: Recipe) -> Bag:
         match one:
             case Leaf(number, Rows.CHANGED):
-                return (before[number] - after[number]) + (after[number] - before[number])
+                return read(number, (before[number] - after[number]) + (after[number] - before[number]))
             case Leaf(number, _):
-                return before[number] | after[number]
+                return read(number, before[number] | after[number])
             case Whole(number):
                 return rows_of(nodes[number], after)
             case Over(number, children):

@@ -55,7 +55,9 @@ def test_new_rows_give_the_rows_that_are_added(name: str):
         after = {**before, leaf: before[leaf] + Counter(new)}
         added = p.rows_of(root, after) - p.rows_of(root, before)
         # A leaf's changed rows are, of a source that grew, its new rows.
-        came = p.recipe_rows(recipe, root, {**before, leaf: Counter()}, {**after, leaf: Counter(new)})
+        came = p.recipe_rows(
+            recipe, root, {**before, leaf: Counter()}, {**after, leaf: Counter(new)}, grown=True
+        )
         assert _plain(came) == _plain(added)
 
     check()
