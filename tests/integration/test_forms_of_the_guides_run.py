@@ -21,6 +21,7 @@ from headwater.commands.command_line import main
 from headwater_spark.plans.stream_operations import exact_form
 from headwater_spark.testing.local_session import forget_tables
 
+NAMED = "prod_trusted_bronze.internal.user_events"
 START = datetime(2026, 1, 1, 10, tzinfo=UTC)
 FILES = 5
 SOURCE = """
@@ -176,17 +177,16 @@ def measures(case: PipelineCase, flow: str, name: str) -> list[Any]:
 
 def test_once_takes_all_there_is_within_the_limits(guide: PipelineCase):
     """`trigger: once` ends by itself and is no single batch: limits hold, as with available_now (features A125)."""
-    assert len(measures(guide, "user_events", "num_input_rows")) == FILES
-    assert guide.update()["user_events"].batches == 0
+    assert len(measures(guide, NAMED, "num_input_rows")) == FILES
+    assert guide.update()[NAMED].batches == 0
 
 
 def test_a_name_in_three_parts(guide: PipelineCase):
     """The table is written and read by catalog, schema and name (features A114)."""
-    assert len(guide.rows("prod_trusted_bronze.internal.user_events")) == 6 * FILES
+    assert len(guide.rows(NAMED)) == 6 * FILES
     assert len(guide.rows("in_three_parts")) == 6 * FILES
-    live = guide.checkpoint("prod_trusted_bronze.internal.user_events", "user_events").live_folder()
-    layout = "checkpoints/prod_trusted_bronze.internal.user_events/user_events/0"
-    assert live.as_posix().endswith(layout)
+    live = guide.checkpoint(NAMED).live_folder()
+    assert live.as_posix().endswith(f"checkpoints/{NAMED}/{NAMED}/0")
     assert {"commits", "offsets", "metadata"} <= {path.name for path in live.iterdir()}
 
 
@@ -263,24 +263,24 @@ def test_the_five_measures_of_a_batch(guide: PipelineCase):
 
 def test_what_a_batch_leaves_behind(guide: PipelineCase):
     """The backlog of a Delta source is recorded in files and bytes, and ends at nothing."""
-    files = measures(guide, "user_events", "backlog_files")
+    files = measures(guide, NAMED, "backlog_files")
     assert files[-1] == 0
     assert max(files) > 0
     assert files == sorted(files, reverse=True)
-    assert max(measures(guide, "user_events", "backlog_bytes")) > 0
+    assert max(measures(guide, NAMED, "backlog_bytes")) > 0
 
 
 def test_a_flow_goes_on_from_given_offsets(guide: PipelineCase):
     """`repair --from-offsets` begins where it says: what lies behind is read again, and nothing else."""
-    checkpoint = guide.checkpoint("prod_trusted_bronze.internal.user_events", "user_events")
+    checkpoint = guide.checkpoint(NAMED)
     live = checkpoint.live_folder()
     position = committed_offsets(live)
     assert position is not None
     after_three = read_offsets(live, position.batch_id - 2).sources[0]
-    arguments = ("user_events", "--action=new-epoch", f"--from-offsets=[{after_three}]", "--yes")
+    arguments = (NAMED, "--action=new-epoch", f"--from-offsets=[{after_three}]", "--yes")
     code, answer = guide.call(main, *arguments, verb=("repair",))
     assert (code, answer["state"]) == (0, "COMPLETED"), answer
-    report = guide.update(tables=["prod_trusted_bronze.internal.user_events"])
+    report = guide.update(tables=[NAMED])
     assert report.state == "COMPLETED", report.error
-    rows = guide.rows("prod_trusted_bronze.internal.user_events", "event_id", "1")
+    rows = guide.rows(NAMED, "event_id", "1")
     assert {row[0][:2]: rows.count(row) for row in rows} == {"e0": 2, "e1": 2, "e2": 2, "e3": 4, "e4": 4}

@@ -27,13 +27,22 @@ EVENT = {
     "payload": "{}",
 }
 OF_THE_EVENT = list(EVENT)
+RAISES = "if(id >= 0, raise_error('no'), id) AS id"
 OF_KAFKA = ["kafka_timestamp", "kafka_partition", "kafka_offset", "kafka_topic"]
 
 
 @pytest.fixture
 def table(tmp_path: Path):
-    """The name of a table in a folder of the test's own."""
+    """A table in a folder of the test's own."""
     return lambda name: f"delta.`{tmp_path / name}`"
+
+
+@pytest.fixture
+def named(spark: SparkSession, tmp_path: Path):
+    """The name of a table in the session's catalog."""
+    spark.sql(f"CREATE SCHEMA streams LOCATION '{tmp_path / 'streams'}'")
+    yield lambda name: f"streams.{name}"
+    spark.sql("DROP SCHEMA streams CASCADE")
 
 
 @pytest.mark.timeout(200)
@@ -72,11 +81,11 @@ def test_a_topic_is_ingested(spark: SparkSession, tmp_path: Path, table):
     assert bad.error_reason == "Missing required fields: event_id, event_timestamp"
 
 
-def test_invalid_rows_go_to_a_table_of_their_own(spark: SparkSession, tmp_path: Path, table):
+def test_invalid_rows_go_to_a_table_of_their_own(spark: SparkSession, tmp_path: Path, named):
     """Each row is in exactly one of both tables, also where the condition is NULL; a batch that comes again adds nothing; a new
     checkpoint reads all again.
     """
-    source = table("source")
+    source = named("source")
     events = spark.range(6).select(
         F.when(F.col("id") != 1, F.concat(F.lit("e"), "id")).alias("event_id"),
         F.when(F.col("id") != 2, F.timestamp_seconds("id")).alias("event_timestamp"),
@@ -87,12 +96,12 @@ def test_invalid_rows_go_to_a_table_of_their_own(spark: SparkSession, tmp_path: 
 
     def process(location: Path) -> tuple[int, int]:
         streaming.process_stream_with_dlq(
-            spark.readStream.table(source), str(location), table("valid"), table("dlq"), valid="amount >= -4", trigger=NOW,
+            spark.readStream.table(source), str(location), named("valid"), named("dlq"), valid="amount >= -4", trigger=NOW,
         )  # fmt: skip
-        return spark.table(table("valid")).count(), spark.table(table("dlq")).count()
+        return spark.table(named("valid")).count(), spark.table(named("dlq")).count()
 
     assert process(checkpoint) == (3, 3)
-    reasons = {row.error_reason for row in spark.table(table("dlq")).collect()}
+    reasons = {row.error_reason for row in spark.table(named("dlq")).collect()}
     assert reasons == {
         "Missing required fields: event_id",
         "Missing required fields: event_timestamp",
@@ -111,11 +120,11 @@ def test_invalid_rows_go_to_a_table_of_their_own(spark: SparkSession, tmp_path: 
         process(tmp_path / "old")
 
 
-def test_changes_are_merged(spark: SparkSession, tmp_path: Path, table):
+def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
     """An unknown delete is no row, the newest event of a key counts in a batch and after it, a batch that comes again changes
     nothing; without an order two events of a key are refused.
     """
-    target, changes = table("transactions"), table("changes")
+    target, changes = named("transactions"), named("changes")
     spark.sql(f"CREATE TABLE {target} (t_id INT, amount INT, at INT) USING delta")
     columns = "t_id INT, amount INT, at INT, operation STRING"
     upsert = streaming.upsert_changes(target, ["t_id"], sequence_by="at")
@@ -141,17 +150,17 @@ def test_changes_are_merged(spark: SparkSession, tmp_path: Path, table):
         streaming.upsert_changes(target, ["t_id"])(twice, 0)
 
 
-def test_a_stream_is_started_again(spark: SparkSession, tmp_path: Path, table):
+def test_a_stream_is_started_again(spark: SparkSession, tmp_path: Path):
     """A real failure that can't pass is raised by the first attempt; a normal end is the end."""
-    spark.range(1).write.format("delta").saveAsTable(table("source"))
+    spark.range(1).write.format("delta").save(str(tmp_path / "source"))
     starts = []
 
     def start(expression: str):
         starts.append(expression)
-        rows = spark.readStream.table(table("source")).selectExpr(expression)
+        rows = spark.readStream.format("delta").load(str(tmp_path / "source")).selectExpr(expression)
         return rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).trigger(**NOW).start(str(tmp_path / "t"))  # fmt: skip
 
     with pytest.raises(Exception, match="USER_RAISED_EXCEPTION"):
-        streaming.start_streaming_with_retry(lambda: start("raise_error('no')"), sleep=starts.append)
+        streaming.start_streaming_with_retry(lambda: start(RAISES), sleep=starts.append)
     streaming.start_streaming_with_retry(lambda: start("id"), sleep=starts.append)
-    assert starts == ["raise_error('no')", "id"]
+    assert starts == [RAISES, "id"]

@@ -160,18 +160,16 @@ def test_streaming_tables_and_lakeflow(day: Any):
 def test_streams_by_hand(spark: SparkSession, tmp_path: Path):
     """The block of the page about streams written by hand runs, over tables that are there."""
     (block,) = [block for block in blocks() if block.page == "hand-written-streams.md"]
-    names = {
-        name: f"delta.`{tmp_path / name}`"
-        for name in ("events", "valid", "invalid", "transactions", "changes")
-    }
-    spark.sql("SELECT 'e1' AS event_id, now() AS event_timestamp UNION ALL SELECT NULL, now()").write.format(
-        "delta"
-    ).saveAsTable(names["events"])
+    spark.sql(f"CREATE SCHEMA by_hand LOCATION '{tmp_path / 'by_hand'}'")
+    names = {name: f"by_hand.{name}" for name in ("events", "valid", "invalid", "transactions", "changes")}
+    events = spark.sql("SELECT 'e1' AS event_id, now() AS event_timestamp UNION ALL SELECT NULL, now()")
+    events.write.format("delta").saveAsTable(names["events"])
     spark.sql(f"CREATE TABLE {names['transactions']} (t_id INT, at INT) USING delta")
     changes = spark.sql("SELECT 1 AS t_id, 1 AS at, 'INSERT' AS operation UNION ALL SELECT 2, 1, 'DELETE'")
     changes.write.format("delta").saveAsTable(names["changes"])
     exec(compile(block.text, block.page, "exec"), {"spark": spark, "folder": str(tmp_path), **names})
     counts = {name: spark.table(table).count() for name, table in names.items()}
+    spark.sql("DROP SCHEMA by_hand CASCADE")
     assert counts == {"events": 2, "valid": 1, "invalid": 1, "transactions": 1, "changes": 2}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -9,6 +10,7 @@ from pyspark.sql import DataFrame
 from headwater.errors import UsageError
 
 _QUERY_ID = "sql.streaming.queryId"
+_PATH = re.compile(r"delta\.`(?P<path>[^`]+)`", re.IGNORECASE)
 
 
 def append_once(rows: DataFrame, batch_id: int, table: str, partition_by: tuple[str, ...] = ()) -> None:
@@ -26,7 +28,11 @@ def append_once(rows: DataFrame, batch_id: int, table: str, partition_by: tuple[
     writer = writer.option("txnAppId", f"{query_id}/{table}").option("txnVersion", batch_id)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    writer.saveAsTable(table)
+    path = _PATH.fullmatch(table)
+    if path is not None:
+        writer.save(path["path"])
+    else:
+        writer.saveAsTable(table)
 
 
 def refuse_two_checkpoints(checkpoint_location: str, names: tuple[str, ...]) -> None:
