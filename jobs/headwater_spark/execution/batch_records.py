@@ -59,6 +59,12 @@ class BatchRecords:
         """The batches that are marked as done and have no record: their driver died before it wrote one."""
         return self._missing(self._first - 1)
 
+    @property
+    def all_recorded(self) -> bool:
+        """Whether the newest batch of this run that is marked as done has its record."""
+        last = self._last_committed()
+        return last < self._first or last in self._recorded
+
     def started(self, stream: StartedStream, recounts: Mapping[int, Recount]) -> None:
         """The query runs, and the ids of its commits are known: record the batches of dead drivers.
 

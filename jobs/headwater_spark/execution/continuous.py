@@ -29,6 +29,8 @@ from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.view_sources import fingerprints
 
 LOOK_SECONDS = 2.0
+# Between two looks at the definition lies so many times what one takes.
+LOOK_SHARE = 20
 HEARTBEAT = timedelta(minutes=1)
 UPKEEP = timedelta(hours=1)
 # An update is begun again after this time: its records, and what it keeps of each batch, have an end.
@@ -70,7 +72,7 @@ def _supervise(
     context: UpdateContext, shared: ContinuousRun, futures: list[Future[None]], watch: DefinitionWatch
 ) -> str:
     project = context.pipeline.project
-    beats, upkeep = _every(HEARTBEAT), _every(UPKEEP)
+    beats, upkeep, next_look = _every(HEARTBEAT), _every(UPKEEP), 0.0
     while True:
         done, waiting = wait(futures, timeout=0)
         for future in done:
@@ -81,13 +83,18 @@ def _supervise(
             _beat(context, shared)
         if next(upkeep):
             keep_event_log(project.state_folder, project.spec.event_log.retention_days)
+        if time.monotonic() - shared.started >= LONGEST.total_seconds():
+            return "it has run for a day"
+        if time.monotonic() < next_look:
+            continue
+        began = time.monotonic()
         changed, trouble = watch.look()
+        # A folder with many files in it takes long to look through.
+        next_look = time.monotonic() + LOOK_SHARE * (time.monotonic() - began)
         if trouble:
             context.say(f"DEFINITION The one on disk can't be run, the one before goes on: {trouble}")
         if changed:
             return "its definition has changed"
-        if time.monotonic() - shared.started >= LONGEST.total_seconds():
-            return "it has run for a day"
 
 
 def _every(interval: timedelta) -> Iterator[bool]:

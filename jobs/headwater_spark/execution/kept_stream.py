@@ -41,9 +41,17 @@ class KeptStream:
             self._next_upkeep = time.monotonic() + _UPKEEP_SECONDS
             self._upkeep()
 
+    def is_idle(self) -> bool:
+        """Whether it waits for its next trigger, and all that it has written is recorded: it can be stopped at once."""
+        return self._run.context.continuous is not None and self._waits() and self._batches.all_recorded
+
+    def _waits(self) -> bool:
+        status = self._query.status
+        return str(status["message"]).startswith(_WAITING) and not status["isTriggerActive"]
+
     def _has_looked(self) -> bool:
         written = self._run.outcome.batches > self._batches_before
-        return written or str(self._query.status["message"]).startswith(_WAITING)
+        return written or self._waits()
 
     def _begin_running(self) -> None:
         continuous = self._run.context.continuous

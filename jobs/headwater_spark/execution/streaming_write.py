@@ -92,7 +92,7 @@ def _run_query(
             kept.look()
 
     kept = KeptStream(run, started.query, batches, lambda: _save_position(run, start, state, completed=False))
-    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile)
+    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile, kept.is_idle)
     if table is not None and not table_exists(table):  # no row has been written, but readers need the table
         create_table(context.spark, run.dataset, table, context.pipeline.evaluation.table_schema(run.dataset))
     batches.record_missed()
@@ -162,6 +162,7 @@ def _await(
     ended: threading.Event,
     folder: Path,
     meanwhile: Callable[[], None],
+    is_idle: Callable[[], bool],
 ) -> None:
     query: StreamingQuery = started.query
     before = last_committed_batch(folder)
@@ -173,7 +174,8 @@ def _await(
             # However short the time is, a query that has started writes one batch, if there is one.
             is_over = context.time_is_up and last_committed_batch(folder) != before
             if context.stop_requested.is_set() or is_over:
-                wait_for_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
+                if not is_idle():
+                    wait_for_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
                 query.stop()
                 break
     except Exception:

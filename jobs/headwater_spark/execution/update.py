@@ -229,7 +229,7 @@ def _ended(
     result = UpdateResult(
         context.update_id, state, list(outcomes.values()), time.monotonic() - started, again
     )
-    if context.stop_requested.is_set() and not again:
+    if context.stop_requested.signalled:
         context.events.emit(
             "user_action",
             "The update was told to stop.",

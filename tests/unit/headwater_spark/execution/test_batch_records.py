@@ -116,3 +116,14 @@ def test_a_batch_that_came_again(monkeypatch, tmp_path: Path):
     recording.records.check_conservation()
     assert (recording.outcome.dropped_rows, recording.outcome.quarantined_rows) == (1, 1)
     assert (recording.outcome.output_rows, recording.outcome.input_rows) == (3, 0)
+
+
+def test_a_query_that_waits_is_stopped_when_its_batches_are_recorded(monkeypatch, tmp_path: Path):
+    """Batches of earlier runs count as recorded; one of this run when it has its record."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    recording.start()
+    assert recording.records.all_recorded
+    plan_batch(recording.folder, 6, {"n": 6}, done=True)
+    assert not recording.records.all_recorded
+    recording.records.record_missed()
+    assert recording.records.all_recorded
