@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import json
 import os
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,142 +20,161 @@ from delta.tables import DeltaTable
 from deltalake import DeltaTable as LogReader
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
+from tests.integration.change_cases import HISTORY, LATEST, MOVES, PATCHES, case_events, case_results
 from tests.seeds import SEED, SOAK
 
 from headwater.definitions.change_conditions import ChangeFlowChanged
-from headwater.errors import FlowFailed
+from headwater.delta_log.commits import newest_version
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.on_driver import door
 from headwater_spark.auto_cdc.on_driver import rows as driver_rows
 
-
-@pytest.fixture
-def changes(spark: SparkSession, tmp_path: Path) -> Callable[..., Changes]:
-    return lambda schema=SCHEMA, **options: Changes(spark, tmp_path, flow(**options), schema)
-
-
-def events_of(chance: random.Random, keys: int, each: int) -> list[tuple[Any, ...]]:
-    """Random events: deletes, nulls, equal sequences, and values that repeat."""
-    return [
-        (key, chance.randint(1, 8), chance.choice("UUUD"), chance.choice([None, "a", "b"]), chance.choice([None, "x", "y"]))
-        for key in range(keys)
-        for _ in range(chance.randint(1, each))
-    ]  # fmt: skip
+Event = tuple[Any, ...]
+LOCAL, SPARK = driver_rows.LOCAL_ROWS, -1
+WITHOUT_SEQUENCE = {"except_columns": ("op", "at")}
 
 
-VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "type 1, sequence kept": ({}, {}),
-    "type 1, sequence left out": ({"except_columns": ("op", "at")}, {"except_column_list": ("op", "at")}),
-    "type 1, nulls ignored": ({"ignore_nulls": True}, {"ignore_null_updates": True}),
-    "type 1, nulls of one column ignored": (
-        {"ignore_nulls_columns": ("city",), "except_columns": ("op", "at")},
-        {"ignore_null_updates": ("city",), "except_column_list": ("op", "at")},
+@dataclass(frozen=True)
+class Variant:
+    """A kind of flow, as its own options and as the oracle's.
+
+    ``limits``: for each batch, up to how many events come to the driver. ``crash``: where its second batch is killed between
+    the two commits.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+    oracle: dict[str, Any] = field(default_factory=dict)
+    cases: dict[str, str] = field(default_factory=dict)
+    sequence: str = "INT"
+    limits: tuple[int, ...] = (LOCAL, SPARK)
+    crash: str | None = None
+    named: bool = False
+    truncated: bool = False
+    delete_alone: bool = False
+
+    @property
+    def history(self) -> bool:
+        """Whether it is type 2."""
+        return "history" in self.options
+
+    @property
+    def schema(self) -> str:
+        """The columns of its events."""
+        return SCHEMA.replace("at INT", f"at {self.sequence}") + (
+            ", said ARRAY<STRING>" if self.named else ""
+        )
+
+
+TRUNCATES = {"apply_as_truncates": "op = 'T'"}
+TRUNCATED = {"apply_as_truncates": lambda row: row["op"] == "T"}
+LEFT_OUT = {"except_column_list": ("op", "at")}
+VARIANTS = {
+    "type 1, sequence kept": Variant(cases=LATEST, sequence="TINYINT", limits=(LOCAL, SPARK, LOCAL)),
+    # In its second batch the events come to the driver once they are reduced.
+    "type 1, sequence left out": Variant(
+        WITHOUT_SEQUENCE, LEFT_OUT, LATEST, limits=(LOCAL, 100, LOCAL, LOCAL), crash="merge_latest", delete_alone=True
     ),
-    "type 1, some columns named": (
-        {"columns_to_update": "said", "except_columns": ("op", "at")},
-        {"columns_to_update": "said", "except_column_list": ("op", "at")},
+    "type 1, nulls ignored": Variant({"ignore_nulls": True}, {"ignore_null_updates": True}),
+    "type 1, nulls of one column ignored": Variant(
+        {"ignore_nulls_columns": ("city",), **WITHOUT_SEQUENCE}, {"ignore_null_updates": ("city",), **LEFT_OUT}
     ),
-    "type 1, truncated": (
-        {"except_columns": ("op", "at"), "apply_as_truncates": "op = 'T'"},
-        {"except_column_list": ("op", "at"), "apply_as_truncates": lambda row: row["op"] == "T"},
+    "type 1, some columns named": Variant(
+        {"columns_to_update": "said", **WITHOUT_SEQUENCE}, {"columns_to_update": "said", **LEFT_OUT}, named=True
     ),
-    "type 1, nulls ignored, truncated": (
-        {"ignore_nulls": True, "apply_as_truncates": "op = 'T'"},
-        {"ignore_null_updates": True, "apply_as_truncates": lambda row: row["op"] == "T"},
+    "type 1, truncated": Variant({**WITHOUT_SEQUENCE, **TRUNCATES}, {**LEFT_OUT, **TRUNCATED}, truncated=True),
+    "type 1, nulls ignored, truncated": Variant(
+        {"ignore_nulls": True, **TRUNCATES}, {"ignore_null_updates": True, **TRUNCATED}, truncated=True
     ),
-    "type 2": ({"history": True, "except_columns": ("op", "at")}, {"except_column_list": ("op", "at")}),
-    "type 2, sequence kept": ({"history": True}, {}),
-    "type 2, one column tracked": (
+    "type 2": Variant(
+        {"history": True, **WITHOUT_SEQUENCE}, LEFT_OUT, HISTORY, "SMALLINT", (LOCAL, SPARK, LOCAL), delete_alone=True
+    ),
+    "type 2, sequence kept": Variant({"history": True}, sequence="BIGINT", limits=(LOCAL, LOCAL)),
+    "type 2, one column tracked": Variant(
         {"history": True, "tracked_columns": ("name",)},
         {"track_history_column_list": ("name",)},
+        MOVES,
+        limits=(LOCAL, LOCAL, LOCAL, LOCAL),
+        crash="merge_history",
     ),
-    "type 2, nulls ignored": (
-        {"history": True, "ignore_nulls": True, "except_columns": ("op", "at")},
-        {"ignore_null_updates": True, "except_column_list": ("op", "at")},
+    "type 2, nulls ignored": Variant(
+        {"history": True, "ignore_nulls": True, **WITHOUT_SEQUENCE}, {"ignore_null_updates": True, **LEFT_OUT}, PATCHES
     ),
-    "type 2, some columns named": (
-        {"history": True, "columns_to_update": "said", "except_columns": ("op", "at")},
-        {"columns_to_update": "said", "except_column_list": ("op", "at")},
+    "type 2, some columns named": Variant(
+        {"history": True, "columns_to_update": "said", **WITHOUT_SEQUENCE},
+        {"columns_to_update": "said", **LEFT_OUT},
+        named=True,
     ),
-}
+}  # fmt: skip
+# What flows with a crash also have, by batch: the second reaches only the side table, is taken back, and another flow's goes
+# first; its repetition and what comes late end the same.
+AROUND_A_CRASH: tuple[list[Event], ...] = (
+    [(501, 10, "U", "a", "x"), (502, 10, "U", "a", "x"), (503, 10, "U", "a", "x")],
+    [(501, 15, "U", "b", "y"), (502, 15, "U", "b", "z"), (504, 8, "U", "c", "x"), (503, 20, "D", None, None)],
+    [(501, 20, "D", None, None), (502, 20, "U", "a", "y"), (504, 9, "D", None, None)],
+    [(501, 19, "U", "late", "x"), (504, 7, "U", "late", "x")],
+)
+# A batch that changes no row of the table is remembered all the same: what is older stays out, or ends there.
+ALONE, OLDER = (600, 20, "D", None, None), (600, 10, "U", "a", "x")
 
 
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_any_order(changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPatch, variant: str):
-    """Random events over many keys, shuffled, cut into batches, some sent twice, held on the driver or not: the table equals
-    the oracle.
-    """
-    options, expected = VARIANTS[variant]
-    seed = SEED
-    chance = random.Random(seed)
-    bound = chance.choice([driver_rows.LOCAL_ROWS, driver_rows.LOCAL_ROWS, -1, 500])
-    print(f"HEADWATER_SEED={seed}, at most {bound} rows on the driver")
-    monkeypatch.setattr(driver_rows, "LOCAL_ROWS", bound)
-    sent = events_of(chance, keys=150, each=7)
-    if "truncated" in variant:
+def batches(variant: Variant, chance: random.Random) -> list[list[Event]]:
+    """The events of a variant in the order in which they are applied: those of the cases, and random ones among them."""
+    count = len(variant.limits)
+    sent = [
+        (key, chance.randint(1, 8), chance.choice("UUUD"), chance.choice([None, "a", "b"]), chance.choice([None, "x", "y"]))
+        for key in range(1000, 1100)
+        for _ in range(chance.randint(1, 7))
+    ]  # fmt: skip
+    if variant.truncated:
         sent += [(None, chance.randint(2, 6), "T", None, None) for _ in range(2)]
-    names: tuple[str, ...] = ("key", "at", "op", "name", "city")
-    if "named" in variant:
+    if variant.named:
         choices = (None, [], ["name"], [None, "city"], ["name", "city", "no column"])
-        sent, names = [(*event, chance.choice(choices)) for event in sent], (*names, "said")
+        sent = [(*event, chance.choice(choices)) for event in sent]
+    # Some come twice.
     arrivals = [*sent, *chance.sample(sent, 40)]
     chance.shuffle(arrivals)
-    table = changes(schema=f"{SCHEMA}, said ARRAY<STRING>" if "named" in variant else SCHEMA, **options)
-    cuts = sorted(chance.sample(range(len(arrivals)), 3 if SOAK else 1))
-    for start, end in zip([0, *cuts], [*cuts, len(arrivals)], strict=True):
-        table.apply(arrivals[start:end])
-    rows: list[Mapping[str, Any]] = [dict(zip(names, event, strict=True)) for event in sent]
-    arguments: dict[str, Any] = {
-        "keys": ("key",), "sequence_by": "at", "apply_as_deletes": lambda row: row["op"] == "D", "except_column_list": ("op",),
-    } | expected  # fmt: skip
-    if options.get("history"):
-        wanted = expected_scd2(rows, **arguments)
-        got = table.rows('key, "__START_AT"')
-    else:
-        wanted = expected_scd1(rows, **arguments)
-        got = table.rows("key")
-    assert got == [tuple(row.values()) for row in wanted]
+    cuts = [0, *sorted(chance.sample(range(1, len(arrivals)), count - 1)), len(arrivals)] if SOAK else [
+        len(arrivals) * step // count for step in range(count + 1)
+    ]  # fmt: skip
+    parts = [arrivals[start:end] for start, end in itertools.pairwise(cuts)]
+    for step, part in enumerate(parts):
+        part.extend([*case_events(variant.cases, step), *(AROUND_A_CRASH[step] if variant.crash else [])])
+    parts[-1] += [OLDER] if variant.delete_alone else []
+    return parts
 
 
-@pytest.mark.parametrize(
-    ("variant", "merge"),
-    [("type 1, sequence left out", "merge_latest"), ("type 2, one column tracked", "merge_history")],
-)
-def test_a_crash_between_the_two_commits(
-    changes: Callable[..., Changes], monkeypatch: pytest.MonkeyPatch, variant: str, merge: str
-):
-    """A batch that reached only the side table is taken back, another flow's goes first, and its repetition ends the same."""
-    options, expected = VARIANTS[variant]
-    table = changes(**options)
-    first = [(1, 10, "U", "a", "x"), (2, 10, "U", "a", "x"), (3, 10, "U", "a", "x")]
-    second = [(1, 20, "D", None, None), (2, 20, "U", "a", "y"), (4, 9, "D", None, None)]
-    late = [(1, 19, "U", "late", "x"), (4, 7, "U", "late", "x")]
-    third = [(1, 15, "U", "b", "y"), (2, 15, "U", "b", "z"), (4, 8, "U", "c", "x"), (3, 20, "D", None, None)]
-    table.apply(first)
-    with monkeypatch.context() as broken:
-        module = importlib.import_module(f"headwater_spark.auto_cdc.{merge}")
-        broken.setattr(module, "_merge", crash)
-        broken.setattr(door, "rewrite", crash)
-        with pytest.raises(RuntimeError, match="killed here"):
-            table.apply(second)
-    table.apply(third, flow="other")
-    # Under the number that it had, as Spark repeats it: Delta must not take it for done.
-    table.apply(second, batch=2)
-    table.apply(second, batch=2)
-    table.apply(late)
-    rows = [
-        dict(zip(("key", "at", "op", "name", "city"), event, strict=True))
-        for event in (*first, *second, *third, *late)
-    ]
-    arguments: dict[str, Any] = {
-        "keys": ("key",), "sequence_by": "at", "apply_as_deletes": lambda row: row["op"] == "D", "except_column_list": ("op",),
-    } | expected  # fmt: skip
-    oracle = expected_scd2 if options.get("history") else expected_scd1
-    order = 'key, "__START_AT"' if options.get("history") else "key"
-    assert table.rows(order) == [tuple(row.values()) for row in oracle(rows, **arguments)]
+def apply_all(table: Changes, variant: Variant, parts: list[list[Event]], limits: tuple[int, ...]) -> None:
+    """Apply the batches in their order, with a crash and its repetition where the variant has one."""
+    with pytest.MonkeyPatch.context() as patched:
+
+        def apply(step: int, **which: Any) -> None:
+            patched.setattr(driver_rows, "LOCAL_ROWS", limits[step])
+            table.apply(parts[step], **which)
+
+        apply(0)
+        if variant.delete_alone:
+            table.apply([ALONE])
+        if not variant.crash:
+            for step in range(1, len(parts)):
+                apply(step)
+            return
+        interrupted = table.batches + 1
+        before = newest_version(table.target.memory / "events") or 0
+        with pytest.MonkeyPatch.context() as broken:
+            broken.setattr(
+                importlib.import_module(f"headwater_spark.auto_cdc.{variant.crash}"), "_merge", crash
+            )
+            broken.setattr(door, "rewrite", crash)
+            with pytest.raises(RuntimeError, match="killed here"):
+                apply(2)
+        assert (newest_version(table.target.memory / "events") or 0) > before
+        apply(1, flow="other")
+        # Under the number that it had, as Spark repeats it: Delta must not take it for done.
+        apply(2, batch=interrupted)
+        apply(2, batch=interrupted)
+        apply(3)
 
 
 def crash(*_: object) -> None:
@@ -162,35 +183,48 @@ def crash(*_: object) -> None:
     raise RuntimeError(message)
 
 
-@pytest.mark.parametrize("variant", ["type 1, sequence left out", "type 2"])
-def test_a_delete_that_finds_nothing(changes: Callable[..., Changes], variant: str):
-    """A batch that changes no row of the table is remembered all the same: what is older stays out, or ends there."""
-    table = changes(**VARIANTS[variant][0])
-    table.apply([(1, 20, "D", None, None)])
-    table.apply([(1, 10, "U", "a", "x")])
-    assert table.rows() == ([(1, "a", "x", 10, 20)] if "2" in variant else [])
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_any_order(spark: SparkSession, tmp_path: Path, name: str):
+    """Written cases beside random events over many keys, shuffled, cut into batches, some sent twice, decided on the driver or
+    by Spark, with a crash between the two commits: each case has its rows, and the table is the oracle's.
+    """
+    variant, chance = VARIANTS[name], random.Random(SEED)
+    parts = batches(variant, chance)
+    limits = tuple(chance.choice([LOCAL, LOCAL, SPARK, 500]) for _ in parts) if SOAK else variant.limits
+    print(f"HEADWATER_SEED={SEED}, at most {limits} rows on the driver")
+    table = Changes(spark, tmp_path, flow(**variant.options), variant.schema)
+    apply_all(table, variant, parts, limits)
+    columns = ("key", "at", "op", "name", "city", *(["said"] if variant.named else []))
+    sent = [event for part in parts for event in part] + ([ALONE] if variant.delete_alone else [])
+    wanted = (expected_scd2 if variant.history else expected_scd1)(
+        [dict(zip(columns, event, strict=True)) for event in sent],
+        **{
+            "keys": ("key",), "sequence_by": "at", "apply_as_deletes": lambda row: row["op"] == "D", "except_column_list": ("op",),
+            **variant.oracle,
+        },
+    )  # fmt: skip
+    found = table.rows('key, "__START_AT"' if variant.history else "key")
+    assert found == [tuple(row.values()) for row in wanted]
+    assert (
+        case_results(variant.cases, [dict(zip(wanted[0], row, strict=True)) for row in found])
+        == variant.cases
+    )
+
+
+@pytest.fixture
+def changes(spark: SparkSession, tmp_path: Path) -> Callable[..., Changes]:
+    return lambda schema=SCHEMA, **options: Changes(spark, tmp_path, flow(**options), schema)
 
 
 def test_what_is_forgotten_in_time(changes: Callable[..., Changes]):
-    """A tombstone keeps an older event out until the target's retention has passed, and no longer."""
-    table = changes(except_columns=("op", "at"))
-    table.apply([(1, 10, "U", "a", "x"), (1, 20, "D", None, None), (2, 10, "U", "a", "x")])
-    table.apply([(1, 15, "U", "late", "x")])
-    assert table.rows() == [(2, "a", "x")]
-    expire(table.spark, table.columns, replace(table.target, retention=timedelta(hours=1)))
-    table.apply([(1, 16, "U", "late", "x")])
-    assert table.rows() == [(2, "a", "x")]
-    expire(table.spark, table.columns, replace(table.target, retention=timedelta(0)))
-    table.apply([(1, 17, "U", "late", "x"), (2, 5, "U", "late", "x")])
-    assert table.rows() == [(1, "late", "x"), (2, "a", "x")]
-
-
-def test_a_table_that_forgets_its_batches(changes: Callable[..., Changes]):
-    """What a committed batch remembered stays remembered, also where the table's own id of the batch has expired meanwhile."""
-    table = changes(except_columns=("op", "at"))
+    """A tombstone keeps an older event out until the target's retention has passed, and no longer; also where the table's own
+    id of the batch has expired meanwhile.
+    """
+    table = changes(**WITHOUT_SEQUENCE)
     path, name = table.target.path, "delta.setTransactionRetentionDuration"
     table.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'interval 1 days')")
-    table.apply([(1, 20, "D", None, None), (2, 10, "U", "a", "x")])
+    table.apply([(1, 10, "U", "a", "x"), (1, 20, "D", None, None), (2, 10, "U", "a", "x")])
     then = time.time() - 3 * 86_400
     for commit in (path / "_delta_log").glob("*.json"):
         text = re.sub(r'"(lastUpdated|timestamp)":[0-9]+', rf'"\1":{then * 1000:.0f}', commit.read_text())
@@ -199,98 +233,12 @@ def test_a_table_that_forgets_its_batches(changes: Callable[..., Changes]):
     assert LogReader(str(path)).transaction_version("tests.flow@0") is None
     table.apply([(1, 15, "U", "late", "x"), (2, 9, "U", "late", "x")])
     assert table.rows() == [(2, "a", "x")]
-
-
-def test_columns_come_and_keys_stay(changes: Callable[..., Changes]):
-    """A column that the source gains is added to the table; other keys, or another type, are refused."""
-    table = changes()
-    check_unchanged(table.columns, table.target, None)
-    table.apply([(1, 10, "U", "a", "x")])
-    empty = table.spark.createDataFrame([], f"{SCHEMA}, age INT")
-    table.schema, table.columns = f"{SCHEMA}, age INT", change_columns(flow(), empty, None)
-    check_unchanged(table.columns, table.target, None)
-    table.apply([(2, 10, "U", "b", "y", 7)])
-    table.apply([(1, 10, "U", "a", "x", 8), (1, 9, "U", "a", "x", 9)])
-    assert table.rows() == [(1, 10, "a", "x", 8), (2, 10, "b", "y", 7)]
-    for changed in (flow(keys=("key", "name")), flow(sequence_by="cast(at as string)"), flow(history=True)):
-        with pytest.raises(ChangeFlowChanged, match="changed from"):
-            check_unchanged(change_columns(changed, empty, None), table.target, None)
-    check_unchanged(change_columns(flow(keys=("`KEY`",)), empty, None), table.target, None)
-    retyped = table.spark.createDataFrame([], "key INT, at INT, op STRING, name STRING, city INT")
-    table.schema, table.columns = retyped.schema, change_columns(flow(), retyped, None)
-    with pytest.raises(FlowFailed, match="'city' is string in the table, and now comes as int"):
-        table.apply([(3, 10, "U", "a", 1)])
-    assert len(table.rows()) == 2
-
-
-def test_a_history_whose_events_come_to_name_columns(changes: Callable[..., Changes]):
-    """What is remembered of events says which columns they named: with and without columns_to_update are two histories."""
-    schema = f"{SCHEMA}, said ARRAY<STRING>"
-    table = changes(schema=schema, history=True, except_columns=("op", "said"))
-    check_unchanged(table.columns, table.target, None)
-    empty = table.spark.createDataFrame([], schema)
-    named = change_columns(flow(history=True, columns_to_update="said"), empty, None)
-    with pytest.raises(ChangeFlowChanged, match="columns_to_update"):
-        check_unchanged(named, table.target, None)
-
-
-@pytest.mark.parametrize("history", [False, True])
-def test_fields_that_structs_gain(changes: Callable[..., Changes], history: bool):
-    """A field that a struct gains is NULL in older rows, and compared as such; one of another type is refused."""
-    start = "key INT, at INT, op STRING, who STRUCT<name: STRING"
-    table = changes(schema=f"{start}>", history=history)
-
-    def reads(schema: str) -> None:
-        table.schema = schema
-        table.columns = change_columns(flow(history=history), table.spark.createDataFrame([], schema), None)
-
-    table.apply([(1, 10, "U", ("a",))])
-    reads(f"{start}, age: INT>")
-    table.apply([(1, 10, "U", ("a", 3)), (1, 5, "U", ("z", None)), (2, 5, "U", ("b", 4))])
-    now, then, other = {"name": "a", "age": 3}, {"name": "z", "age": None}, {"name": "b", "age": 4}
-    if history:
-        assert table.rows('key, "__START_AT"') == [
-            (1, 5, then, 5, 10),
-            (1, 10, now, 10, None),
-            (2, 5, other, 5, None),
-        ]
-    else:
-        assert table.rows("key") == [(1, 10, now), (2, 5, other)]
-    reads(f"{start}, age: STRING>")
-    with pytest.raises(
-        FlowFailed, match="'who' is struct<name:string,age:int> in the table, and now comes as"
-    ):
-        table.apply([(3, 5, "U", ("b", "4"))])
-
-
-@pytest.mark.parametrize("history", [False, True])
-def test_names_with_backticks(spark: SparkSession, tmp_path: Path, history: bool):
-    """Columns may have any characters in their names that a Delta table takes, keys and the sequence too."""
-    schema = "`k``ey` INT, `a``t` INT, op STRING, `na.me``` STRING"
-    options = {"keys": ("k`ey",), "sequence_by": "`a``t`", "history": history}
-    table = Changes(spark, tmp_path, flow(**options), schema)
-    table.apply([(1, 10, "U", "a"), (2, 10, "U", "b")])
-    table.apply([(1, 5, "U", "late"), (2, 20, "D", None), (1, 30, "U", "c")])
-    table.apply([(2, 15, "U", "late"), (1, 40, "U", "d")])
-    rows = [
-        tuple(row)
-        for row in spark.read.format("delta")
-        .load(str(table.target.path))
-        .orderBy("`k``ey`", "`a``t`")
-        .collect()
-    ]
-    if history:
-        assert [row[:3] for row in rows] == [
-            (1, 5, "late"),
-            (1, 10, "a"),
-            (1, 30, "c"),
-            (1, 40, "d"),
-            (2, 10, "b"),
-            (2, 15, "late"),
-        ]
-        assert rows[-1][3:] == (15, 20)
-    else:
-        assert rows == [(1, 40, "d")]
+    expire(table.spark, table.columns, replace(table.target, retention=timedelta(hours=1)))
+    table.apply([(1, 16, "U", "late", "x")])
+    assert table.rows() == [(2, "a", "x")]
+    expire(table.spark, table.columns, replace(table.target, retention=timedelta(0)))
+    table.apply([(1, 17, "U", "late", "x"), (2, 5, "U", "late", "x")])
+    assert table.rows() == [(1, "late", "x"), (2, "a", "x")]
 
 
 def test_a_sequence_that_is_kept_from_now_on(changes: Callable[..., Changes]):
@@ -325,6 +273,28 @@ def test_a_sequence_that_is_kept_from_now_on(changes: Callable[..., Changes]):
     table.apply([(1, 11, "D", None, None), (2, 21, "U", "e", "y"), (2, 20, "U", "late", "y")])
     table.apply([(1, 10, "U", "late", "x"), (3, 1, "U", "new", "z")])
     assert [row[:2] for row in table.rows()] == [(2, "e"), (3, "new")]
+
+
+def test_a_flow_that_changes(changes: Callable[..., Changes]):
+    """Other keys, another sequence, another type or columns_to_update make another table; the spelling of a key does not."""
+    table = changes()
+    empty = table.spark.createDataFrame([], f"{SCHEMA}, said ARRAY<STRING>")
+
+    def check(**options: Any) -> None:
+        check_unchanged(change_columns(flow(**options), empty, None), table.target, None)
+
+    check(except_columns=("op", "said"))
+    made_with = json.loads((table.target.memory / "made_with.json").read_text())
+    check(except_columns=("op", "said"), keys=("`KEY`",))
+    for options in ({"keys": ("key", "name")}, {"sequence_by": "cast(at as string)"}, {"history": True}):
+        with pytest.raises(ChangeFlowChanged, match="changed from"):
+            check(except_columns=("op", "said"), **options)
+    assert json.loads((table.target.memory / "made_with.json").read_text()) == made_with
+    history = {"history": True, "except_columns": ("op", "said")}
+    table.target = replace(table.target, memory=table.target.memory / "history")
+    check(**history)
+    with pytest.raises(ChangeFlowChanged, match="columns_to_update"):
+        check(**history, columns_to_update="said")
 
 
 def test_what_something_else_wrote(changes: Callable[..., Changes]):

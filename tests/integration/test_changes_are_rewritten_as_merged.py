@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
+import shutil
+from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +17,18 @@ from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 from tests.seeds import SEED
 
-from headwater.delta_log.commits import commit_file, commit_head, commit_info, commit_versions, read_actions
+from headwater.delta_log.commits import (
+    commit_file,
+    commit_head,
+    commit_info,
+    commit_versions,
+    newest_version,
+    read_actions,
+)
 from headwater_spark.auto_cdc import merge_history, merge_latest
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.auto_cdc.on_driver import door
+from headwater_spark.delta_writes import delta_internals
 from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
 
@@ -75,150 +88,150 @@ def feed(changes: Changes) -> list[tuple[Any, ...]]:
 def test_the_change_feed_is_a_merges(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
-    """Random batches give the same rows, the same change feed and the same counts of each commit, merged or rewritten."""
+    """A random batch gives the same rows, the same change feed and the same counts of its commit, merged or rewritten."""
     seed = SEED
     print(f"HEADWATER_SEED={seed}")
     chance = random.Random(seed)
-    merged, rewritten = (
-        target(spark, tmp_path / name, FEED, **KINDS[kind]) for name in ("merged", "rewritten")
-    )
-    module = merge_history if kind == "type 2" else merge_latest
+    merged = target(spark, tmp_path / "merged", FEED, **KINDS[kind])
+    merged.apply(events(chance, 60))
+    shutil.copytree(tmp_path / "merged", tmp_path / "rewritten")
+    rewritten = copy(merged)
+    rewritten.target = ChangeTarget(tmp_path / "rewritten" / "table", tmp_path / "rewritten" / "memory")
+    batch = events(chance, 60)
     with monkeypatch.context() as patched:
-        for number in range(2):
-            batch = events(chance, 60)
-            patched.setattr(door, "rewrite", never)
-            merged.apply(batch)
-            patched.undo()
-            if number:
-                patched.setattr(module, "_merge", must_not)
-            rewritten.apply(batch)
-            patched.undo()
+        patched.setattr(door, "rewrite", never)
+        merged.apply(batch)
+    with monkeypatch.context() as patched:
+        patched.setattr(merge_history if kind == "type 2" else merge_latest, "_merge", must_not)
+        rewritten.apply(batch)
     assert sorted(rewritten.rows(), key=repr) == sorted(merged.rows(), key=repr)
     assert feed(rewritten) == feed(merged)
-    for number in range(1, 3):
-        counts = [BatchCommits(c.target.path, "tests.flow@0").find(number) for c in (merged, rewritten)]
-        assert counts[0] is not None
-        assert counts[1] is not None
-        facts = [
-            (c.version, c.rows, c.upserted, c.deleted, c.metadata["changes"], c.counted) for c in counts if c
-        ]
-        assert facts[0] == facts[1]
+    counts = [BatchCommits(c.target.path, "tests.flow@0").find(2) for c in (merged, rewritten)]
+    facts = [
+        (c.version, c.rows, c.upserted, c.deleted, c.metadata["changes"], c.counted) for c in counts if c
+    ]
+    assert len(facts) == 2
+    assert facts[0] == facts[1]
     assert [writer for writer, _ in writers(rewritten)] == ["merge", "driver_rewrite"]
     assert writers(merged)[1] == ("merge", "not in this test")
     metrics = [
-        commit_info(read_actions(commit_file(c.target.path, counts[0].version))) for c in (merged, rewritten)
+        commit_info(read_actions(commit_file(c.target.path, facts[0][0]))) for c in (merged, rewritten)
     ]
     assert {m["operation"] for m in metrics} == {"MERGE"}
     names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
     assert len({tuple(m["operationMetrics"][name] for name in names) for m in metrics}) == 1
 
 
-def test_constraints_hold(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A row that breaks a constraint, or a NULL where none may be, fails the batch; nothing of it is there, and it can come again."""
-    changes = target(spark, tmp_path, {})
-    creation = (
-        DeltaTable.replace(spark)
-        .location(str(changes.target.path))
-        .addColumn("key", "INT")
-        .addColumn("at", "INT")
-    )
-    creation.addColumn("name", "STRING", nullable=False).addColumn("city", "STRING").execute()
-    changes.apply([(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")])
-    table = f"delta.`{changes.target.path}`"
-    spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT known CHECK (city <> 'nowhere')")
-    monkeypatch.setattr(merge_latest, "_merge", must_not)
-    for bad in [
-        (1, 2, "U", "b", "nowhere"),
-        (3, 2, "U", "b", "nowhere"),
-        (1, 2, "U", None, "y"),
-        (3, 2, "U", None, "y"),
-    ]:
-        with pytest.raises(Exception, match=r"(?i)constraint|not null"):
-            changes.apply([(2, 2, "U", "c", "y"), bad])
-    assert changes.rows("key") == [(1, 1, "a", "x"), (2, 1, "a", "x")]
-    changes.apply([(2, 2, "U", "c", "y")])
-    assert changes.rows("key") == [(1, 1, "a", "x"), (2, 2, "c", "y")]
+class Stage:
+    """A table that goes through the steps of ``STEPS``, one batch each. ``patched``: ends with the step."""
+
+    def __init__(self, changes: Changes, patched: pytest.MonkeyPatch) -> None:
+        self.changes, self.patched = changes, patched
+
+    def sql(self, text: str) -> None:
+        """``{t}`` is the table."""
+        self.changes.spark.sql(text.format(t=f"delta.`{self.changes.target.path}`"))
+
+    def moves_on(self) -> None:
+        """Another writer deletes key 2 after the look-up."""
+        rewrite = door.rewrite
+
+        def late(*args: Any) -> str | None:
+            self.delete(2)
+            return rewrite(*args)
+
+        self.patched.setattr(door, "rewrite", late)
+
+    def conflicts(self) -> None:
+        """Another writer deletes key 3, which is in the same file, between a rewrite's beginning and its end."""
+        register = FileRewrite._register_metrics
+
+        def slow(*args: Any) -> None:
+            self.delete(3)
+            register(*args)
+
+        self.patched.setattr(FileRewrite, "_register_metrics", slow)
+
+    def delete(self, key: int) -> None:
+        """As another writer does."""
+        DeltaTable.forPath(self.changes.spark, str(self.changes.target.path)).delete(f"key = {key}")
+
+    def closed(self) -> None:
+        """The setting closes the fast path."""
+        self.changes.target = replace(self.changes.target, fast_path=False)
+
+    def opened(self) -> None:
+        """It is opened again; a merge would fail."""
+        self.changes.target = replace(self.changes.target, fast_path=True)
+        self.patched.setattr(merge_latest, "_merge", must_not)
+
+    def other_delta(self, operation: Callable[[FileRewrite], Any]) -> None:
+        """A part of Delta's is another one than here."""
+        self.patched.setattr(FileRewrite, "_operation", operation)
+
+    def without(self, name: str) -> None:
+        """Delta has no such part."""
+        self.other_delta(lambda rewrite: getattr(rewrite._jvm, name)())
+
+    def constrained(self) -> None:
+        """The table gets a constraint, and no merge may check it."""
+        self.sql("ALTER TABLE {t} ADD CONSTRAINT known CHECK (city <> 'nowhere')")
+        self.opened()
 
 
-def test_what_is_merged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What the fast path leaves to MERGE, and what it takes, is in the commits' metadata with the reason."""
-    first, second = (
-        [(1, 1, "U", "a", "x"), (2, 1, "U", "a", "x")],
-        [(1, 2, "U", "b", "y"), (3, 1, "U", "c", "z")],
-    )
-    wanted = [(1, 2, "b", "y"), (2, 1, "a", "x"), (3, 1, "c", "z")]
-    for name, reason in (
-        ("delta.enableRowTracking", "the table has rowTracking"),
-        ("delta.enableDeletionVectors", "the table has deletionVectors"),
-    ):
-        changes = target(spark, tmp_path / name, {name: "true"})
-        changes.apply(first)
-        changes.apply(second)
-        assert changes.rows("key") == wanted
-        assert writers(changes)[1] == ("merge", reason)
-    more = target(spark, tmp_path / "more", {})
-    more.apply(first)
-    spark.sql(f"ALTER TABLE delta.`{more.target.path}` ADD COLUMNS (note STRING)")
-    more.apply(second)
-    assert [row[:4] for row in more.rows("key")] == wanted
-    assert writers(more) == [
-        ("merge", "the table has no file yet"),
-        ("merge", "the table has other columns than the flow"),
-    ]
-    moved = target(spark, tmp_path / "moved", {})
-    moved.apply(first)
-    rewrite = door.rewrite
-
-    def late(*args: Any) -> str | None:
-        DeltaTable.forPath(spark, str(moved.target.path)).delete("key = 2")
-        return rewrite(*args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(door, "rewrite", late)
-        moved.apply(second)
-    assert moved.rows("key") == [wanted[0], wanted[2]]
-    assert writers(moved)[1] == ("merge", "the table has moved on since it was looked up")
-    # The setting closes the fast path, and opens it again.
-    moved.target = replace(moved.target, fast_path=False)
-    moved.apply([(1, 3, "U", "c", "y")])
-    moved.target = replace(moved.target, fast_path=True)
-    moved.apply([(1, 4, "U", "d", "y")])
-    assert moved.rows("key") == [(1, 4, "d", "y"), wanted[2]]
-    assert writers(moved)[2:] == [("merge", "closed by pipelines.cdc.fastPath"), ("driver_rewrite", None)]
+def upsert(key: int, at: int, name: str | None = "b", city: str = "y") -> tuple[Any, ...]:
+    """An event."""
+    return (key, at, "U", name, city)
 
 
-def test_other_internals_of_delta(
+OTHER_INTERNALS = ("merge", "this Delta has other internals")
+BROKEN = r"(?i)constraint|not null"
+# What is done before a batch, the batch, and what wrote it with the reason; a text: how it fails.
+STEPS: dict[str, tuple[Callable[[Stage], None], list[tuple[Any, ...]], tuple[str, str | None] | str]] = {
+    "an empty table": (lambda stage: None, [upsert(1, 1), upsert(2, 1), upsert(3, 1)], ("merge", "the table has no file yet")),
+    "a conflict": (Stage.conflicts, [upsert(1, 2), upsert(5, 1)], ("merge", "another commit was in the way")),
+    "moved on": (Stage.moves_on, [upsert(1, 3), upsert(4, 1)], ("merge", "the table has moved on since it was looked up")),
+    "closed": (Stage.closed, [upsert(1, 4, "c")], ("merge", "closed by pipelines.cdc.fastPath")),
+    "opened again": (Stage.opened, [upsert(1, 5, "d")], ("driver_rewrite", None)),
+    "no such class": (lambda stage: stage.without("org.apache.spark.sql.delta.NoSuchThing"), [upsert(1, 6)], OTHER_INTERNALS),
+    "no such package": (lambda stage: stage.without("no.such.package"), [upsert(1, 7)], OTHER_INTERNALS),
+    "no such method": (lambda stage: stage.other_delta(lambda r: r._delta_transaction.noSuchMethod(1)), [upsert(1, 8)], OTHER_INTERNALS),
+    "a failure within": (lambda stage: stage.other_delta(lambda r: r._jvm.java.lang.Integer.parseInt("x")), [upsert(1, 9)], "NumberFormatException|For input string"),
+    "an update that breaks a constraint": (Stage.constrained, [upsert(4, 2), upsert(1, 10, "e", "nowhere")], BROKEN),
+    "an insert that breaks a constraint": (Stage.opened, [upsert(4, 2), upsert(6, 2, "e", "nowhere")], BROKEN),
+    "an update with a NULL": (Stage.opened, [upsert(4, 2), upsert(1, 10, None)], BROKEN),
+    "an insert with a NULL": (Stage.opened, [upsert(4, 2), upsert(6, 2, None)], BROKEN),
+    "sound again": (Stage.opened, [upsert(4, 2, "f")], ("driver_rewrite", None)),
+    "another column": (lambda stage: stage.sql("ALTER TABLE {t} ADD COLUMNS (note STRING)"), [upsert(1, 11)], ("merge", "the table has other columns than the flow")),
+    "row tracking": (lambda stage: stage.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"), [upsert(1, 12)], ("merge", "the table has rowTracking")),
+    "deletion vectors": (lambda stage: stage.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"), [upsert(1, 13)], ("merge", "the table has deletionVectors")),
+}  # fmt: skip
+
+
+@pytest.mark.timeout(240)
+def test_what_is_merged(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """Where Delta has no such parts, MERGE writes the batch and one warning says so; a failure of a part is raised."""
+    """What the fast path leaves to MERGE, and what it takes, is in the commits' metadata with the reason; whatever another
+    writer commits meanwhile, the rows of both are kept, and a batch that fails leaves nothing behind.
+    """
+    monkeypatch.setattr(delta_internals, "_WARNED", set())
     changes = target(spark, tmp_path, {})
-    changes.apply([(1, 1, "U", "a", "x")])
-    for number, missing in enumerate(("org.apache.spark.sql.delta.NoSuchThing", "no.such.package")):
-        with monkeypatch.context() as patched:
-            patched.setattr(FileRewrite, "_operation", lambda self, name=missing: getattr(self._jvm, name)())
-            changes.apply([(1, 10 + number, "U", "b", "x")])
-    with monkeypatch.context() as patched:
-        patched.setattr(FileRewrite, "_operation", lambda self: self._delta_transaction.noSuchMethod(1))
-        changes.apply([(1, 20, "U", "c", "x")])
-        patched.setattr(FileRewrite, "_operation", lambda self: self._jvm.java.lang.Integer.parseInt("x"))
-        with pytest.raises(Exception, match=r"NumberFormatException|For input string"):
-            changes.apply([(1, 30, "U", "d", "x")])
-    assert changes.rows() == [(1, 20, "c", "x")]
-    assert writers(changes)[1:] == [("merge", "this Delta has other internals")] * 3
+    creation = DeltaTable.replace(spark).location(str(changes.target.path)).addColumn("key", "INT")
+    creation = creation.addColumn("at", "INT").addColumn("name", "STRING", nullable=False)
+    creation.addColumn("city", "STRING").execute()
+    outcomes: dict[str, Any] = {}
+    for name, (prepare, batch, wanted) in STEPS.items():
+        with pytest.MonkeyPatch.context() as patched:
+            prepare(Stage(changes, patched))
+            before = newest_version(changes.target.path)
+            try:
+                changes.apply(batch)
+                outcomes[name] = writers(changes)[-1]
+            except Exception as error:
+                as_wanted = isinstance(wanted, str) and re.search(wanted, str(error))
+                unchanged = newest_version(changes.target.path) == before
+                outcomes[name] = wanted if as_wanted and unchanged else f"{unchanged=}, {error}"
+    assert outcomes == {name: wanted for name, (_, _, wanted) in STEPS.items()}
+    assert [row[:4] for row in changes.rows("key")] == [(1, 13, "b", "y"), (4, 2, "f", "y"), (5, 1, "b", "y")]
     assert len([r for r in caplog.records if r.name == "headwater.delta"]) == 1
-
-
-def test_others_commit_meanwhile(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What is committed between a rewrite's beginning and its end is in its way where it is about the same rows: both are kept."""
-    changes = target(spark, tmp_path, {})
-    changes.apply([(key, 1, "U", "a", "x") for key in (1, 2, 3)])
-    table = DeltaTable.forPath(spark, str(changes.target.path))
-    register = FileRewrite._register_metrics
-
-    def slow(*args: Any) -> None:
-        table.delete("key = 2")
-        register(*args)
-
-    monkeypatch.setattr(FileRewrite, "_register_metrics", slow)
-    changes.apply([(1, 2, "U", "b", "y"), (4, 1, "U", "c", "z")])
-    assert changes.rows("key") == [(1, 2, "b", "y"), (3, 1, "a", "x"), (4, 1, "c", "z")]

@@ -1,10 +1,9 @@
-"""AUTO CDC on columns of all types: rows that the driver helps to write are those that Spark and MERGE alone write."""
+"""AUTO CDC on columns of all types: whatever the types of keys, sequence and values, and whoever decides, the rows are the oracle's."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import cycle
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,78 +47,128 @@ IN_SPARK: dict[str, tuple[str, ...]] = {
     "STRUCT<a: INT NOT NULL>": ("named_struct('a', 1)", "named_struct('a', 2)"),
     "VARIANT": ("parse_json('{\"a\": 1}')", "NULL"),
 }
+# Names that have to be quoted, in which a column may be named in SQL.
+SEQUENCE, LEFT_OUT = "`a``t`", ("op", "a`t")
 KINDS: dict[str, dict[str, Any]] = {
     "type 1": {},
-    "type 1, sequence left out": {"except_columns": ("op", "at")},
-    "type 2": {"history": True, "except_columns": ("op", "at")},
+    "type 1, sequence left out": {"except_columns": LEFT_OUT},
+    "type 2": {"history": True, "except_columns": LEFT_OUT},
 }
-# How a number becomes a key, and a sequence.
-IDENTITIES = {
-    "texts": ("CONCAT('é', {})", "LPAD({}, 3, '0')"),
-    "dates": ("DATE'1500-01-01' + {}", "DATE'1500-01-01' + {}"),
-    "times": (
-        "TIMESTAMP'0001-01-02 00:00:00Z' + make_dt_interval({})",
-        "TIMESTAMP'0001-01-02 00:00:00Z' + make_dt_interval({})",
-    ),
-    "decimals": ("CAST({} AS DECIMAL(38, 2))", "CAST({} AS DECIMAL(38, 2))"),
-    "floats": ("CAST({} AS DOUBLE) / 3", "CAST({} AS FLOAT) / 3"),
-    "booleans": ("{} > 2", "CAST({} AS SMALLINT)"),
-    "bytes": ("CAST(CONCAT('k', {}) AS BINARY)", "CAST({} AS TINYINT)"),
-    "local times": (
-        "CAST(DATE'2026-01-01' + {} AS TIMESTAMP_NTZ)",
-        "CAST(DATE'2026-01-01' + {} AS TIMESTAMP_NTZ)",
-    ),
-    "structs": ("named_struct('a', {})", "named_struct('a', 1, 'b', {})"),
-}
-# Key, sequence, operation: new, newer, late, gone and repeated ones.
-BATCHES = (
-    ((1, 10, "U"), (2, 10, "U"), (3, 10, "U"), (5, 10, "U")),
-    ((1, 20, "U"), (2, 20, "D"), (4, 10, "U"), (5, 20, "U")),
-    ((1, 15, "U"), (2, 5, "U"), (3, 20, "U"), (4, 20, "U"), (1, 30, "U"), (1, 30, "U"), (5, 30, "U")),
+# How a number becomes a key, or a sequence. Arrow compares the first ones as Spark does, the last ones never reach it.
+COMPARED = ("CAST({} AS TINYINT)", "CAST({} AS BIGINT)", "CONCAT('é', {})", "DATE'1500-01-01' + {}",
+            "TIMESTAMP'0001-01-02 00:00:00Z' + make_dt_interval({})")  # fmt: skip
+CARRIED = (
+    "CAST({} AS DECIMAL(38, 2))",
+    "CAST({} AS DOUBLE) / 3",
+    "{} > 2",
+    "CAST(CONCAT('k', {}) AS BINARY)",
 )
+OTHERS = ("CAST(DATE'2026-01-01' + {} AS TIMESTAMP_NTZ)", "named_struct('a', {})")
+LOCAL, SPARK = driver_rows.LOCAL_ROWS, -1
+# Key, sequence, operation; the keys above ten are events of a second batch that come with the third.
+START = ((1, 10, "U"), (2, 10, "U"), (2, 12, "D"), (3, 10, "U"), (5, 10, "U"))
+# New, newer, late, gone, equal and repeated ones, and one that is as it was.
+NEXT = ((1, 20, "U"), (1, 15, "U"), (2, 5, "U"), (3, 20, "D"), (4, 10, "U"), (4, 20, "U"), (5, 20, "U"))
+LAST = ((1, 17, "U"), (1, 30, "U"), (1, 30, "U"), (2, 20, "U"), (3, 15, "U"), (4, 5, "U"), (5, 30, "U"))
 
 
-def events(
-    spark: SparkSession, values: dict[str, tuple[str, ...]], batch: int, keys: Sequence[str], at: str
-) -> DataFrame:
-    """A batch of events with a column of each type; ``keys`` and ``at`` make a value of each key and of the sequence."""
+def others(batch: tuple[tuple[int, int, str], ...]) -> tuple[tuple[int, int, str], ...]:
+    """The same events of other keys."""
+    return tuple((n + 10, at, op) for n, at, op in batch)
+
+
+BATCHES = ((*START, *others(START)), NEXT, (*LAST, *others(NEXT)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table: its kind, its keys, its sequence and its values.
+
+    ``limits``: up to how many events of each batch come to the driver. ``merges``: whether a MERGE may write the second.
+    ``rows``: how many the table has in the end.
+    """
+
+    kind: str
+    keys: tuple[str, ...]
+    sequence: str
+    values: dict[str, tuple[str, ...]]
+    limits: tuple[int, ...] = (LOCAL, LOCAL, SPARK)
+    merges: bool = True
+    rows: int = 7
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return ("k`ey", *(f"key{n}" for n in range(1, len(self.keys))))
+
+
+ONE = {"TIMESTAMP": ON_THE_DRIVER["TIMESTAMP"]}
+# Files have no least and greatest values.
+NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
+IN_TURN = "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
+CASES = {
+    # Rows of these are looked up, decided and written on the driver.
+    "type 1, all values": Case("type 1", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False),
+    "type 1, sequence left out, all values": Case("type 1, sequence left out", COMPARED, COMPARED[3], ON_THE_DRIVER, merges=False, properties=NO_BOUNDS),
+    "type 2, all values": Case("type 2", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False, rows=22),
+    # These come to the driver, and Spark compares them there; files can't be searched for some of the keys.
+    "type 1, keys that are carried": Case("type 1", CARRIED, "LPAD({}, 3, '0')", ONE, (LOCAL, LOCAL)),
+    "type 1, sequence left out, keys that are carried": Case("type 1, sequence left out", ("{}", *CARRIED), "CAST({} AS FLOAT) / 3", ONE, (LOCAL, LOCAL)),
+    "type 2, keys that are carried": Case("type 2", CARRIED, "CAST({} AS DECIMAL(38, 2))", ONE, (LOCAL, LOCAL), rows=21),
+    # Spark alone reads these.
+    "type 1, other types": Case("type 1", (*COMPARED, *CARRIED, *OTHERS), "named_struct('a', 1, 'b', {})", IN_SPARK, (LOCAL, LOCAL)),
+    "type 1, sequence left out, other types": Case("type 1, sequence left out", OTHERS, OTHERS[0], IN_SPARK, (LOCAL, LOCAL)),
+    "type 2, other types": Case("type 2", (*COMPARED, *CARRIED, *OTHERS), "named_struct('a', 1, 'b', {})", IN_SPARK, (LOCAL, LOCAL), rows=19),
+}  # fmt: skip
+
+
+def batches_of(case: Case) -> list[tuple[tuple[int, int, str], ...]]:
+    """The case's batches: where all are decided in one way, the second has the events of the third, too."""
+    return list(BATCHES) if len(case.limits) == len(BATCHES) else [BATCHES[0], (*BATCHES[1], *BATCHES[2])]
+
+
+def frame_of(spark: SparkSession, case: Case, step: int) -> DataFrame:
+    """A batch of events with a column of each type."""
     rows = []
-    for number, (n, since, op) in enumerate(BATCHES[batch]):
-        one = (texts[(0 if n == 5 else batch + number) % len(texts)] for texts in values.values())
-        cells = [
-            f"CAST({text} AS {kind}) AS v{i}" for i, (kind, text) in enumerate(zip(values, one, strict=True))
+    for number, (n, at, op) in enumerate(batches_of(case)[step]):
+        values = [
+            f"CAST({texts[(0 if n % 10 == 5 else step + number) % len(texts)]} AS {kind})"
+            for kind, texts in case.values.items()
         ]
-        key = ", ".join(f"{key.format(n)} AS {name}" for name, key in zip(key_names(keys), keys, strict=True))
-        rows.append(f"SELECT {key}, {at.format(since)} AS at, '{op}' AS op, {', '.join(cells)}")
-    return spark.sql(" UNION ALL ".join(rows))
+        rows.append(
+            f"({', '.join([*(k.format(n) for k in case.keys), case.sequence.format(at), repr(op), *values])})"
+        )
+    names = [*case.names, "a`t", "op", *(f"v.{n}`" for n in range(len(case.values)))]
+    quoted = ", ".join("`" + name.replace("`", "``") + "`" for name in names)
+    return spark.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS t({quoted})")
 
 
-def key_names(keys: Sequence[str]) -> tuple[str, ...]:
-    """The names of so many key columns."""
-    return ("key", *(f"key{n}" for n in range(1, len(keys))))
+def in_texts(frame: DataFrame) -> list[dict[str, str | None]]:
+    """Rows whose values are texts that can be compared, exact to the microsecond."""
+    as_json = (
+        "to_json(struct(*), map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
+        "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')) AS t"
+    )
+    rows = [json.loads(row.t) for row in frame.selectExpr(as_json).collect()]
+    return [{n: None if v is None else json.dumps(v, sort_keys=True) for n, v in row.items()} for row in rows]
 
 
-def written(
-    spark: SparkSession,
-    root: Path,
-    values: dict[str, tuple[str, ...]],
-    keys: Sequence[str],
-    at: str,
-    kind: str,
-    *,
-    merges: bool = True,
-) -> list[str]:
-    """The rows of a table after all batches. ``merges``: whether one may be written by MERGE after the first."""
-    frames = [events(spark, values, number, keys, at) for number in range(len(BATCHES))]
-    changes = Changes(spark, root, flow(keys=key_names(keys), **KINDS[kind]), frames[0].schema)
-    changes.apply_frame(frames[0])  # by a merge: an empty table has no files
-    with pytest.MonkeyPatch.context() as patched:
-        for module in (merge_latest, merge_history) if not merges else ():
-            patched.setattr(module, "_merge", must_not)
-        for frame in frames[1:]:
-            changes.apply_frame(frame)
-    rows = spark.read.format("delta").load(str(changes.target.path))
-    return sorted(row.t for row in rows.selectExpr("to_json(struct(*)) AS t").collect())
+def oracles_rows(frames: list[DataFrame], case: Case) -> list[dict[str, Any]]:
+    """What the oracle computes: it orders events by the numbers that their sequences were made of."""
+    numbers = [at for batch in batches_of(case) for _, at, _ in batch]
+    texts = [row for frame in frames for row in in_texts(frame)]
+    sent = [{**row, "a`t": at} for row, at in zip(texts, numbers, strict=True)]
+    sequences = {at: row["a`t"] for row, at in zip(texts, numbers, strict=True)}
+    rows = (expected_scd2 if case.kind == "type 2" else expected_scd1)(
+        sent,
+        keys=case.names,
+        sequence_by="a`t",
+        apply_as_deletes=lambda row: row["op"] == '"D"',
+        except_column_list=KINDS[case.kind].get("except_columns", ("op",)),
+    )
+    ordered = ("a`t", "__START_AT", "__END_AT")
+    return [{n: sequences.get(v) if n in ordered else v for n, v in row.items()} for row in rows]
 
 
 def must_not(*_args: Any, **_options: Any) -> None:
@@ -127,61 +176,30 @@ def must_not(*_args: Any, **_options: Any) -> None:
     raise AssertionError("merged")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_values(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
-    """A column of each type that Arrow carries, in order of times, where clocks change: no MERGE, and the rows that Spark's own way gives."""
-    keys, at = ["{}"], "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
-    with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
-        result = written(spark, tmp_path / "driver", ON_THE_DRIVER, keys, at, kind, merges=False)
-        monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
-        wanted = written(spark, tmp_path / "spark", ON_THE_DRIVER, keys, at, kind)
-    assert result == wanted
-    assert len(result) == (11 if kind == "type 2" else 4)
-
-
-def in_texts(row: str, names: list[str]) -> dict[str, Any]:
-    """A row that Spark wrote as JSON, its values of many types as texts that can be compared."""
-    values = json.loads(row)
-    return {n: json.dumps(values[n]) if n.startswith("v") and n in values else values.get(n) for n in names}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_values_of_other_types(spark: SparkSession, tmp_path: Path, kind: str):
-    """Columns of types that Arrow does not carry as they are come through, too: the rows are the oracle's."""
-    frames = [events(spark, IN_SPARK, number, ["{}"], "{}") for number in range(len(BATCHES))]
-    names = frames[0].columns
-    texts = [row.t for f in frames for row in f.selectExpr("to_json(struct(*)) AS t").collect()]
-    oracle = expected_scd2 if kind == "type 2" else expected_scd1
-    left_out = KINDS[kind].get("except_columns", ("op",))
-    wanted = oracle(
-        [in_texts(text, names) for text in texts],
-        keys=["key"],
-        sequence_by="at",
-        apply_as_deletes=lambda row: row["op"] == "D",
-        except_column_list=left_out,
-    )
-    result = [
-        in_texts(row, list(wanted[0])) for row in written(spark, tmp_path, IN_SPARK, ["{}"], "{}", kind)
-    ]
-    assert sorted(result, key=str) == sorted(wanted, key=str)
-    assert len(result) == (7 if kind == "type 2" else 4)
-
-
-# Each type as the sequence, in tables of all kinds in turn; and all types together as the key of each kind.
-CASES = {
-    **{
-        f"{name}, {kind}": ([key], at, kind)
-        for (name, (key, at)), kind in zip(IDENTITIES.items(), cycle(KINDS), strict=False)
-    },
-    **{f"all keys, {kind}": ([key for key, _ in IDENTITIES.values()], "{}", kind) for kind in KINDS},
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_keys_and_sequences(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str):
-    """Keys and sequences of each type that can be one: the rows are those that Spark's own way gives."""
-    keys, at, kind = CASES[case]
-    values = {"TIMESTAMP": ON_THE_DRIVER["TIMESTAMP"]}
-    on_driver = written(spark, tmp_path / "driver", values, keys, at, kind)
-    monkeypatch.setattr(driver_rows, "LOCAL_ROWS", -1)
-    assert on_driver == written(spark, tmp_path / "spark", values, keys, at, kind)
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("case_name", CASES)
+def test_all_types(spark: SparkSession, tmp_path: Path, case_name: str):
+    """Keys, sequences and values of each type, in order of times where clocks are put back, with names that have to be quoted:
+    batches that the driver may decide need no MERGE, and after them and those of Spark's own way the rows are the oracle's.
+    """
+    case = CASES[case_name]
+    with (
+        setting(spark, "spark.sql.session.timeZone", "America/New_York"),
+        pytest.MonkeyPatch.context() as patched,
+    ):
+        frames = [frame_of(spark, case, step) for step in range(len(case.limits))]
+        options = {"keys": case.names, "sequence_by": SEQUENCE, **KINDS[case.kind]}
+        changes = Changes(spark, tmp_path, flow(**options), frames[0].schema)
+        for name, value in case.properties.items():
+            spark.sql(f"ALTER TABLE delta.`{changes.target.path}` SET TBLPROPERTIES ('{name}' = '{value}')")
+        for step, (frame, limit) in enumerate(zip(frames, case.limits, strict=True)):
+            patched.setattr(driver_rows, "LOCAL_ROWS", limit)
+            with pytest.MonkeyPatch.context() as merging:
+                # The first is merged: an empty table has no files.
+                for module in (merge_latest, merge_history) if step == 1 and not case.merges else ():
+                    merging.setattr(module, "_merge", must_not)
+                changes.apply_frame(frame)
+        found = in_texts(spark.read.format("delta").load(str(changes.target.path)))
+        wanted = oracles_rows(frames, case)
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+    assert len(found) == case.rows

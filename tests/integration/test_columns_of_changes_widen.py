@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 from tests.change_table import Changes, flow
+from tests.pipeline_case import read_rows
 
 from headwater.definitions.change_conditions import ColumnTypeChanged
 from headwater.delta_log.commits import newest_version
@@ -137,24 +138,55 @@ def test_wider_types(spark: SparkSession, tmp_path: Path, kind: str):
     assert kinds["s"] == "struct<n:bigint,gone:string,list:array<struct<x:bigint,lost:string>>>"
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("history", [False, True])
+def test_columns_and_fields_that_a_source_gains(spark: SparkSession, tmp_path: Path, history: bool):
+    """A column or a field of a struct that a source gains is NULL in older rows, and compared as such."""
+    start = "key INT, at INT, op STRING, who STRUCT<name: STRING"
+    changes = Changes(spark, tmp_path, flow(history=history), f"{start}>")
+    changes.apply([(1, 10, "U", ("a",)), (3, 10, "U", ("c",)), (4, 10, "U", ("d",))])
+    reading(changes, f"{start}, age: INT>, note STRING", {"history": history})
+    # As new as the rows there are, and greater by what is new; late; of a new key; and less where the old column differs.
+    changes.apply(
+        [
+            (1, 10, "U", ("a", 3), None), (1, 5, "U", ("z", None), "late"), (2, 5, "U", ("b", 4), None),
+            (3, 10, "U", ("c", None), "new"), (4, 10, "U", ("b", 9), "less"),
+        ]
+    )  # fmt: skip
+    rows = [
+        (1, 5, {"name": "z", "age": None}, "late", 5, 10), (1, 10, {"name": "a", "age": 3}, None, 10, None),
+        (2, 5, {"name": "b", "age": 4}, None, 5, None), (3, 10, {"name": "c", "age": None}, "new", 10, None),
+        (4, 10, {"name": "d", "age": None}, None, 10, None),
+    ]  # fmt: skip
+    order = 'key, "__START_AT"' if history else "key"
+    columns = 'key, at, who, note, "__START_AT", "__END_AT"' if history else "key, at, who, note"
+    found = read_rows(changes.target.path, columns, order)
+    assert found == (rows if history else [row[:4] for row in rows[1:]])
+
+
 def test_what_is_refused(spark: SparkSession, tmp_path: Path):
     """A type that does not hold the old values, or a table that is not to widen: neither the table nor what is remembered gets anything."""
+    changes = made(spark, tmp_path, FLOWS["type 2"], widens=True)
+    changes.apply([narrow(1, 10), narrow(1, 20)])
+    side = SideTable(spark, changes.target.memory / "events")
+
+    def state() -> Any:
+        known = side.read()
+        assert known is not None
+        return known.count()
+
     for widens, schema, what in (
         (True, NARROW.replace("i INT", "i STRING"), "'i' is int in the table, and now comes as string"),
         (True, NARROW.replace("x: INT", "x: STRING"), "'s' is struct<"),
         (False, WIDE, "'b' is tinyint in the table, and now comes as bigint"),
     ):
-        changes = made(spark, tmp_path / what[1:4] / str(widens), FLOWS["type 2"], widens=widens)
-        changes.apply([narrow(1, 10), narrow(1, 20)])
-        side = SideTable(spark, changes.target.memory / "events")
-        known = side.read()
-        assert known is not None
-        before = table_version(changes), known.count()
+        if not widens:
+            table = f"delta.`{changes.target.path}`"
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')")
+        before = table_version(changes), state()
         reading(changes, schema, FLOWS["type 2"])
         with pytest.raises(ColumnTypeChanged, match=what) as caught:
             changes.apply([])
         assert "--full-refresh" in caught.value.remedy
         assert ("delta.enableTypeWidening" in caught.value.remedy) == (not widens)
-        known = side.read()
-        assert known is not None
-        assert (table_version(changes), known.count()) == before
+        assert (table_version(changes), state()) == before

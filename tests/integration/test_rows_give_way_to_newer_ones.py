@@ -6,68 +6,117 @@ import itertools
 
 import pytest
 
+# All cases share the tables: the number of a case is a part of each key.
 SOURCE = """
-@dp.table(replace_using=["region"], sequence_by="seq")
+SCHEMA = "number INT, region INT, device STRING, seq INT"
+
+@dp.table(replace_using=["number", "region"], sequence_by="seq")
 def by_region():
-    return spark.readStream.schema("region INT, device STRING, seq INT").option("maxFilesPerTrigger", 1).json(LANDING)
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(LANDING)
 
 dp.create_streaming_table("by_device")
 
-@dp.replace_flow(target="by_device", replace_using=["region", "device"], sequence_by=F.col("seq"))
+@dp.replace_flow(target="by_device", replace_using=["number", "region", "device"], sequence_by=F.col("seq"))
 def devices():
-    return spark.readStream.schema("region INT, device STRING, seq INT").json(LANDING)
+    return spark.readStream.schema(SCHEMA).json(LANDING)
 """
+COLUMNS = ("number", "region", "device", "seq")
+# Rows of a case, written as region, device and sequence, as they come in three batches.
+SNAPSHOTS = (
+    [(1, "iOS", 1), (1, "Android", 1), (2, "iOS", 1)],
+    [(1, "desktop", 2), (3, "iOS", 1), (3, "desktop", 2)],
+    [(1, "late", 1), (1, "beside", 2)],
+)
+# A newer snapshot of a region takes the place of the older one as a whole; other regions stay.
+AFTER_EACH = (
+    [(1, "Android", 1), (1, "iOS", 1), (2, "iOS", 1)],
+    [(1, "desktop", 2), (2, "iOS", 1), (3, "desktop", 2)],
+    [(1, "beside", 2), (1, "desktop", 2), (2, "iOS", 1), (3, "desktop", 2)],
+)
+ROWS = [
+    (1, "a", 3),
+    (1, "b", 1),
+    (None, "a", 2),
+    (1, None, 3),
+    (None, "a", None),
+    (2, "c", None),
+    (2, "c", 0),
+]
+ORDERS = list(itertools.islice(itertools.permutations(ROWS), 0, None, 101))[:48]
+CASES = [
+    SNAPSHOTS,
+    *((o[:cut], o[cut : cut + 2], o[cut + 2 :]) for n, o in enumerate(ORDERS) for cut in [1 + n % 4]),
+]
 
 
-def row(region, device, seq):
-    return {"region": region, "device": device, "seq": seq}
+def sequence(row):
+    """What a row is compared by; NULL is the lowest."""
+    return -1 if row[2] is None else row[2]
 
 
-def expected(rows, *keys):
-    """For each key all rows with the highest sequence; NULL is the lowest."""
-
-    def key(r):
-        return tuple(r[k] for k in keys)
-
-    def order(r):
-        return -1 if r["seq"] is None else r["seq"]
-
-    best = {key(r): max(order(o) for o in rows if key(o) == key(r)) for r in rows}
-    newest = [tuple(r.values()) for r in rows if order(r) == best[key(r)]]
-    return sorted(newest, key=lambda r: tuple((v is not None, v) for v in r))
+def newest(rows, keys):
+    """For each key all rows with the highest sequence. ``keys``: so many columns are the key."""
+    best = {}
+    for row in rows:
+        best[row[:keys]] = max(sequence(row), best.get(row[:keys], -1))
+    return sort(row for row in rows if sequence(row) == best[row[:keys]])
 
 
-def test_partial_snapshots(pipeline):
-    """A newer snapshot of a region takes the place of the older one as a whole; other regions stay."""
+def written(batch, before, keys):
+    """How many rows a batch writes: its newest ones, where the rows before it have no newer one."""
+    return sum((newest([*before, *batch], keys)).count(row) > 0 for row in newest(batch, keys))
+
+
+def sort(rows):
+    return sorted(rows, key=lambda row: tuple((value is not None, value) for value in row))
+
+
+def rows_of_cases(pipeline_case, table):
+    """A table's rows, by case."""
+    rows = [[] for _ in CASES]
+    for number, *row in pipeline_case.rows(table):
+        rows[number].append(tuple(row))
+    return [sort(found) for found in rows]
+
+
+@pytest.mark.timeout(180)
+def test_any_order(pipeline):
+    """However rows are ordered and cut into batches and updates, each case has the rows of the highest sequence of each key."""
     case = pipeline(SOURCE)
-    case.land([row(1, "iOS", 1), row(1, "Android", 1), row(2, "iOS", 1)])
-    case.update()
-    case.land([row(1, "desktop", 2), row(3, "iOS", 1), row(3, "desktop", 2)])
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert case.rows("by_region") == [(1, "desktop", 2), (2, "iOS", 1), (3, "desktop", 2)]
-    assert report["by_region"].output_rows == 2
-    case.land([row(1, "late", 1), row(1, "beside", 2)])
-    case.update()
-    assert case.rows("by_region") == [(1, "beside", 2), (1, "desktop", 2), (2, "iOS", 1), (3, "desktop", 2)]
+    arrived = [[] for _ in CASES]
+    # The last two files are two batches of one table, and one of the other.
+    for steps in ((0,), (1, 2)):
+        before, counts = [list(rows) for rows in arrived], {"by_region": 0, "devices": 0}
+        for step in steps:
+            case.land(
+                [
+                    dict(zip(COLUMNS, (number, *row), strict=True))
+                    for number, parts in enumerate(CASES)
+                    for row in parts[step]
+                ]
+            )
+            counts["by_region"] += sum(
+                written(parts[step], rows, 1) for parts, rows in zip(CASES, arrived, strict=True)
+            )
+            for rows, parts in zip(arrived, CASES, strict=True):
+                rows.extend(parts[step])
+        batches = [rows[len(old) :] for rows, old in zip(arrived, before, strict=True)]
+        counts["devices"] = sum(written(batch, old, 2) for batch, old in zip(batches, before, strict=True))
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+        assert {flow: report[flow].output_rows for flow in counts} == counts
+        assert [report[flow].batches for flow in counts] == [len(steps), 1]
+        found = rows_of_cases(case, "by_region")
+        assert found[0] == AFTER_EACH[steps[-1]]
+        wrong = {}
+        for table, keys in (("by_region", 1), ("by_device", 2)):
+            for parts, rows, had in zip(CASES, arrived, rows_of_cases(case, table), strict=True):
+                if had != newest(rows, keys):
+                    wrong[f"{table}, {parts}"] = had
+        assert wrong == {}
+    assert newest([*SNAPSHOTS[0], *SNAPSHOTS[1]], 1) == AFTER_EACH[1]
     modes = {flow.name: (flow.output_mode, flow.merge_keys) for flow in case.manifest().flows}
-    assert modes == {"by_region": ("replace", ("region",)), "devices": ("replace", ("region", "device"))}
-
-
-ROWS = [row(1, "a", 3), row(1, "b", 1), row(None, "a", 2), row(1, None, 3), row(None, "a", None), row(2, "c", None), row(2, "c", 0)]  # fmt: skip
-ORDERS = list(itertools.islice(itertools.permutations(range(len(ROWS))), 0, None, 1013))[:5]
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_any_order(pipeline, order):
-    """However the rows are ordered and cut into batches, the table has the rows of the highest sequence of each key."""
-    case = pipeline(SOURCE)
-    rows = [ROWS[i] for i in order]
-    cut = 1 + order[0] % 4
-    for part in (rows[:cut], rows[cut : cut + 2], rows[cut + 2 :]):
-        if part:
-            case.land(part)
-    assert case.update().state == "COMPLETED"
-    by_null = '"region" nulls first, device nulls first, seq'
-    assert case.rows("by_region", order=by_null) == expected(rows, "region")
-    assert case.rows("by_device", order=by_null) == expected(rows, "region", "device")
+    assert modes == {
+        "by_region": ("replace", ("number", "region")),
+        "devices": ("replace", ("number", "region", "device")),
+    }

@@ -1,14 +1,19 @@
-"""AUTO CDC from snapshots: a table follows whole states of a source, each applied once over crashes, in both types."""
+"""AUTO CDC from snapshots: a table follows whole states of a source, each applied once over crashes, in both types.
+
+One pipeline has all targets, and six updates: the second is killed before every commit of a snapshot, the fourth after it.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import pytest
 from deltalake import DeltaTable
+from tests.pipeline_case import PRELUDE, PipelineCase, UpdateReport
 from tests.seeds import SEED
 
 from headwater.checkpoints.snapshot_versions import SnapshotVersions
@@ -17,36 +22,57 @@ from headwater.errors import InvalidPipeline
 from headwater.testing.auto_cdc import expected_from_snapshots
 from headwater_spark.execution import snapshot_flow
 
-NAMED = """
+SOURCE = """
 import os
 SCHEMA = "id INT, name STRING, city STRING, tags ARRAY<STRING>"
 
-def following(latest):
-    number = 1 if latest is None else VERSIONS.index(latest) + 2
-    path = f"{LANDING}/{number:05d}.json"
-    if number > len(VERSIONS) or not os.path.exists(path):
-        return None
-    return spark.read.schema(SCHEMA).json(path), VERSIONS[number - 1]
+def follow(target, folder, versions, **options):
+    def following(latest):
+        number = 1 if latest is None else versions.index(latest) + 2
+        path = f"{LANDING}/{folder}/{number}.json"
+        if number > len(versions) or not os.path.exists(path):
+            return None
+        return spark.read.schema(SCHEMA).json(path), versions[number - 1]
 
-def followed(target, **options):
     dp.create_streaming_table(target, schema=options.pop("schema", None))
     dp.create_auto_cdc_from_snapshot_flow(target=target, source=following, keys=["id"], **options)
+
+MONTHS = ["2026-01", "2026-02", "2026-03", "2026-04"]
+follow("latest", "states", MONTHS, schema=SCHEMA)
+follow("history", "states", MONTHS, stored_as_scd_type=2, schema=SCHEMA + ", __START_AT STRING, __END_AT STRING")
+follow("moves", "states", MONTHS, stored_as_scd_type="2", track_history_except_column_list=["name"],
+       schema=SCHEMA + ", __START_AT STRING, __END_AT STRING")
+follow("refused", "refused", [5, 7, 6], schema=SCHEMA)
+
+@dp.materialized_view
+def users():
+    return spark.read.schema("id INT, name STRING").json(f"{LANDING}/users")
+
+@dp.temporary_view
+def named():
+    return dp.read("users").where("name is not null")
+
+dp.create_streaming_table("copied")
+dp.apply_changes_from_snapshot(target="copied", source="users", keys=["id"])
+dp.create_streaming_table("copied_history")
+dp.create_auto_cdc_from_snapshot_flow("copied_history", "named", ["id"], stored_as_scd_type=2, name="states")
+
+@dp.table
+def feed():
+    changes = spark.readStream.option("readChangeFeed", "true").table("copied")
+    return changes.select("id", F.col("_change_type").alias("change"))
 """
-THREE = (
-    'VERSIONS = ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]\n'
-    + NAMED
-    + """
-followed("latest", schema=SCHEMA)
-followed("history", stored_as_scd_type=2, schema=SCHEMA + ", __START_AT STRING, __END_AT STRING")
-followed("moves", stored_as_scd_type="2", track_history_except_column_list=["name"],
-         schema=SCHEMA + ", __START_AT STRING, __END_AT STRING")
+FRAMED = """
+dp.create_streaming_table("framed")
+dp.apply_changes_from_snapshot(target="framed", snapshot_and_version=(spark.sql("QUERY"), VERSION), keys=["id"], stored_as_scd_type=2)
 """
-)
 OPTIONS: dict[str, dict[str, Any]] = {
     "latest": {},
     "history": {"stored_as_scd_type": 2},
     "moves": {"stored_as_scd_type": 2, "track_history_except_column_list": ("name",)},
 }
+MONTHS = ("2026-01", "2026-02", "2026-03", "2026-04")
+State = list[dict[str, Any]]
 
 
 def crash(*_: object) -> None:
@@ -55,168 +81,180 @@ def crash(*_: object) -> None:
     raise RuntimeError(message)
 
 
-def random_state(chance: random.Random) -> list[dict[str, Any]]:
-    """A snapshot of some of thirty keys."""
-    return [
-        {"id": key, "name": chance.choice([None, "a", "b"]), "city": chance.choice(["x", "y"]), "tags": chance.choice([None, [], ["t"]])}
-        for key in range(30)
-        if chance.random() < 0.7
-    ]  # fmt: skip
-
-
-def check(case: Any, states: list[tuple[Any, list[dict[str, Any]]]]) -> None:
-    """Every table is what the oracle makes of the snapshots so far."""
-    for table, options in OPTIONS.items():
-        wanted = expected_from_snapshots(states, keys=["id"], **options)
-        order = "id" if table == "latest" else 'id, "__START_AT"'
-        assert case.rows(table, order=order) == [tuple(row.values()) for row in wanted], table
-
-
-@pytest.mark.timeout(240)
-def test_random_snapshots_over_crashes(pipeline, monkeypatch):
-    """Random states, some at once, with a crash before and one after a commit: always the oracle's rows, each version once."""
-    seed = SEED
-    print(f"HEADWATER_SEED={seed}")
-    chance = random.Random(seed)
-    case = pipeline(THREE)
-    versions = ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]
-    states: list[tuple[Any, list[dict[str, Any]]]] = []
-
-    def land(count: int) -> None:
-        for _ in range(count):
-            states.append((versions[len(states)], random_state(chance)))
-            case.land(states[-1][1])
-
-    assert case.update().state == "COMPLETED"  # no snapshot yet
-    assert case.rows("latest") == []
-    land(2)
-    with monkeypatch.context() as broken:
-        broken.setattr(snapshot_flow, "merge_snapshot", crash)
-        assert case.update().state == "FAILED"
-    assert case.update().state == "COMPLETED"
-    check(case, states)
-    land(2)
-    with monkeypatch.context() as broken:
-        broken.setattr(SnapshotVersions, "done", crash)
-        assert case.update().state == "FAILED"
-    land(1)
-    assert case.update().state == "COMPLETED"
-    check(case, states)
-    records = case.events(flow="history", level="METRICS")
-    assert [r["origin"]["batch_id"] for r in records] == [0, 1, 2, 3, 4]
-    told = case.events(flow="history", event_type="operation_progress", containing="CDC_SNAPSHOT")
-    assert {r["details"]["operation_progress"]["status"] for r in told} == {"COMPLETED"}
-    before = case.version("history")
-    assert case.update().state == "COMPLETED"
-    assert case.version("history") == before
-    assert case.update(full_refresh=("history",)).state == "COMPLETED"
-    check(case, states)
-
-
-def commits(case: Any, table: str) -> int:
+def commits(case: PipelineCase, table: str) -> int:
     """How many merges a table has."""
     return sum(commit["operation"] == "MERGE" for commit in DeltaTable(str(case.table(table))).history())
 
 
-PERIODIC = """
-@dp.materialized_view
-def users():
-    return spark.read.schema("id INT, name STRING").json(LANDING)
-
-@dp.temporary_view
-def named():
-    return dp.read("users").where("name is not null")
-
-dp.create_streaming_table("latest")
-dp.apply_changes_from_snapshot(target="latest", source="users", keys=["id"])
-dp.create_streaming_table("history")
-dp.create_auto_cdc_from_snapshot_flow("history", "named", ["id"], stored_as_scd_type=2, name="states")
-
-@dp.table
-def feed():
-    changes = spark.readStream.option("readChangeFeed", "true").table("latest")
-    return changes.select("id", F.col("_change_type").alias("change"))
-"""
+def put(case: PipelineCase, name: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a file of the landing folder, in the place of one of the same name."""
+    path = case.landing / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-@pytest.mark.timeout(180)
-def test_a_table_is_followed_from_update_to_update(pipeline):
+class RandomStates:
+    """Random states, some at once, with a crash before and one after a commit: always the oracle's rows, each version once."""
+
+    # How many come before each update.
+    COMING = (0, 2, 0, 1, 1, 0)
+
+    def __init__(self) -> None:
+        self.chance, self.states, self.version = random.Random(SEED), list[tuple[str, State]](), 0
+
+    def state(self) -> State:
+        """A snapshot of some of thirty keys."""
+        chance = self.chance
+        return [
+            {"id": key, "name": chance.choice([None, "a", "b"]), "city": chance.choice(["x", "y"]), "tags": chance.choice([None, [], ["t"]])}
+            for key in range(30)
+            if chance.random() < 0.7
+        ]  # fmt: skip
+
+    def prepare(self, case: PipelineCase, update: int) -> None:
+        for _ in range(self.COMING[update]):
+            self.states.append((MONTHS[len(self.states)], self.state()))
+            put(case, f"states/{len(self.states)}.json", self.states[-1][1])
+
+    def check(self, case: PipelineCase, update: int, report: UpdateReport) -> None:
+        failed = update in (1, 3)
+        assert {report.statuses[table] for table in OPTIONS if update < 5 or table != "latest"} == {
+            "FAILED" if failed else "COMPLETED"
+        }
+        # What is killed after its commit has it.
+        arrived = [] if update == 1 else self.states
+        for table, options in OPTIONS.items():
+            wanted = expected_from_snapshots(arrived, keys=["id"], **options)
+            order = "id" if table == "latest" else 'id, "__START_AT"'
+            assert case.rows(table, order=order) == [tuple(row.values()) for row in wanted], table
+        if update == 4:
+            records = case.events(flow="history", level="METRICS")
+            assert [r["origin"]["batch_id"] for r in records] == [0, 1, 2, 3]
+            compared = case.events(flow="history", event_type="operation_progress", containing="CDC_SNAPSHOT")
+            assert {r["details"]["operation_progress"]["status"] for r in compared} == {"COMPLETED"}
+            self.version = case.version("moves")
+        if update == 5:
+            assert case.version("moves") == self.version
+
+
+class Copies:
     """Each update compares a table or view with its target; one that did not change writes nothing; readers can follow."""
-    case = pipeline(PERIODIC)
-    case.land([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 3, "name": None}])
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert case.rows("latest") == [(1, "a"), (2, "b"), (3, None)]
-    case.update(full_refresh=("users",))  # the same rows, made anew
-    assert commits(case, "latest") == 1
-    (case.landing / "00001.json").unlink()
-    case.land([{"id": 1, "name": "c"}, {"id": 3, "name": "d"}])
-    case.update()
-    assert case.rows("latest") == [(1, "c"), (3, "d")]
-    rows = case.rows(
-        "history", select='id, name, "__START_AT" is null, "__END_AT" is null', order='id, "__START_AT"'
-    )
-    assert rows == [
-        (1, "a", False, False),
-        (1, "c", False, True),
-        (2, "b", False, False),
-        (3, "d", False, True),
-    ]
-    assert ("2", "delete") in [(str(i), change) for i, change in case.rows("feed")]
-    again = case.update()
-    assert again["latest"].batches == 0
+
+    def prepare(self, case: PipelineCase, update: int) -> None:
+        if update == 0:
+            put(
+                case,
+                "users/1.json",
+                [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 3, "name": None}],
+            )
+        elif update == 1:  # the same rows in another file: the view is computed again
+            (case.landing / "users/1.json").unlink()
+            put(
+                case,
+                "users/2.json",
+                [{"id": 3, "name": None}, {"id": 2, "name": "b"}, {"id": 1, "name": "a"}],
+            )
+        elif update == 2:
+            (case.landing / "users/2.json").unlink()
+            put(case, "users/3.json", [{"id": 1, "name": "c"}, {"id": 3, "name": "d"}])
+
+    def check(self, case: PipelineCase, update: int, report: UpdateReport) -> None:
+        if update < 2:
+            assert case.rows("copied") == [(1, "a"), (2, "b"), (3, None)]
+            assert commits(case, "copied") == 1
+            assert case.version("users") == update
+            return
+        assert case.rows("copied") == [(1, "c"), (3, "d")]
+        columns = 'id, name, "__START_AT" is null, "__END_AT" is null'
+        assert case.rows("copied_history", columns, 'id, "__START_AT"') == [
+            (1, "a", False, False), (1, "c", False, True), (2, "b", False, False), (3, "d", False, True),
+        ]  # fmt: skip
+        assert (2, "delete") in case.rows("feed")
+        if update == 3:
+            assert (report["copied"].batches, report["copied"].status) == (0, "COMPLETED")
 
 
-@pytest.mark.timeout(180)
-def test_what_can_not_be_a_snapshot(pipeline):
+class Refused:
     """A key twice, a NULL key, a version that is not above the last: refused by name, nothing of it is written."""
-    case = pipeline("VERSIONS = [5, 7, 6]\n" + NAMED + 'followed("latest", schema=SCHEMA)\n')
-    case.land([{"id": 1, "name": "a"}])
-    case.update()
-    case.land([{"id": 1, "name": "b"}, {"id": 2, "name": "b"}, {"id": 2, "name": "c"}])
-    error = case.update().error
-    assert isinstance(error, DuplicateKey)
-    assert "id = 2" in error.what
-    case.land([])
-    (case.landing / "00002.json").write_text('{"id": null, "name": "b"}\n')
-    assert isinstance(case.update().error, NullKey)
-    assert case.rows("latest", select="id, name") == [(1, "a")]
-    (case.landing / "00002.json").write_text('{"id": 4, "name": "b"}\n')
-    error = case.update().error
-    assert isinstance(error, SnapshotOutOfOrder)
-    assert "6 after 7" in error.what
-    assert case.rows("latest", select="id, name") == [(4, "b")]
-    errors = [
-        json.loads(c["userMetadata"])
-        for c in DeltaTable(str(case.table("latest"))).history()
-        if c.get("userMetadata")
-    ]
-    assert [t["snapshot_version"]["value"] for t in errors if "snapshot_version" in t] == [7, 5]
+
+    SECOND: ClassVar[dict[int, State]] = {
+        1: [{"id": 1, "name": "b"}, {"id": 2, "name": "b"}, {"id": 2, "name": "c"}],
+        2: [{"id": None, "name": "b"}],
+        4: [{"id": 4, "name": "b"}],
+    }
+
+    def prepare(self, case: PipelineCase, update: int) -> None:
+        if update == 0:
+            put(case, "refused/1.json", [{"id": 1, "name": "a"}])
+            put(case, "refused/3.json", [])
+        if update in self.SECOND:
+            put(case, "refused/2.json", self.SECOND[update])
+
+    def check(self, case: PipelineCase, update: int, report: UpdateReport) -> None:
+        if update == 5:
+            return
+        error, rows = report["refused"].error, case.rows("refused", select="id, name")
+        assert rows == [(4, "b") if update == 4 else (1, "a")]
+        assert isinstance(error, (type(None), DuplicateKey, NullKey, NullKey, SnapshotOutOfOrder)[update])
+        if update in (1, 4):
+            assert error is not None
+            assert ("id = 2" if update == 1 else "6 after 7") in error.what
+        if update == 4:
+            log = DeltaTable(str(case.table("refused"))).history()
+            written = [json.loads(c["userMetadata"]) for c in log if c.get("userMetadata")]
+            assert [t["snapshot_version"]["value"] for t in written if "snapshot_version" in t] == [7, 5]
 
 
-def test_one_frame_with_its_version(pipeline):
+class Framed:
     """A tuple is applied when its version is new, and refused when it goes back; new columns flow through, lost ones fail."""
-    source = """
-dp.create_streaming_table("t")
-dp.apply_changes_from_snapshot(target="t", snapshot_and_version=(spark.sql("QUERY"), VERSION), keys=["id"], stored_as_scd_type=2)
-"""
 
-    def given(query: str, version: int) -> str:
-        return source.replace("QUERY", query).replace("VERSION", str(version))
+    GIVEN: ClassVar[dict[int, tuple[str, int]]] = {
+        0: ("select 1 id, 'a' name", 3),
+        2: ("select 1 id, 'a' name, 2 age", 4),
+        4: ("select 1 id, 'a' name", 5),
+        5: ("select 1 id, 'a' name, 3 age", 2),
+    }
 
-    case = pipeline(given("select 1 id, 'a' name", 3))
-    case.update()
-    case.update()
-    assert commits(case, "t") == 1
-    case.rewrite(given("select 1 id, 'a' name, 2 age", 4))
-    assert case.update().state == "COMPLETED"
-    assert case.rows("t", select='id, name, age, "__START_AT", "__END_AT"', order='"__START_AT"') == [
-        (1, "a", None, 3, 4), (1, "a", 2, 4, None),
-    ]  # fmt: skip
-    case.rewrite(given("select 1 id, 'a' name", 5))
-    assert "'age'" in str(case.update().error)
-    case.rewrite(given("select 1 id, 'a' name, 3 age", 2))
-    assert isinstance(case.update().error, SnapshotOutOfOrder)
+    def prepare(self, case: PipelineCase, update: int) -> None:
+        if update in self.GIVEN:
+            query, version = self.GIVEN[update]
+            text = FRAMED.replace("QUERY", query).replace("VERSION", str(version))
+            case.write("transformations/framed.py", PRELUDE + text)
+
+    def check(self, case: PipelineCase, update: int, report: UpdateReport) -> None:
+        if update < 2:
+            assert commits(case, "framed") == 1
+            return
+        columns, order = 'id, name, age, "__START_AT", "__END_AT"', '"__START_AT"'
+        assert case.rows("framed", columns, order) == [(1, "a", None, 3, 4), (1, "a", 2, 4, None)]
+        if update == 4:
+            assert "'age'" in str(report["framed"].error)
+        assert isinstance(report["framed"].error, SnapshotOutOfOrder) == (update == 5)
+
+
+@pytest.mark.timeout(240)
+def test_snapshots_of_all_kinds(pipeline: Callable[..., PipelineCase], monkeypatch: pytest.MonkeyPatch):
+    """After each of the updates all targets have what their docstrings say: a failure names the target's class and the update."""
+    print(f"HEADWATER_SEED={SEED}")
+    case = pipeline(SOURCE)
+    targets = (RandomStates(), Copies(), Refused(), Framed())
+    wrong: dict[str, AssertionError] = {}
+    for update in range(6):
+        for target in targets:
+            target.prepare(case, update)
+        with monkeypatch.context() as broken:
+            if update == 1:
+                broken.setattr(snapshot_flow, "merge_snapshot", crash)
+            if update == 3:
+                broken.setattr(SnapshotVersions, "done", crash)
+            chosen = {"tables": ("moves", "framed"), "full_refresh": ("history",)} if update == 5 else {}
+            report = case.update(**chosen)
+        for target in targets:
+            try:
+                target.check(case, update, report)
+            except AssertionError as error:
+                wrong.setdefault(f"{type(target).__name__}, update {update}", error)
+    assert wrong == {}
 
 
 VIEWS = """
