@@ -70,6 +70,7 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
             bench.report(f"{part}, megabytes written", written)
             bench.compare(part, OURS, PEER, SLOWER)
             bench.compare(part, VECTORS, OURS, at_most(1.0))
+            bench.compare(part, VECTORS, PEER)
             if GROWN in tables:
                 bench.compare(part, GROWN, OURS, GROWS)
 
