@@ -40,6 +40,7 @@ def test_class_sharing(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyP
         bench.interleaved(part, contenders, share=0.5, most=5)
         bench.compare(part, WITH, WITHOUT, at_most(0.85))
         bench.report(f"megabytes of the archive, {part}", round(archive.file.stat().st_size / 1e6))
+    monkeypatch.delenv("HEADWATER_JAVA")
     bench.finish()
 
 

@@ -49,8 +49,12 @@ def _version(name: str) -> str | None:
 
 
 def _java() -> str:
-    java = Path(java_environment()["JAVA_HOME"]) / "bin" / "java"
-    told = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=True).stderr
+    found_java = java_environment()
+    java = Path(found_java["JAVA_HOME"]) / "bin" / "java"
+    done = subprocess.run(
+        [str(java), "-version"], capture_output=True, text=True, check=True, env={**os.environ, **found_java}
+    )
+    told = done.stderr
     found = re.search(r'version "([^"]+)"', told)
     return found[1] if found else "unknown"
 
