@@ -150,9 +150,9 @@ def _duplicates(bench: Workbench) -> Iterator[Line]:
 
 def _sessions(bench: Workbench) -> Iterator[Line]:
     rows = sorted(bench.rows("user_sessions"), key=lambda row: (row["user_id"], row["session_start"]))
-    found = [(row["user_id"], row["duration_minutes"], row["page_views"], row["pages"]) for row in rows]
+    given = [(row["user_id"], row["duration_minutes"], row["page_views"], row["pages"]) for row in rows]
     expected = [("u1", 45, 2, 2), ("u1", 0, 1, 1), ("u2", 0, 1, 1)]
-    yield Line(found == expected, "user, minutes, page views, pages of each session that is over", found)
+    yield Line(given == expected, "user, minutes, page views, pages of each session that is over", given)
     starts = [f"{row['session_start']:%H:%M}" for row in rows]
     yield Line(
         starts == ["10:00", "11:30", "10:20"],

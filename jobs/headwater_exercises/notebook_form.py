@@ -42,12 +42,12 @@ def without_answer(script: str) -> str:
 
     def gap(match: re.Match[str]) -> str:
         indent = match[1]
-        asked: list[str] = []
+        task: list[str] = []
         for line in match[2].split("\n"):
-            if asked and not line.strip().startswith("#"):
+            if task and not line.strip().startswith("#"):
                 break
-            asked.append(line.strip().removeprefix("#").strip())
-        lines = [f"{indent}# YOUR PART: {asked[0]}", *(f"{indent}# {line}" for line in asked[1:])]
+            task.append(line.strip().removeprefix("#").strip())
+        lines = [f"{indent}# YOUR PART: {task[0]}", *(f"{indent}# {line}" for line in task[1:])]
         return "\n".join([*lines, f'{indent}raise NotImplementedError("your part of the exercise")', ""])
 
     return _ANSWER.sub(gap, script)

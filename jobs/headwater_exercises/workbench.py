@@ -110,8 +110,8 @@ class Workbench:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table now; times are in UTC."""
-        found: list[dict[str, Any]] = self.table(name).toArrow().to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self.table(name).toArrow().to_pylist()
+        return rows
 
     def checkpoint(self, table: str) -> Path:
         """The folder of a table's checkpoint, as Spark writes it."""
@@ -124,12 +124,14 @@ class Workbench:
             batch, details = record["origin"]["batch_id"], record["details"]
             if batch is None:
                 continue
-            found = measures.setdefault(int(batch), {})
-            found.update((details.get("flow_progress") or {}).get("metrics") or {})
+            metrics = measures.setdefault(int(batch), {})
+            metrics.update((details.get("flow_progress") or {}).get("metrics") or {})
             report = (details.get("stream_progress") or {}).get("progress_json")
             if report:
-                found["phases"] = json.loads(report).get("durationMs") or {}
-        return [_measures(found) for _, found in sorted(measures.items()) if found.get("num_input_rows")]
+                metrics["phases"] = json.loads(report).get("durationMs") or {}
+        return [
+            _measures(metrics) for _, metrics in sorted(measures.items()) if metrics.get("num_input_rows")
+        ]
 
     def seconds(self, table: str) -> float:
         """How long a batch of a table takes: the median of those behind the first, which also compiles."""
@@ -151,12 +153,12 @@ def plan_of(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001 - no public face in Python
 
 
-def _measures(found: Mapping[str, Any]) -> BatchMeasures:
+def _measures(metrics: Mapping[str, Any]) -> BatchMeasures:
     return BatchMeasures(
-        int(found["num_input_rows"]),
-        (found.get("batch_duration_ms") or 0) / 1000,
-        {name: value / 1000 for name, value in (found.get("phases") or {}).items()},
-        found.get("state_rows"),
-        found.get("state_bytes"),
-        found.get("late_rows") or 0,
+        int(metrics["num_input_rows"]),
+        (metrics.get("batch_duration_ms") or 0) / 1000,
+        {name: value / 1000 for name, value in (metrics.get("phases") or {}).items()},
+        metrics.get("state_rows"),
+        metrics.get("state_bytes"),
+        metrics.get("late_rows") or 0,
     )

@@ -70,8 +70,8 @@ def flow_retries(*settings: Mapping[str, str], default: int) -> int:
 def retry_wait(name: str, *settings: Mapping[str, str], default: float) -> float:
     """The seconds that FIRST_WAIT or LONGEST_WAIT says. ``settings``: as for ``flow_retries``."""
     waits = (_wait(level[name]) for level in settings if name in level)
-    found = next(waits, None)
-    return default if found is None else found.total_seconds()
+    wait = next(waits, None)
+    return default if wait is None else wait.total_seconds()
 
 
 def _wait(text: str) -> timedelta | None:

@@ -68,9 +68,9 @@ class RefreshRecord:
         }
 
 
-def read_record(told: Mapping[str, Any]) -> RefreshRecord | Issue:
+def read_record(metadata: Mapping[str, Any]) -> RefreshRecord | Issue:
     """The record in a commit's metadata, or why it counts for nothing."""
-    body = told.get(KEY)
+    body = metadata.get(KEY)
     if not isinstance(body, Mapping):
         return Issue(IssueType.CHANGE_SET_MISSING, "the last refresh left no record of what it read")
     if body.get("format") != FORMAT:

@@ -105,7 +105,7 @@ class Issue:
 
     def as_dict(self) -> dict[str, Any]:
         """As the event has it."""
-        told = {
+        values = {
             "issue_type": str(self.kind),
             "prevent_incrementalization": True,
             "operator_name": self.operator,
@@ -114,7 +114,7 @@ class Issue:
             _SUB_TYPE.get(self.kind, "sub_type"): self.sub_type,
             "reason": self.reason,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class TableInformation:
 
     def as_dict(self) -> dict[str, Any]:
         """As the event has it."""
-        told = {
+        values = {
             "table_name": self.name,
             "table_id": self.table_id,
             "table_change_type": self.change_type,
@@ -138,7 +138,7 @@ class TableInformation:
             "change_size": self.change_size,
             "is_cdf_enabled": self.cdf,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,10 @@ class Planned:
         return {"planning_information": body}
 
     def _technique(self, technique: Technique, *, chosen: bool) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             "maintenance_type": technique.maintenance_type,
             "is_chosen": chosen,
             "is_applicable": True,
         }
         cost = (self.costs or {}).get(technique)
-        return told if cost is None else {**told, "cost": round(cost, 2)}
+        return values if cost is None else {**values, "cost": round(cost, 2)}

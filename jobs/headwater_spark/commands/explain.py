@@ -132,11 +132,11 @@ def _show_next(following: Mapping[str, Any]) -> None:
     rows = [
         (
             name,
-            size(told["bytes"]),
-            told.get("since_last_refresh", "not known"),
-            size(told.get("changed_bytes")),
+            size(facts["bytes"]),
+            facts.get("since_last_refresh", "not known"),
+            size(facts.get("changed_bytes")),
         )
-        for name, told in following["sources"].items()
+        for name, facts in following["sources"].items()
     ]
     print()
     print_table("Since the last refresh", ("source", "size", "rows", "in changed files"), rows)

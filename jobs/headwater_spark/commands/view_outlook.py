@@ -45,7 +45,7 @@ def outlook(
     names = flow_identity(project.state_folder, project.pipeline_id, view, view).names
     record = last_record(table, *names)
     shown: dict[str, dict[str, Any]] = {}
-    found: dict[str, SourceChange] = {}
+    changes: dict[str, SourceChange] = {}
     sizes: list[SourceSize] = []
     for source in entry.sources:
         folder = source_table(source, project.warehouse)
@@ -53,22 +53,22 @@ def outlook(
             continue
         full = _bytes(folder)
         change = _change(source, folder, record)
-        told: dict[str, Any] = {"bytes": full}
+        facts: dict[str, Any] = {"bytes": full}
         if isinstance(change, SourceChange):
-            told |= {"since_last_refresh": str(change.kind), "changed_bytes": change.bytes}
-            found[_name(source, folder)] = change
+            facts |= {"since_last_refresh": str(change.kind), "changed_bytes": change.bytes}
+            changes[_name(source, folder)] = change
             if change.kind is not ChangeKind.UNCHANGED:
                 sizes.append(SourceSize(_name(source, folder), full or change.bytes, change.bytes))
         elif change is not None:
-            told |= {"since_last_refresh": change.reason}
-        shown[_name(source, folder)] = told
-    total = sum(told["bytes"] or 0 for told in shown.values())
+            facts |= {"since_last_refresh": change.reason}
+        shown[_name(source, folder)] = facts
+    total = sum(facts["bytes"] or 0 for facts in shown.values())
     last = FullRun(float(refresh.get("full_seconds", 0)), int(refresh.get("full_bytes", 0)))
     full_seconds = predicted_full(last, total)
     body: dict[str, Any] = {"sources": shown, "full_seconds": round(full_seconds, 1)}
     if isinstance(record, Issue):
         return body | {"not_incremental": f"{record.reason} [{record.name}]"}
-    techniques = _techniques(sources, found)
+    techniques = _techniques(sources, changes)
     if sizes and techniques and "recomputed" not in techniques:
         again = 0.0 if techniques <= {"APPEND_ONLY", "GROUP_AGGREGATE"} else 0.25
         seconds = predicted_incremental(full_seconds, sizes, again)
@@ -100,9 +100,9 @@ def _change(source: SourceEntry, folder: Path, record: RefreshRecord | Issue) ->
     return changes_between(folder, before.version, head.version, (), _name(source, folder))
 
 
-def _techniques(sources: Sequence[Mapping[str, Any]], found: Mapping[str, SourceChange]) -> set[str]:
+def _techniques(sources: Sequence[Mapping[str, Any]], changes: Mapping[str, SourceChange]) -> set[str]:
     """How each changed source would be followed; several at once are followed as changed rows are."""
-    moved = {name: change for name, change in found.items() if change.kind is not ChangeKind.UNCHANGED}
+    moved = {name: change for name, change in changes.items() if change.kind is not ChangeKind.UNCHANGED}
     reads = [one for one in sources if one["source"] in moved]
     alone = len(reads) == 1 and moved[str(reads[0]["source"])].kind is ChangeKind.APPENDED
     return {str(one["rows_added" if alone else "rows_changed"]) for one in reads}

@@ -180,10 +180,10 @@ def _refresh(flow_run: FlowRun, run: ContinuousRun, ready: Callable[[], None]) -
 def _position(run: FlowRun) -> object:
     """What the sources are at; each time another value where that can't be known."""
     try:
-        found = None if run.entry.time_dependent else fingerprints(run.context, run.entry)
+        position = None if run.entry.time_dependent else fingerprints(run.context, run.entry)
     except (HeadwaterError, OSError):
-        found = None  # its own refresh says why
-    return object() if found is None else found
+        position = None  # its own refresh says why
+    return object() if position is None else position
 
 
 def _create_table(run: FlowRun) -> None:

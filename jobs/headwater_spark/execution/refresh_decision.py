@@ -81,13 +81,13 @@ class RefreshDecision:
 
     def decide(self) -> Decision:
         """The technique, with the reasons against others."""
-        found = self._since_last()
-        if isinstance(found, Planned):
-            return Decision(found)
+        planned = self._since_last()
+        if isinstance(planned, Planned):
+            return Decision(planned)
         query = self.query
         lasting = [] if isinstance(query, str) else self._lasting(query)
-        if found is not None or lasting:
-            issues = (*([] if found is None else [found]), *lasting)
+        if planned is not None or lasting:
+            issues = (*([] if planned is None else [planned]), *lasting)
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, issues, sources=self._tables()))
         assert not isinstance(query, str)
         return self._worth(query)
@@ -192,12 +192,14 @@ class RefreshDecision:
         policy = self.run.dataset.refresh_policy
         limits = self.limits
         if policy is RefreshPolicy.FULL or not limits.enabled:
-            told = (
+            origin = (
                 'refresh_policy="full"'
                 if policy is RefreshPolicy.FULL
                 else "headwater.incremental.enabled=false"
             )
-            return Decision(Planned(Technique.COMPLETE_RECOMPUTE, note=f"{told} asks for it", sources=tables))
+            return Decision(
+                Planned(Technique.COMPLETE_RECOMPUTE, note=f"{origin} asks for it", sources=tables)
+            )
         moved = {key for key, change in self._changes.items() if change.kind is not ChangeKind.UNCHANGED}
         behind = sorted(moved & query.in_subqueries)
         if behind:

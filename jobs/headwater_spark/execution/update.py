@@ -264,12 +264,12 @@ def _completed_before(project: PipelineProject, request: UpdateRequest, manifest
 
 def _completed_once(project: PipelineProject, manifest: Manifest) -> set[str]:
     """The flows that run once and have."""
-    found = set()
+    completed = set()
     for flow in (flow for flow in manifest.flows if flow.once):
         state = flow_checkpoint(project.state_folder, flow.target, flow.name).read_state()
         if state is not None and state.completed:
-            found.add(flow.name)
-    return found
+            completed.add(flow.name)
+    return completed
 
 
 def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[Lease]:

@@ -35,7 +35,7 @@ def leaf_techniques(root: Node, types: Sequence[str]) -> list[LeafTechniques]:
     Args:
         types: of the result's columns, as Spark prints them.
     """
-    found = []
+    leaves = []
     for node in root.leaves:
         if node.kind != "LogicalRelation":
             continue
@@ -48,8 +48,8 @@ def leaf_techniques(root: Node, types: Sequence[str]) -> list[LeafTechniques]:
             grown = Technique.APPEND_ONLY
         elif (groups := grouped(root, node.number)) is not None and mergeable(groups, types):
             grown = Technique.GROUP_AGGREGATE
-        found.append(LeafTechniques(node.number, grown, changed, columns))
-    return found
+        leaves.append(LeafTechniques(node.number, grown, changed, columns))
+    return leaves
 
 
 def mergeable(groups: Grouped, types: Sequence[str]) -> bool:

@@ -133,16 +133,16 @@ def deciding_settings(session: Any, own: Mapping[str, str]) -> dict[str, str]:
         session: of the query.
         own: the flow's own settings.
     """
-    found = {"spark": str(pyspark.__version__)}
+    deciding = {"spark": str(pyspark.__version__)}
     for key in _DECIDING:
         value = session.conf.get(key, None)
         if value is not None:
-            found[key] = str(value)
+            deciding[key] = str(value)
     legacy = session._jsparkSession.sessionState().conf().settings()  # noqa: SLF001 - only those that are set
     for key in [str(key) for key in legacy.keySet()]:
         if key.startswith("spark.sql.legacy."):
-            found[key] = str(session.conf.get(key))
-    return found | {key: value for key, value in own.items() if key.startswith("spark.sql.legacy.")}
+            deciding[key] = str(session.conf.get(key))
+    return deciding | {key: value for key, value in own.items() if key.startswith("spark.sql.legacy.")}
 
 
 def _states(

@@ -29,8 +29,8 @@ class Expr:
     @property
     def id(self) -> int | None:
         """Of a named expression, the id under which others refer to it."""
-        found = self.fields.get("exprId")
-        return int(found["id"]) if isinstance(found, Mapping) else None
+        described = self.fields.get("exprId")
+        return int(described["id"]) if isinstance(described, Mapping) else None
 
     @property
     def name(self) -> str:

@@ -46,14 +46,14 @@ def shape_issues(root: Node, undetermined: Collection[str] = ()) -> list[Issue]:
     Args:
         undetermined: the classes of expressions that Spark itself says give another result each time.
     """
-    found = [*_operators(root), *_expressions(root)]
+    issues = [*_operators(root), *_expressions(root)]
     for plan in root.subquery_plans:
-        found += [*_operators(plan), *_expressions(plan)]
+        issues += [*_operators(plan), *_expressions(plan)]
     # These are judged by where they stand.
     other = sorted(set(undetermined) - _COLLECTS - _BY_ORDER)
-    if other and not any(issue.kind is IssueType.PLAN_NOT_DETERMINISTIC for issue in found):
-        found.append(_chance(other[0]))
-    return list({issue.reason: issue for issue in found}.values())
+    if other and not any(issue.kind is IssueType.PLAN_NOT_DETERMINISTIC for issue in issues):
+        issues.append(_chance(other[0]))
+    return list({issue.reason: issue for issue in issues}.values())
 
 
 def anchor(root: Node) -> Technique:

@@ -135,15 +135,15 @@ class ViewPlan:
         """The classes of expressions that Spark calls not deterministic, without those that only have such parts."""
         if self._plan.deterministic():
             return set()
-        found = set()
+        classes = set()
         for node in plan_nodes(self._plan):
             for expression in items(node.expressions().toSeq()):
                 for part in expression_nodes(expression):
                     if not part.deterministic() and all(
                         child.deterministic() for child in items(part.children())
                     ):
-                        found.add(class_name(part).rpartition(".")[2])
-        return found or {"an expression"}
+                        classes.add(class_name(part).rpartition(".")[2])
+        return classes or {"an expression"}
 
     def frame_of(self, recipe: Recipe, ids: Sequence[int], rows_of: RowsOf) -> DataFrame:
         """The rows of a recipe, with the columns that have these ids; their names are those in the plan."""

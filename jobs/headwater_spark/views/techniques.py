@@ -136,18 +136,20 @@ class Techniques:
 
     def _affected(self, technique: Technique) -> Increment | Issue:
         places = self._keys.chosen()
-        found = self._touched_keys(places)
-        if len(found) > MAX_COLLECTED and len(places) > 1:
+        touched = self._touched_keys(places)
+        if len(touched) > MAX_COLLECTED and len(places) > 1:
             places = places[:1]
-            found = self._touched_keys(places)
-        if not found:
+            touched = self._touched_keys(places)
+        if not touched:
             return Increment(Technique.NO_OP, None)
         columns = self._columns(places)
-        part = key_condition(columns, found, self._limits.max_keys) if len(found) <= MAX_COLLECTED else None
+        part = (
+            key_condition(columns, touched, self._limits.max_keys) if len(touched) <= MAX_COLLECTED else None
+        )
         if part is None:
             return Issue(
                 IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
-                f"more than {min(MAX_COLLECTED, len(found) - 1):,} parts of the view are affected",
+                f"more than {min(MAX_COLLECTED, len(touched) - 1):,} parts of the view are affected",
                 "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
             )
         condition, named = part

@@ -40,16 +40,16 @@ def _wanted_below(node: Node, wanted: frozenset[int]) -> frozenset[int]:
 
 
 def _references(expressions: Iterable[Expr]) -> frozenset[int]:
-    found: set[int] = set()
+    references: set[int] = set()
     for one in expressions:
-        found |= one.references
+        references |= one.references
         # A subquery may refer to columns around it.
         for part in one.walk():
             for plan in part.plans:
-                found |= {
+                references |= {
                     number
                     for node in plan.walk()
                     for inner in node.expressions
                     for number in inner.references
                 }
-    return frozenset(found)
+    return frozenset(references)
