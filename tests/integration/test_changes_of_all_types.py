@@ -14,7 +14,7 @@ from tests.change_table import Changes, flow
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
 from headwater_spark.auto_cdc import merge_history, merge_latest
 from headwater_spark.auto_cdc.on_driver import rows as driver_rows
-from headwater_spark.auto_cdc.on_driver.rows import setting
+from headwater_spark.plans.session_settings import session_settings
 
 # Types, and what rows of them have one after the other, as SQL.
 ON_THE_DRIVER: dict[str, tuple[str, ...]] = {
@@ -184,7 +184,7 @@ def test_all_types(spark: SparkSession, tmp_path: Path, case_name: str):
     """
     case = CASES[case_name]
     with (
-        setting(spark, "spark.sql.session.timeZone", "America/New_York"),
+        session_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}),
         pytest.MonkeyPatch.context() as patched,
     ):
         frames = [frame_of(spark, case, step) for step in range(len(case.limits))]

@@ -17,10 +17,10 @@ from headwater_spark.auto_cdc.on_driver.rows import (
     local_frame,
     local_if_small,
     on_driver,
-    setting,
 )
 from headwater_spark.auto_cdc.side_table import SideTable
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans.session_settings import session_settings
 
 VALUES = """
 SELECT id, cast(id AS STRING) AS name, timestamp'9999-12-31 23:59:59.999999' AS latest,
@@ -33,7 +33,7 @@ FROM range(10)
 def test_rows_come_through(spark: SparkSession):
     """Times of any year, dates that one calendar lacks, decimals and nested values are the same after the driver had them."""
     for zone in ("UTC", "Europe/Berlin"):
-        with setting(spark, "spark.sql.session.timeZone", zone):
+        with session_settings(spark, {"spark.sql.session.timeZone": zone}):
             rows = spark.sql(VALUES)
             local = on_driver(rows)
             assert local.is_local

@@ -76,8 +76,8 @@ def retry_wait(name: str, *settings: Mapping[str, str], default: float) -> float
 
 def _wait(text: str) -> timedelta | None:
     """A length of time as Spark reads it, which sees these settings, too; a bare number means seconds."""
-    found = _SPARKS_TIME.fullmatch(text.strip().lower())
-    return None if found is None else read_duration(f"{found[1]} {found[2] or 's'}")
+    match = _SPARKS_TIME.fullmatch(text.strip().lower())
+    return None if match is None else read_duration(f"{match[1]} {match[2] or 's'}")
 
 
 def trigger_interval(*settings: Mapping[str, str]) -> timedelta | None:

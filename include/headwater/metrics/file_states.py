@@ -20,35 +20,35 @@ COLUMNS = (
 Row = tuple[object, ...]
 
 
-def file_states(state_folder: Path, manifest: Manifest, asked: str) -> list[Row]:
-    """The files of the flows that ``asked`` names, as rows of ``COLUMNS``.
+def file_states(state_folder: Path, manifest: Manifest, reference: str) -> list[Row]:
+    """The files of the flows that ``reference`` names, as rows of ``COLUMNS``.
 
     Args:
         state_folder: the pipeline's folder in storage.
-        asked: a table, a flow, or the folder of a flow's checkpoint.
+        reference: a table, a flow, or the folder of a flow's checkpoint.
 
     Raises:
         UnknownDataset: no flow of the pipeline is meant by it.
         CheckpointUnreadable: where a file of the checkpoint is damaged.
     """
-    flows = [flow for flow in manifest.flows if _is_meant(flow, state_folder, manifest, asked)]
+    flows = [flow for flow in manifest.flows if _is_meant(flow, state_folder, manifest, reference)]
     if not flows:
         names = ", ".join(flow.name for flow in manifest.flows)
         raise UnknownDataset(
-            f"cloud_files_state: the pipeline has no table, flow or checkpoint {asked!r}.",
+            f"cloud_files_state: the pipeline has no table, flow or checkpoint {reference!r}.",
             remedy=f"Write cloud_files_state(TABLE(t)), or cloud_files_state('flow'). Its flows are: {names}.",
         )
     return [row for flow in flows for row in _rows(state_folder, flow)]
 
 
-def _is_meant(flow: FlowEntry, state_folder: Path, manifest: Manifest, asked: str) -> bool:
+def _is_meant(flow: FlowEntry, state_folder: Path, manifest: Manifest, reference: str) -> bool:
     names = {flow.name, flow.target, f"{manifest.schema_name}.{flow.target}"}
     if manifest.catalog is not None:
         names |= {f"{manifest.catalog}.{name}" for name in set(names)}
-    if asked.lower() in {name.lower() for name in names}:
+    if reference.lower() in {name.lower() for name in names}:
         return True
     folder = flow_checkpoint(state_folder, flow.target, flow.name).folder
-    path = Path(asked.removeprefix("file:"))
+    path = Path(reference.removeprefix("file:"))
     return (
         path.is_absolute()
         and path in (folder, *folder.parents)

@@ -47,10 +47,10 @@ def run_statements(spark: SparkSession, project: PipelineProject, sql: str) -> D
     """
     log = event_table(project.state_folder)
 
-    def files(asked: str) -> list[Row]:
-        entry = _own_table(project, asked)
+    def files(reference: str) -> list[Row]:
+        entry = _own_table(project, reference)
         return file_states(
-            project.state_folder, stored_manifest(project), asked if entry is None else entry.name
+            project.state_folder, stored_manifest(project), reference if entry is None else entry.name
         )
 
     text = EventLogText(spark, project.state_folder, lambda name: _own_table(project, name), files)

@@ -94,7 +94,7 @@ class EventLogText:
                 view = self._view(self._log_of(self._state_folder.name if literal is None else literal))
             yield Replacement(start, call.end() - 1, view)
 
-    def _view_of_files(self, asked: str) -> str:
+    def _view_of_files(self, reference: str) -> str:
         if self._files is None:
             raise UnsupportedSource(
                 "cloud_files_state can't be read by a dataset: it changes with each update, and no table would say so.",
@@ -102,7 +102,7 @@ class EventLogText:
                 "The file of each row is in _metadata.file_path.",
             )
         view = f"headwater_files_{next(self._numbers)}"
-        self._session.createDataFrame(self._files(asked), COLUMNS).createOrReplaceTempView(view)
+        self._session.createDataFrame(self._files(reference), COLUMNS).createOrReplaceTempView(view)
         return view
 
     def _log_of(self, pipeline: str) -> Path:

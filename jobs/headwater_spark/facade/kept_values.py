@@ -49,12 +49,12 @@ def lost_in_lower_case(kind: DataType) -> bool:
 
 def kept_forms(state: StructType) -> dict[int, Form]:
     """The columns that are kept as text, by their places; those that can't be are not among them."""
-    found = {}
+    forms = {}
     for place, field in enumerate(state.fields):
         form = _form(field.dataType) if lost_in_lower_case(field.dataType) else None
         if form is not None:
-            found[place] = form
-    return found
+            forms[place] = form
+    return forms
 
 
 def kept_schema(state: StructType, forms: Mapping[int, Form]) -> StructType:
