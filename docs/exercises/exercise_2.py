@@ -3,7 +3,7 @@
 # MAGIC # Exercise 2: watermarks
 # MAGIC
 # MAGIC A window is counted until the watermark has passed its end: the newest event time, less the delay. A longer delay waits for more
-# MAGIC late events, and keeps more windows in the state.
+# MAGIC late events, and keeps more windows in the state. Which events are late is decided by the watermark of the batch before.
 
 # COMMAND ----------
 
@@ -48,10 +48,10 @@ if __name__ == "__main__":
     from headwater_exercises import Workbench, check
 
     bench = Workbench(globals().get("__file__", "exercise_2.ipynb"))
-    # Six files, an hour apart; each has an event that is 100 minutes late, and one that is 170 minutes late.
-    for hour in range(6):
-        now = 60 * hour + 200
-        bench.append("raw.events", [event(hour, minute) for minute in (now, now - 100, now - 170)], EVENT)
+    # Five files, an hour apart; each has an event that is 170 minutes late, and one that is 230 minutes late.
+    for hour in range(5):
+        now = 60 * hour + 260
+        bench.append("raw.events", [event(hour, minute) for minute in (now, now - 170, now - 230)], EVENT)
     bench.update()
     for delay in DELAYS:
         batches = bench.batches(f"after_{delay}_minutes")

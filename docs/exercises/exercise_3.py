@@ -22,7 +22,11 @@ from pyspark.sql import functions as F
 from headwater import pipelines as dp
 
 # The same for both: no hint is taken for granted, and a shuffle has as many partitions as on a cluster.
-CLUSTER = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "64"}
+CLUSTER = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "64",
+}
 
 # COMMAND ----------
 
@@ -61,7 +65,7 @@ if __name__ == "__main__":
 
     bench = Workbench(globals().get("__file__", "exercise_3.ipynb"))
     bench.append("raw.users", users(50), USER)
-    for number in range(4):
+    for number in range(3):
         rows = [event(100 * number + n, n % 60, user=f"u{n % 60}") for n in range(100)]
         bench.append("raw.events", rows, EVENT)
     bench.update("shuffled")

@@ -23,7 +23,7 @@ from headwater import pipelines as dp
 # COMMAND ----------
 
 
-@dp.table(spark_conf={"spark.sql.shuffle.partitions": "64"})
+@dp.table(spark_conf={"spark.sql.shuffle.partitions": "32"})
 def slow():
     events = spark.readStream.option("maxFilesPerTrigger", 1).table("raw.events")
     timed = events.withWatermark("event_timestamp", "10 minutes")
@@ -50,7 +50,7 @@ if __name__ == "__main__":
     from headwater_exercises import Workbench, check
 
     bench = Workbench(globals().get("__file__", "exercise_6.ipynb"))
-    for number in range(5):
+    for number in range(4):
         rows = [event(100 * number + n, 20 * number + n % 20, page=f"p{n % 7}") for n in range(100)]
         bench.append("raw.events", rows, EVENT)
     bench.update("slow")

@@ -322,20 +322,26 @@ def test_a_log_that_was_cut(pipeline):
 
 
 def test_a_time_beyond_the_last_commit(changed: PipelineCase):
-    """A feed that begins after the last commit is an error with what to do; one that ends after it ends with the last commit."""
+    """By times, a feed that begins or ends after the last commit is an error with what to do; by versions, one that ends after it ends
+    with the last commit.
+    """
     late = RECENT + timedelta(days=4)
     begin = RECENT + timedelta(days=2, hours=12)
     feed = '    return (spark.read.format("delta").option("readChangeFeed", "true"){options}.load(LANDING + "/events"))\n'
-    until = f'.option("startingTimestamp", "{begin:%F %T}").option("endingTimestamp", "{late:%F %T}")'
-    version = '.option("startingVersion", 3).option("endingVersion", 9)'
-    after = f'.option("startingTimestamp", "{late:%F %T}")'
-    views = {"by_time": until, "by_version": version, "beyond": after}
-    changed.rewrite("".join(f"@dp.materialized_view\ndef {name}():\n{feed.format(options=options)}\n" for name, options in views.items()))  # fmt: skip
+    reads = {
+        "until": f'.option("startingTimestamp", "{begin:%F %T}").option("endingTimestamp", "{late:%F %T}")',
+        "version": '.option("startingVersion", 3).option("endingVersion", 9)',
+        "beyond": f'.option("startingTimestamp", "{late:%F %T}")',
+    }
     outcomes = {}
-    for name in views:
+    for name, options in reads.items():
+        changed.rewrite(f"@dp.materialized_view\ndef {name}():\n{feed.format(options=options)}\n")
         try:
-            report = changed.update(tables=[name])
+            report = changed.update()
             outcomes[name] = str(report.error) if report.error else changed.rows(name, "id, _change_type")
         except HeadwaterError as refused:
             outcomes[name] = str(refused)
-    assert outcomes == {}
+    assert outcomes["version"] == [(3, "insert")]
+    for name in ("until", "beyond"):
+        assert "DELTA_TIMESTAMP_GREATER_THAN_COMMIT" in outcomes[name]
+        assert "Give a time or version up to its last commit" in outcomes[name]

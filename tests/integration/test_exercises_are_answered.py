@@ -23,7 +23,7 @@ def test_a_wrong_answer(spark: SparkSession, tmp_path: Path, capsys: pytest.Capt
     """A script whose table has rows that nobody asked for is told which checks failed; one without an answer, that it has none."""
     assert main(["start", "1", str(tmp_path)]) == 0
     script = tmp_path / "exercise_1.py"
-    assert main(["check", str(script)]) == 1
+    assert main(["check", str(script)]) == 2
     assert "your part of the exercise" in capsys.readouterr().err
     gap = 'raise NotImplementedError("your part of the exercise")'
     script.write_text(script.read_text().replace(gap, 'return spark.readStream.table("raw.events")'))

@@ -142,7 +142,8 @@ def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
     assert first == [(1, 10, 1), (2, 21, 2)]
     assert merged((1, 5, 0, "UPDATE"), (2, None, 1, "DELETE"), (3, 30, 1, "INSERT")) == [*first, (3, 30, 1)]
     assert merged((1, None, 3, "DELETE")) == [(2, 21, 2), (3, 30, 1)]
-    (checkpoint / "commits" / "2").unlink()
+    for mark in (checkpoint / "commits").glob("*2*"):
+        mark.unlink()
     assert merged() == [(2, 21, 2), (3, 30, 1)]
 
     twice = spark.createDataFrame([(1, 1, 1, "INSERT"), (1, 2, 2, "INSERT")], columns)
