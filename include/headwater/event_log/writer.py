@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,8 +30,10 @@ from headwater.event_log.sequence import LogSequence
 
 FLUSH_SECONDS = 1.0
 _log = logging.getLogger(__name__)
-# A continuous update is watched, not waited for: fewer commits do.
+# Records of batches may wait so long in a continuous update, which is watched and not waited for: fewer commits do.
 CONTINUOUS_FLUSH_SECONDS = 5.0
+# Unless so many of one flow wait: those that a killed driver has not written are evaluated again, and that has a limit.
+_MOST_BATCHES_WAITING = 5
 # Appends of one writer between two compactions.
 _COMPACT_AFTER = 200
 # A table of more files than this is compacted when a writer closes: a reader opens every file.
@@ -54,9 +57,10 @@ class EventLogWriter:
         flush_seconds: float = FLUSH_SECONDS,
         maintenance_id: str | None = None,
     ) -> None:
-        """``flush_seconds``: between two appends, which bounds how many commits a long update makes."""
+        """``flush_seconds``: how long records of batches wait for an append; the others wait for FLUSH_SECONDS at most."""
         self._flush_seconds = flush_seconds
         self._appends = 0
+        self._appended_at = time.monotonic()
         self._table = event_table(state_folder)
         about = Origin(pipeline_id, pipeline_name, update_id, request_id, maintenance_id=maintenance_id)
         self._origin = replace(about, host=socket.gethostname())
@@ -206,11 +210,22 @@ class EventLogWriter:
         self.close()
 
     def _run(self) -> None:
-        while not self._wake.wait(self._flush_seconds):
-            self._append()
+        while not self._wake.wait(min(FLUSH_SECONDS, self._flush_seconds)):
+            if self._is_due():
+                self._append()
             if self._appends >= _COMPACT_AFTER:
                 self._appends = 0
                 self._compact()
+
+    def _is_due(self) -> bool:
+        """Whether something waits that should not, or anything has waited long enough."""
+        with self._lock:
+            waiting = list(self._buffer)
+        if any(event.origin.batch_id is None for event in waiting):
+            return True
+        flows = Counter(event.origin.flow_id for event in waiting if event.event_type == "flow_progress")
+        crowded = any(count >= _MOST_BATCHES_WAITING for count in flows.values())
+        return crowded or time.monotonic() - self._appended_at >= self._flush_seconds
 
     def _append(self) -> None:
         with self._write_lock:
@@ -234,6 +249,7 @@ class EventLogWriter:
                 return
             self._failure = None
             self._appends += 1
+            self._appended_at = time.monotonic()
             self._sequence.appended()
             with self._lock:
                 del self._buffer[: len(events)]

@@ -362,14 +362,15 @@ def test_batches_in_a_row_are_remembered_as_one_number(tmp_path: Path):
 
 
 def test_a_long_update_makes_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Records are collected for as long as the writer was told, and its small files are put together while it runs."""
+    """Records of batches wait together, as long as they are few; small files are put together while the update runs."""
     monkeypatch.setattr("headwater.event_log.writer._COMPACT_AFTER", 3)
     monkeypatch.setattr("headwater.event_log.writer._COMPACT_ABOVE_FILES", 2)
+    monkeypatch.setattr("headwater.event_log.writer.FLUSH_SECONDS", 0.02)
+    monkeypatch.setattr("headwater.event_log.writer._MOST_BATCHES_WAITING", 1000)
     with EventLogWriter(tmp_path, "p", "p", "u", flush_seconds=0.2) as log:
-        ends = time.monotonic() + 2.2
-        emitted = 0
+        ends, emitted = time.monotonic() + 2.2, 0
         while time.monotonic() < ends:
-            log.emit("user_action", "x")
+            batch(log, emitted, 3)
             emitted += 1
             time.sleep(0.01)
         files = len(DeltaTable(str(event_table(tmp_path))).file_uris())
@@ -379,3 +380,22 @@ def test_a_long_update_makes_few_commits(tmp_path: Path, monkeypatch: pytest.Mon
     assert history.count("WRITE") <= 12
     assert "OPTIMIZE" in history
     assert files < 8
+
+
+def test_what_can_not_wait_is_written_at_once(tmp_path: Path):
+    """A status, the first records of an update, and the fifth batch of a flow: a killed driver leaves few without a record."""
+    with EventLogWriter(tmp_path, "p", "p", "u", flush_seconds=60) as log:
+
+        def written(count: int, seconds: float = 10) -> bool:
+            ends = time.monotonic() + seconds
+            while len(reader.events(tmp_path)) != count and time.monotonic() < ends:
+                time.sleep(0.05)
+            return len(reader.events(tmp_path)) == count
+
+        log.emit("update_progress", "", details=details.update_progress(UpdateState.RUNNING))
+        assert written(1)
+        for number in range(4):
+            batch(log, number, 3)
+        assert not written(5, 1.5)
+        batch(log, 4, 3)
+        assert written(6)
