@@ -115,8 +115,11 @@ AROUND_A_CRASH: tuple[list[Event], ...] = (
     [(501, 20, "D", None, None), (502, 20, "U", "a", "y"), (504, 9, "D", None, None)],
     [(501, 19, "U", "late", "x"), (504, 7, "U", "late", "x")],
 )
-# A batch that changes no row of the table is remembered all the same: what is older stays out, or ends there.
-ALONE, OLDER = (600, 20, "D", None, None), (600, 10, "U", "a", "x")
+# A batch that changes no row of the table is remembered all the same: what is older stays out, or ends there. Its first
+# sequence is the end of a row that was there before.
+ENDED = [(601, 10, "U", "a", "x"), (601, 20, "D", None, None)]
+ALONE = [(600, 20, "D", None, None), (601, 20, "U", "b", "x")]
+OLDER = [(600, 10, "U", "a", "x")]
 
 
 def batches(variant: Variant, chance: random.Random) -> list[list[Event]]:
@@ -141,7 +144,9 @@ def batches(variant: Variant, chance: random.Random) -> list[list[Event]]:
     parts = [arrivals[start:end] for start, end in itertools.pairwise(cuts)]
     for step, part in enumerate(parts):
         part.extend([*case_events(variant.cases, step), *(AROUND_A_CRASH[step] if variant.crash else [])])
-    parts[-1] += [OLDER] if variant.delete_alone else []
+    if variant.delete_alone:
+        parts[0] += ENDED
+        parts[-1] += OLDER
     return parts
 
 
@@ -155,7 +160,7 @@ def apply_all(table: Changes, variant: Variant, parts: list[list[Event]], limits
 
         apply(0)
         if variant.delete_alone:
-            table.apply([ALONE])
+            table.apply(ALONE)
         if not variant.crash:
             for step in range(1, len(parts)):
                 apply(step)
@@ -196,7 +201,7 @@ def test_any_order(spark: SparkSession, tmp_path: Path, name: str):
     table = Changes(spark, tmp_path, flow(**variant.options), variant.schema)
     apply_all(table, variant, parts, limits)
     columns = ("key", "at", "op", "name", "city", *(["said"] if variant.named else []))
-    sent = [event for part in parts for event in part] + ([ALONE] if variant.delete_alone else [])
+    sent = [event for part in parts for event in part] + (ALONE if variant.delete_alone else [])
     wanted = (expected_scd2 if variant.history else expected_scd1)(
         [dict(zip(columns, event, strict=True)) for event in sent],
         **{

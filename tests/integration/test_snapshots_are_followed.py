@@ -232,7 +232,7 @@ class Framed:
         assert isinstance(report["framed"].error, SnapshotOutOfOrder) == (update == 5)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_snapshots_of_all_kinds(pipeline: Callable[..., PipelineCase], monkeypatch: pytest.MonkeyPatch):
     """After each of the updates all targets have what their docstrings say: a failure names the target's class and the update."""
     print(f"HEADWATER_SEED={SEED}")
