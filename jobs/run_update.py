@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 # spark-submit puts this folder on the path, but not the ground floor beside it.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
-from headwater.contract.arguments import parse_run_arguments
+from headwater.contract.arguments import RunArguments, parse_run_arguments
 from headwater.contract.program import run_program
-from headwater_spark.commands.update import answer
+from headwater.graph.pipeline_project import PipelineProject
+
+
+def answer(project: PipelineProject, arguments: RunArguments) -> int:
+    """Answer the arguments; Java starts while Python imports the engine and what reads the event log (decision 0183)."""
+    from headwater_spark.session import java_meanwhile
+
+    with java_meanwhile(project.pipeline_id, project.spec.spark):
+        # pyarrow imports pandas with the first rows.
+        for name in ("deltalake", "pandas", "pyarrow"):
+            import_module(name)
+        from headwater_spark.commands import update
+    return update.answer(project, arguments)
 
 
 def main(argv: Sequence[str]) -> int:

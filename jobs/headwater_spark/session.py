@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -39,23 +41,13 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
         JavaNotFound: where no Java was found.
         JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _name_python()
     # Spark's Python loggers print one long JSON line for each failed query; our errors say it shorter.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    master = user_conf.get("spark.master", "local[*]")
     builder = SparkSession.builder.appName(name)
-    if not submitted:
-        os.environ.update(java_environment())
-        if "SPARK_LOCAL_IP" not in os.environ and master.startswith("local"):
-            os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        settings = {
-            **submit_conf(user_conf, local=master.startswith("local")),
-            "spark.app.name": name,
-            "spark.master": master,
-        }
+    if not _submitted():
+        settings = _settings(name, user_conf)
         _start_java(settings)
         for key, value in settings.items():
             builder = builder.config(key, value)
@@ -71,6 +63,48 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
 def end_session() -> None:
     """End the process's Spark application; the next ``start_session`` begins another, in the same JVM."""
     SparkSession.builder.getOrCreate().stop()
+
+
+@contextmanager
+def java_meanwhile(name: str, user_conf: Mapping[str, str]) -> Iterator[None]:
+    """Start the JVM beside the block, which imports what comes after it; ``start_session`` with the same arguments waits for it.
+
+    Whatever goes wrong is left to ``start_session``, which then starts it again and raises.
+
+    Decision 0183.
+    """
+    if _submitted() or SparkContext._gateway is not None:  # noqa: SLF001 - whether one runs
+        yield
+        return
+    _name_python()
+    starter = ThreadPoolExecutor(1, thread_name_prefix="java-start")
+    starter.submit(lambda: _start_java(_settings(name, user_conf)))
+    yield
+    starter.shutdown(wait=False)
+
+
+def _name_python() -> None:
+    """Workers run in this Python, unless somebody says otherwise."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _submitted() -> bool:
+    """Whether spark-submit has started the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _settings(name: str, user_conf: Mapping[str, str]) -> dict[str, str]:
+    """All settings of a driver that starts its JVM itself; what the JVM needs in the environment is put there."""
+    master = user_conf.get("spark.master", "local[*]")
+    os.environ.update(java_environment())
+    if "SPARK_LOCAL_IP" not in os.environ and master.startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return {
+        **submit_conf(user_conf, local=master.startswith("local")),
+        "spark.app.name": name,
+        "spark.master": master,
+    }
 
 
 def _start_java(settings: Mapping[str, str]) -> None:

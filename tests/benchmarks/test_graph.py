@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.benchmarks.frame.programs import FLOORS, PEERS, headwater_run, sessio
 from tests.benchmarks.frame.runs import Run, timed, timed_process
 from tests.benchmarks.peers import one_table
 
+from headwater.files.json_lines import lines_of
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.java import java_environment
 from headwater.runtime.submit import submit_conf
@@ -153,7 +155,7 @@ class _Medallion:
         try:
             run("dry-run")
         except (AssertionError, OSError) as error:
-            self.bench.report(f"{SDP} was left out, a dry run fails", str(error).strip().splitlines()[-1:])
+            self.bench.report(f"{SDP} was left out, a dry run fails", _cause(str(error)))
             return {}
         return {SDP: lambda _: run("run")}
 
@@ -163,6 +165,12 @@ class _Medallion:
             found = {name: _rows(self.tables[name] / table) for name in contenders}
             assert found[OURS]
             assert all(rows == found[OURS] for rows in found.values()), table
+
+
+def _cause(said: str) -> str:
+    """The line of an output that names an error, without a path in it."""
+    lines = [line for line in lines_of(said) if "Exception" in line or "Error" in line]
+    return re.sub(r"(file:)?/[^\s'\"`]+", "PATH", (lines or lines_of(said) or ["no reason given"])[0])[:300]
 
 
 def _rows(table: Path) -> list[tuple[object, ...]]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -70,6 +71,13 @@ def _landed(root: Path, files: int) -> Path:
     return folder
 
 
+def _cpu_seconds(process: psutil.Process) -> float:
+    try:
+        return float(sum(process.cpu_times()[:4]))
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
 class _Driver:
     """A driver that is killed and started again."""
 
@@ -87,7 +95,7 @@ class _Driver:
         )
         self._wait_for(before + 1)
         wall = time.monotonic() - started
-        cpu = sum(sum(process.cpu_times()[:4]) for process in self._tree())
+        cpu = sum(map(_cpu_seconds, self._tree()))
         # The next kill falls between any two steps of a batch, not into the start.
         self._wait_for(before + 3)
         return Run(wall, cpu)
@@ -97,7 +105,8 @@ class _Driver:
         if self.process is None:
             return
         for process in self._tree():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # helpers come and go
+                process.kill()
         self.process.wait()
 
     def check(self) -> int:

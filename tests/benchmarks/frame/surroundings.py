@@ -61,6 +61,6 @@ def _java() -> str:
 
 def _commit() -> str:
     done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        ["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
     )  # fmt: skip
     return done.stdout.strip() or "unknown"
