@@ -14,10 +14,11 @@ from tests.spark_fixtures import pipeline, spark
 
 __all__ = ["done", "pipeline", "prepared", "shared_broker", "spark"]
 
-# Hundreds of updates run in one JVM here: it has time to compile well, and must not spend it on collecting garbage.
+# Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
+# into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
 ROOMY = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
     "spark.sql.ui.retainedExecutions": "50",
     # A third of the time of a small update goes into generating and compiling code for queries that see ten rows. Drivers of
     # the tests of DAGs and of kills run with an update's own settings.

@@ -56,13 +56,13 @@ def test_what_comes_meanwhile_is_taken_in(pipeline):
     case.land([{"id": 0}])
     case.update()
     text = (case.folder / "pipeline.yml").read_text()
-    case.write("pipeline.yml", text + "trigger: {processing_time: 2 seconds, run_for: 12 seconds}\n")
+    case.write("pipeline.yml", text + "trigger: {processing_time: 1 second, run_for: 12 seconds}\n")
     case.land([{"id": 1}])
     thread = when_total_is(case, 2, lambda: case.land([{"id": 2}, {"id": 3}]))
     report = case.update()
     thread.join(60)
     assert report.state == "COMPLETED"
-    assert 11 < report.result.seconds < 40
+    assert 10 < report.result.seconds < 40
     assert (report["bronze"].batches, report["bronze"].input_rows) == (2, 3)
     assert case.rows("bronze") == [(0,), (1,), (2,), (3,)]
     assert case.rows("total") == [(4,)]
@@ -92,13 +92,13 @@ def test_a_failed_flow_ends_its_own_rounds_only(pipeline, monkeypatch):
         raise AssertionError("a batch of this update was taken for one of a dead driver")
 
     monkeypatch.setattr("headwater_spark.execution.recounting._recount", count_again)
-    spec = "trigger: {processing_time: 2 seconds, run_for: 15 seconds}\n"
+    spec = "trigger: {processing_time: 1 second, run_for: 15 seconds}\n"
     case = pipeline(SOURCE + STRICT, spec=spec)
     case.land([{"id": 1}])
 
     def then_more() -> None:
         case.land([{"id": 100}])
-        when(lambda: case.rows("total") == [(2,)], lambda: case.land([{"id": 3}])).join(60)
+        when_total_is(case, 2, lambda: case.land([{"id": 3}])).join(60)
 
     thread = when(
         lambda: table_exists(case.table("of_strict")) and case.rows("of_strict") == [(1,)], then_more

@@ -25,9 +25,11 @@ from headwater.runtime.jar_lock import sha256
 from headwater.runtime.java import java_environment
 
 SETTING = "HEADWATER_CLASS_SHARING"
-# Options with which somebody has arranged it otherwise; a second archive beside an AOT cache ends the JVM.
+# Options with which somebody has arranged it otherwise; a second archive beside an AOT cache ends the JVM. So did, on Java 17,
+# a flight recording from the start, which is shown each class as it is loaded, as agents are.
 _THEIRS = re.compile(
     r"-Xshare|-XX:(Shared|AOT|[+-]AutoCreateShared|ArchiveClassesAtExit|DumpLoadedClassList)"
+    r"|-XX:(StartFlightRecording|\+FlightRecorder)|-javaagent:|-agent(lib|path):"
 )
 _ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 _log = logging.getLogger("headwater.runtime")

@@ -159,10 +159,11 @@ class TestNoArchive:
 
     @pytest.mark.parametrize(
         "theirs",
-        ["-Xshare:off", "-XX:SharedArchiveFile=/a", "-XX:AOTCache=/a", "-XX:ArchiveClassesAtExit=/a", "-XX:+AutoCreateSharedArchive"],
+        ["-Xshare:off", "-XX:SharedArchiveFile=/a", "-XX:AOTCache=/a", "-XX:ArchiveClassesAtExit=/a", "-XX:+AutoCreateSharedArchive",
+         "-XX:StartFlightRecording=filename=/a", "-XX:+FlightRecorder", "-javaagent:/a.jar", "-agentpath:/a.so", "-agentlib:jdwp=x"],
     )  # fmt: skip
     def test_where_the_user_arranged_it(self, java, monkeypatch, class_path: str, theirs: str):
-        """Options of a pipeline or of the environment that concern sharing are left alone."""
+        """Options of a pipeline or of the environment that concern sharing, or see classes as they load, are left alone."""
         make_archive(class_path)
         assert sharing_options(class_path, f"-Da=b {theirs}") == ""
         monkeypatch.setenv("SPARK_SUBMIT_OPTS", theirs)
