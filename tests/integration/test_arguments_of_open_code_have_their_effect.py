@@ -38,11 +38,23 @@ def people():
 
 @dp.temporary_view
 def places():
-    return spark.readStream.schema("id INT, city STRING, at INT").json(LANDING + "/places")
+    return spark.readStream.schema("ID INT, city STRING, at INT").json(LANDING + "/places")
 
 dp.create_streaming_table("persons")
 dp.create_auto_cdc_flow("persons", "people", ["id"], "at", name="names", apply_as_deletes="op = 'D'", except_column_list=["op"])
-dp.create_auto_cdc_flow("persons", "places", ["id"], "at", name="cities", column_list=["id", "city"], ignore_null_updates=True)
+dp.create_auto_cdc_flow("persons", "places", ["id"], "at", name="cities", column_list=["ID", "city"], ignore_null_updates=True)
+
+@dp.table(schema="id INT, n BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5)")
+def numbered():
+    return spark.readStream.schema("id INT").json(LANDING + "/people")
+
+@dp.table(table_properties={"delta.enableTypeWidening": "true"})
+def wide():
+    return spark.readStream.schema("v INT").json(LANDING + "/wide")
+
+@dp.table(table_properties={"delta.enableTypeWidening": "true"})
+def below():
+    return dp.read_stream("wide")
 
 dp.create_streaming_table("filled")
 dp.create_auto_cdc_flow("filled", "people", ["id"], "at", except_column_list=["op"], apply_as_deletes="op = 'D'")
@@ -62,11 +74,12 @@ def land(case, folder: str, *rows: dict[str, object]) -> None:
     case.land(list(rows), folder)
 
 
-@pytest.mark.timeout(240)
-def test_one_pipeline_with_all_of_them(pipeline):
+@pytest.mark.timeout(600)
+def test_one_pipeline_with_all_of_them(pipeline, spark):
     """Two updates: in the first everything is new, in the second only some of the sources have moved."""
     case = pipeline(SOURCE)
     case.write("transformations/more.sql", SQL)
+    land(case, "wide", {"v": 1})
     land(case, "texts", {"text": "7"}, {"text": "x"})
     # Two small files, one that is too large for a batch, and five small ones.
     for number, width in enumerate((10, 10, 500, 1, 1, 1, 1, 1)):
@@ -77,7 +90,7 @@ def test_one_pipeline_with_all_of_them(pipeline):
         {"id": 1, "name": "Ann", "at": 5, "op": "U"},
         {"id": 2, "name": "Bob", "at": 5, "op": "U"},
     )
-    land(case, "places", {"id": 1, "city": "Rome", "at": 9}, {"id": 1, "city": None, "at": 10})
+    land(case, "places", {"ID": 1, "city": "Rome", "at": 9}, {"ID": 1, "city": None, "at": 10})
     report = case.update()
     assert report.state == "COMPLETED", report.error
     manifest = case.project().state_folder.joinpath("manifest.json").read_text()
@@ -116,23 +129,38 @@ def test_one_pipeline_with_all_of_them(pipeline):
         (10, "by SQL", 0),
     ]
 
+    numbers = case.rows("numbered", order="id")
+    assert [row[0] for row in numbers] == [1, 2]
+
     case.rewrite(
-        SOURCE.replace(
+        SOURCE.replace('schema("v INT")', 'schema("v BIGINT")').replace(
             '["id"], "at", except_column_list=["op"], apply',
             '["id"], F.expr("at + 0"), except_column_list=["op"], apply',
         )
     )
+    land(case, "wide", {"v": 2**40})
     land(
         case,
         "people",
         {"id": 1, "name": "old", "at": 4, "op": "U"},
         {"id": 2, "name": None, "at": 6, "op": "D"},
     )
-    land(case, "places", {"id": 3, "city": "Oslo", "at": 1}, {"id": 1, "city": "Bonn", "at": 8})
+    land(case, "places", {"ID": 3, "city": "Oslo", "at": 1}, {"ID": 1, "city": "Bonn", "at": 8})
     report = case.update()
     assert report.state == "COMPLETED", report.error
     assert case.rows("persons", order="id") == [(1, "Ann", 5, "Rome"), (3, None, None, "Oslo")]
     assert case.rows("filled", order="id") == [(1, "Ann", 5), (9, "of old", 0), (10, "by SQL", 0)]
+    # A column that gets wider in the query is wider in the table, and in one that reads it.
+    for name in ("wide", "below"):
+        rows = spark.read.format("delta").load(str(case.table(name)))
+        assert rows.schema.simpleString() == "struct<v:bigint>"
+        assert sorted(row.v for row in rows.collect()) == [1, 2**40]
+    # Rows keep their numbers, and new ones have others.
+    later = case.rows("numbered", order="id")
+    assert set(numbers) < set(later)
+    assert len({n for _, n in later}) == len(later) == 4
+    assert {n % 5 for _, n in later} == {0}
+    assert min(n for _, n in later) >= 10
     # A view with a CTE of which nothing has moved is left alone.
     plans = {
         event["origin"]["flow_name"]: event["message"]
@@ -142,6 +170,11 @@ def test_one_pipeline_with_all_of_them(pipeline):
     assert "NO_OP" in plans["by_query"]
     # The origin has Lakeflow's fields, and nothing to say in them.
     assert {event["origin"]["cluster_id"] for event in case.events()} == {None}
+    # After a full refresh the numbers go on.
+    assert case.update(full_refresh=("numbered",)).state == "COMPLETED"
+    again = [n for _, n in case.rows("numbered", order="id")]
+    assert len(again) == 4
+    assert min(again) > max(n for _, n in later)
 
 
 JOBS = """

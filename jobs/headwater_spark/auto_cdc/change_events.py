@@ -208,16 +208,16 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     truncates = columns.truncate if columns.truncate is not None else F.lit(False)
     # A truncate has no key: all truncates form one group.
     keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
-    kinds = {field.name: field.dataType for field in batch.schema.fields}
-    # Several flows may bring the columns of one target (shared_columns): NULL, and not set, in those of the others.
-    values = [
-        (
-            fitted(F.col(quoted(f.name)), kinds[f.name], f.dataType)
-            if f.name in kinds
-            else F.lit(None).cast(f.dataType)
-        ).alias(f.name)
-        for f in columns.fields
-    ]
+    brought = {field.name.lower(): field for field in batch.schema.fields}
+
+    def value(field: StructField) -> Column:
+        # Several flows may bring the columns of one target (shared_columns): NULL, and not set, in those of the others.
+        own = brought.get(field.name.lower())
+        if own is None:
+            return F.lit(None).cast(field.dataType)
+        return fitted(F.col(quoted(own.name)), own.dataType, field.dataType)
+
+    values = [value(field).alias(field.name) for field in columns.fields]
     selected = [columns.selected.alias(SELECTED)] if columns.selected is not None else []
     return batch.select(
         *keys,

@@ -34,9 +34,16 @@ def united(flows: Mapping[str, ChangeColumns]) -> dict[str, ChangeColumns]:
         for field in each.fields:
             fields.setdefault(field.name.lower(), field)
     ignored = {name.lower() for each in columns for name in each.ignored}
+
+    def spelled(name: str) -> str:
+        # As the first flow that has it spells it.
+        return fields[name.lower()].name
+
     return {
         name: replace(
             each,
+            keys=tuple(map(spelled, each.keys)),
+            sequence_column=None if each.sequence_column is None else spelled(each.sequence_column),
             fields=tuple(fields.values()),
             # By the target's columns, whichever flow brings them: a struct is decided field by field, or as a whole.
             ignored=tuple(field.name for field in fields.values() if field.name.lower() in ignored),

@@ -13,13 +13,13 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import FlowFailed
 from headwater_spark.delta_writes.tables import (
     DECLARED,
-    EXPRESSION,
     columns_of,
+    declared_making,
     declared_names,
+    made_by,
     reshape_table,
 )
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.schema_text import GENERATED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable as LogReader
@@ -65,12 +65,12 @@ def _shape_change(table: LogReader, dataset: Dataset, schema: StructType | None)
     columns = columns_of(table)
     for field in schema.fields if schema else ():
         stored = columns.get(field.name.lower())
-        generated = field.metadata.get(GENERATED)
+        generated = declared_making(field)
         if stored is None:
             if generated or not field.nullable:
                 return f"a new column {field.name} that is NOT NULL or computed"
             continue
-        if stored.metadata.get(EXPRESSION) != generated:
+        if made_by(stored) != generated:
             return f"another way to compute the column {field.name}"
         if stored.nullable != field.nullable:
             return f"the column {field.name} is {'NULL' if field.nullable else 'NOT NULL'}"

@@ -7,14 +7,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from delta.tables import DeltaTable, DeltaTableBuilder
+from delta.tables import DeltaTable, DeltaTableBuilder, IdentityGenerator
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from headwater.definitions.dataset import Dataset
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import FlowFailed
-from headwater_spark.plans.schema_text import GENERATED
+from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
 
 if TYPE_CHECKING:
@@ -78,10 +78,12 @@ def reshape_table(
     Raises:
         FlowFailed: a column is declared NOT NULL, which Delta allows only for a new table.
     """
-    required = next((field.name for field in schema.fields if not field.nullable), None)
+    numbered = next((field.name for field in schema.fields if IDENTITY in (field.metadata or {})), None)
+    required = numbered or next((field.name for field in schema.fields if not field.nullable), None)
     if required is not None and dataset.schema is not None:
+        what = "an identity" if numbered else "NOT NULL"
         raise FlowFailed(
-            f"The table {dataset.name!r} exists with another shape, and Delta can't make its column {required!r} NOT NULL.",
+            f"The table {dataset.name!r} exists with another shape, and Delta can't make its column {required!r} {what}.",
             where=dataset.location,
             remedy=f"Remove the table's folder ({path}) and run --full-refresh {dataset.name}, or use expect_or_fail.",
         )
@@ -98,10 +100,29 @@ def has_shape(path: Path, dataset: Dataset, schema: StructType) -> bool:
     from deltalake import DeltaTable as LogReader
 
     table = LogReader(str(path))
-    stored = {n: (f.dataType, f.nullable, f.metadata.get(EXPRESSION)) for n, f in columns_of(table).items()}
-    declared = {f.name.lower(): (f.dataType, f.nullable, f.metadata.get(GENERATED)) for f in schema.fields}
+    stored = {n: (f.dataType, f.nullable, made_by(f)) for n, f in columns_of(table).items()}
+    declared = {f.name.lower(): (f.dataType, f.nullable, declared_making(f)) for f in schema.fields}
     partitions = [name.lower() for name in table.metadata().partition_columns]
     return stored == declared and partitions == [name.lower() for name in dataset.partition_columns]
+
+
+def made_by(field: StructField) -> object:
+    """How a table's column is made where its rows do not bring it: an expression, or its numbers; None where they do."""
+    if (expression := field.metadata.get(EXPRESSION)) is not None:
+        return expression
+    if "delta.identity.start" not in field.metadata:
+        return None
+    names = ("start", "step", "allowExplicitInsert")
+    return tuple(field.metadata.get(f"delta.identity.{name}") for name in names)
+
+
+def declared_making(field: StructField) -> object:
+    """The same of a declared column."""
+    metadata = field.metadata or {}
+    numbers = metadata.get(IDENTITY)
+    return (
+        metadata.get(GENERATED) if numbers is None else (numbers["start"], numbers["step"], numbers["given"])
+    )
 
 
 def columns_of(table: LogReader) -> dict[str, StructField]:
@@ -115,6 +136,14 @@ def _stored_metadata(field: StructField) -> dict[str, Any]:
     return {**plain, EXPRESSION: field.metadata[GENERATED]} if GENERATED in field.metadata else plain
 
 
+def _making(field: StructField) -> dict[str, Any]:
+    numbers = field.metadata.get(IDENTITY)
+    if numbers is None:
+        return {"generatedAlwaysAs": field.metadata.get(GENERATED)}
+    generator = IdentityGenerator(numbers["start"], numbers["step"])
+    return {"generatedByDefaultAs" if numbers["given"] else "generatedAlwaysAs": generator}
+
+
 def _declared(
     builder: DeltaTableBuilder, dataset: Dataset, path: Path, schema: StructType
 ) -> DeltaTableBuilder:
@@ -124,7 +153,7 @@ def _declared(
             field.name,
             field.dataType,
             nullable=field.nullable,
-            generatedAlwaysAs=field.metadata.get(GENERATED),
+            **_making(field),
             comment=field.metadata.get("comment"),
         )
     if dataset.comment:

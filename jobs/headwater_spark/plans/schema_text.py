@@ -14,12 +14,13 @@ from headwater.errors import UnsupportedArgument
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.plan_walk import items, simple_name
 
-# The field's metadata that holds the expression of a computed column.
+# The field's metadata that holds the expression of a computed column, or how the table numbers its rows in it.
 GENERATED = "headwater.generatedAs"
+IDENTITY = "headwater.identity"
 
 
 def parse_schema(spark: SparkSession, text: str, where: SourceLocation | None) -> StructType:
-    """Read the columns of a CREATE TABLE statement: types, NOT NULL, COMMENT, GENERATED ALWAYS AS (expression).
+    """Read the columns of a CREATE TABLE statement: types, NOT NULL, COMMENT, GENERATED ALWAYS AS (expression) or AS IDENTITY.
 
     Raises:
         UnsupportedArgument: where it does not parse, or uses what open Delta can't do in a table that streams fill.
@@ -44,18 +45,27 @@ def parse_schema(spark: SparkSession, text: str, where: SourceLocation | None) -
 
 def _field(column: Any, where: SourceLocation | None) -> StructField:
     name = str(column.name())
-    for what, clause in (("DEFAULT", column.defaultValue()), ("IDENTITY", column.identityColumnSpec())):
-        if clause.isDefined():
-            raise UnsupportedArgument(
-                f"schema: the column {name!r} has {what}, which a flow's rows would not take part in.",
-                where=where,
-                remedy="Compute the value in the query.",
-            )
+    if column.defaultValue().isDefined():
+        raise UnsupportedArgument(
+            f"schema: the column {name!r} has DEFAULT, which a flow's rows would not take part in.",
+            where=where,
+            remedy="Compute the value in the query.",
+        )
     comment, generated = column.comment(), column.generationExpression()
-    metadata = {"comment": str(comment.get())} if comment.isDefined() else {}
+    metadata: dict[str, Any] = {"comment": str(comment.get())} if comment.isDefined() else {}
     if generated.isDefined():
         metadata[GENERATED] = str(generated.get())
+    if column.identityColumnSpec().isDefined():
+        metadata[IDENTITY] = _identity(column.identityColumnSpec().get())
     kind = StructType.fromJson(
         {"type": "struct", "fields": [{"name": name, "type": json.loads(str(column.dataType().json())), "nullable": True, "metadata": {}}]}
     )  # fmt: skip
     return StructField(name, kind.fields[0].dataType, bool(column.nullable()), metadata)
+
+
+def _identity(spec: Any) -> dict[str, Any]:
+    return {
+        "start": int(spec.getStart()),
+        "step": int(spec.getStep()),
+        "given": bool(spec.isAllowExplicitInsert()),
+    }

@@ -22,11 +22,11 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateColumn, QueryFailed, UnsupportedArgument
-from headwater_spark.plans.schema_text import GENERATED, parse_schema
+from headwater_spark.plans.schema_text import GENERATED, IDENTITY, parse_schema
 
 # Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
 _WATERMARK = "spark.watermarkDelayMs"
-_MARKS = {_WATERMARK, GENERATED}
+_MARKS = {_WATERMARK, GENERATED, IDENTITY}
 
 
 def plain_schema(schema: Any, where: SourceLocation | None) -> StructType | None:
@@ -149,7 +149,8 @@ def _check_required(dataset: Dataset, flows: Sequence[tuple[Flow, StructType]], 
     for flow, schema in flows:
         returned = {name.lower() for name in schema.names}
         for field in declared.fields:
-            if not field.nullable and GENERATED not in field.metadata and field.name.lower() not in returned:
+            made = {GENERATED, IDENTITY} & set(field.metadata)
+            if not field.nullable and not made and field.name.lower() not in returned:
                 raise QueryFailed(
                     f"{flow.name!r} does not return the column {field.name!r}, which is NOT NULL in {dataset.name!r}.",
                     where=flow.location,

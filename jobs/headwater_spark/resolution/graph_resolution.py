@@ -35,6 +35,7 @@ from headwater_spark.loader.loader import loaded_sources
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.plan_walk import reads_the_clock
 from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.numbered_rows import check_numbered
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
@@ -119,7 +120,10 @@ def _resolve(
     for dataset in datasets:
         evaluation.schema_of(dataset)
         for flow in evaluation.flows_of(dataset):
-            check_refresh_policy(dataset, evaluation.frames[flow.name])
+            frame = evaluation.frames[flow.name]
+            check_refresh_policy(dataset, frame)
+            mode = evaluation.output_mode_of(flow)
+            check_numbered(dataset, evaluation.kind_of(dataset), flow, mode, frame.columns)
     for flow in registry.flows():
         evaluation.settings_of(flow)
     check_waits(registry.flows(), [dataset.name for dataset in datasets], evaluation.reads_of)
