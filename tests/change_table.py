@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline_case import read_rows
+from tests.seeds import SOAK
 
 from headwater.definitions.change_flow import ChangeFlow
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
+from headwater_spark.auto_cdc.on_driver.rows import setting
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
+# Plans of ten rows: half of the time goes into compiling them, and into a job for each of their exchanges. The soak, and tests
+# of whole pipelines, run with an update's own settings.
+QUICK = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
 SCHEMA = "key INT, at INT, op STRING, name STRING, city STRING"
 
 
@@ -40,7 +46,11 @@ class Changes:
         self.batches += batch is None
         number = self.batches if batch is None else batch
         metadata = json.dumps({"pipeline": "tests", "flow": flow, "epoch": 0, "batch": number})
-        apply_changes(frame, self.columns, self.target, BatchTransaction(f"tests.{flow}@0", number, metadata))
+        transaction = BatchTransaction(f"tests.{flow}@0", number, metadata)
+        with ExitStack() as stack:
+            for name, value in () if SOAK else QUICK.items():
+                stack.enter_context(setting(self.spark, name, value))
+            apply_changes(frame, self.columns, self.target, transaction)
 
     def rows(self, order: str = "1") -> list[tuple[Any, ...]]:
         """The table's rows, by key."""
