@@ -262,7 +262,6 @@ def test_refresh_policies(policy: str):
     "clause",
     [
         "USING csv",
-        "CLUSTER BY AUTO",
         "TBLPROPERTIES ('pipelines.reset.alowed' = 'x')",
     ],
 )
