@@ -75,8 +75,10 @@ def test_grandchildren_that_hid_are_found(tmp_path: Path):
 def test_leftovers_of_a_killed_run_are_swept(tmp_path: Path):
     """A later table of the same folder ends what an earlier one could not; another folder's is left alone."""
     (tmp_path / "ours").mkdir()
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
     left = ProcessTable(tmp_path / "ours").start("left", command, tmp_path / "log", env={})
+    # In the middle of its start a process has no environment that could be read.
+    wait_for_text(tmp_path / "log")
     assert ProcessTable(tmp_path / "others").sweep() == 0
     assert left.is_running
     assert ProcessTable(tmp_path / "ours").sweep() == 1
