@@ -1,0 +1,223 @@
+"""Rows are looked up by key from a table's log and files: never fewer than there are, and a reason where Spark has to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from pyspark.sql import types as T
+
+from headwater.delta_log.commits import commit_file
+from headwater_spark.auto_cdc.on_driver import look_up
+from headwater_spark.auto_cdc.on_driver.look_up import (
+    MatchingRows,
+    find_rows,
+    has_all_keys,
+    is_plain_table,
+    keys_about,
+)
+
+SCHEMA = T.StructType(
+    [T.StructField("key", T.LongType()), T.StructField("part", T.StringType()), T.StructField("v", T.IntegerType())]
+)  # fmt: skip
+FORM = pa.schema([("key", pa.int64()), ("part", pa.string()), ("v", pa.int32())])
+Row = tuple[int | None, str | None, int]
+
+
+def in_arrow(rows: list[Row]) -> Any:
+    return pa.Table.from_pylist([dict(zip(FORM.names, row, strict=True)) for row in rows], schema=FORM)
+
+
+def written(path: Path, *files: list[Row], **options: Any) -> Path:
+    """A table with such files."""
+    for rows in files:
+        write_deltalake(str(path), in_arrow(rows), mode="append", **options)
+    return path
+
+
+def sought(*keys: tuple[int, str]) -> Any:
+    return in_arrow([(*key, 0) for key in keys]).select(["key", "part"])
+
+
+def find(path: Path, *keys: tuple[int, str]) -> MatchingRows | str:
+    return find_rows(path, ("key", "part"), sought(*keys), SCHEMA)
+
+
+def rows_of(found: MatchingRows | str) -> set[Row]:
+    assert isinstance(found, MatchingRows), found
+    return {tuple(row.values()) for row in found.rows.to_pylist()}
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(-3, 3)), st.sampled_from([None, "", "a", "é"]), st.integers(0, 9)
+    ),
+    min_size=1,
+    max_size=5,
+)
+KEYS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["", "a", "é"])), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(files=st.lists(ROWS, min_size=1, max_size=3), keys=KEYS)
+def test_no_row_is_missed(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[Row]], keys: list[tuple[int, str]]
+):
+    """All rows of the keys are among those that are looked up, each with its file; and a table has all keys only if it does."""
+    path = written(tmp_path_factory.mktemp("t") / "t", *files)
+    found = find(path, *keys)
+    rows = rows_of(found)
+    wanted = {row for file in files for row in file if row[:2] in keys}
+    assert wanted <= rows <= {row for file in files for row in file}
+    assert isinstance(found, MatchingRows)
+    assert found.obstacle is None
+    assert found.version == len(files) - 1
+    by_file = {
+        name: {tuple(row.values()) for row in parquet.read_table(path / name).to_pylist()}
+        for name in found.files
+    }
+    for row, file in zip(found.rows.to_pylist(), found.file_of.to_pylist(), strict=True):
+        assert tuple(row.values()) in by_file[file]
+    assert has_all_keys(path, ("key", "part"), sought(*keys)) == ({row[:2] for row in wanted} == set(keys))
+    assert keys_about(path, ("key", "part"), sought(*keys)).column_names == ["key", "part"]
+
+
+def test_files_without_the_keys_are_not_read(tmp_path: Path):
+    """Files whose least and greatest keys leave the batch's out count for nothing; those that touch them are read."""
+    path = written(tmp_path / "t", [(1, "a", 1), (5, "a", 1)], [(5, "b", 2), (9, "b", 2)], [(20, "a", 3)])
+    found = find(path, (5, "a"), (5, "b"))
+    assert isinstance(found, MatchingRows)
+    assert rows_of(found) == {(5, "a", 1), (5, "b", 2)}
+    assert len(found.files) == 2
+    for other in {Path(uri).name for uri in DeltaTable(str(path)).file_uris()} - set(found.files):
+        (path / other).unlink()
+    assert rows_of(find(path, (5, "a"))) == {(5, "a", 1)}
+
+
+def test_bounds_of_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """More rows, bytes or files than the bounds say are Spark's; as many are not."""
+    path = written(tmp_path / "t", [(1, "a", 1), (2, "a", 1)], [(1, "b", 1)], [(9, "b", 1)])
+    for name, least, reason in (
+        ("MAX_SCANNED_ROWS", 3, "too many rows share files with the batch's keys"),
+        ("_MANY_FILES", 3, "the table has more than 2 files"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(look_up, name, least)
+            assert isinstance(find(path, (1, "a"), (1, "b")), MatchingRows)
+            patched.setattr(look_up, name, least - 1)
+            assert find(path, (1, "a"), (1, "b")) == reason
+    monkeypatch.setattr(look_up, "MAX_SCANNED_BYTES", 10)
+    assert find(path, (1, "a")) == "too many rows share files with the batch's keys"
+    assert rows_of(find(path, (50, "a"))) == set()
+
+
+def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """The table with other actions in its first commit."""
+    file = commit_file(path, 0)
+    actions = [json.loads(line) for line in file.read_text().split("\n") if line]
+    for action in actions:
+        change(action)
+    file.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    return path
+
+
+def protocol(reader: int, writer: int, **features: list[str]) -> Callable[[dict[str, Any]], None]:
+    def change(action: dict[str, Any]) -> None:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": reader, "minWriterVersion": writer, **features}
+
+    return change
+
+
+def column(metadata: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
+    def change(action: dict[str, Any]) -> None:
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            schema["fields"][2]["metadata"] = dict(metadata)
+            action["metaData"]["schemaString"] = json.dumps(schema)
+
+    return change
+
+
+VECTORS = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+SIMPLE = ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "clustering", "domainMetadata"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "obstacle"),
+    [
+        (VECTORS, "the table has deletionVectors", "the table has deletionVectors"),
+        (protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"]), None, "the table has rowTracking"),
+        (protocol(1, 7, writerFeatures=SIMPLE), None, None),
+        (protocol(1, 4), None, None),
+        (protocol(1, 5), None, "the table needs writers of version 5"),
+        (column({"delta.generationExpression": "key + 1"}), None, "a column is computed, or has a default"),
+        (column({"comment": "said"}), None, None),
+    ],
+)  # fmt: skip
+def test_features_of_tables(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], reason: str | None, obstacle: str | None
+):
+    """What readers differ in is Spark's to read; what has more to update than rows is not rewritten."""
+    path = edited(written(tmp_path / "t", [(1, "a", 1)]), change)
+    found = find(path, (1, "a"))
+    if reason is not None:
+        assert found == reason
+        assert keys_about(path, ("key", "part"), sought((1, "a"))) is None
+        assert not has_all_keys(path, ("key", "part"), sought((1, "a")))
+    else:
+        assert isinstance(found, MatchingRows)
+        assert found.obstacle == obstacle
+        assert rows_of(found) == {(1, "a", 1)}
+    assert is_plain_table(path) == (obstacle is None)
+
+
+def test_tables_that_spark_reads(tmp_path: Path):
+    """Partitions, no file, types that readers differ in, and keys that are not there or can't be searched by: each has its reason."""
+    partitioned = written(tmp_path / "parts", [(1, "a", 1)], partition_by=["part"])
+    assert find(partitioned, (1, "a")) == "the table is partitioned"
+    assert not is_plain_table(partitioned)
+    empty = written(tmp_path / "empty", [])
+    assert find(empty, (1, "a")) == "the table has no file yet"
+    assert not has_all_keys(empty, ("key", "part"), sought((1, "a")))
+    path = written(tmp_path / "t", [(1, "a", 1)])
+    local_time = T.StructType([*SCHEMA, T.StructField("at", T.TimestampNTZType())])
+    assert (
+        find_rows(path, ("key", "part"), sought((1, "a")), local_time)
+        == "a column's type is not read alike by all readers"
+    )
+    no_key = "no key is of a type that files are searched by"
+    assert find_rows(path, ("other",), sought((1, "a")), SCHEMA) == no_key
+    numbers = T.StructType([T.StructField("key", T.DoubleType()), *SCHEMA.fields[1:]])
+    assert find_rows(path, ("key",), sought((1, "a")), numbers) == no_key
+    # One that can be searched by is enough: rows of other keys may come along.
+    assert (
+        rows_of(find_rows(path, ("KEY", "part"), sought((1, "b")).rename_columns(["KEY", "part"]), numbers))
+        == set()
+    )
+    assert rows_of(find_rows(path, ("key", "part"), sought((7, "a")), numbers)) == {(1, "a", 1)}
+
+
+def test_dates_are_searched(tmp_path: Path):
+    """Statistics of dates are compared as dates, before 1970 too."""
+    form = pa.schema([("key", pa.date32())])
+    path, days = tmp_path / "t", [date(1500, 1, 1), date(1969, 12, 31), date(2026, 3, 1)]
+    for day in days:
+        write_deltalake(
+            str(path), pa.table({"key": pa.array([day], pa.date32())}, schema=form), mode="append"
+        )
+    schema = T.StructType([T.StructField("key", T.DateType())])
+    for day in days:
+        found = find_rows(path, ("key",), pa.table({"key": pa.array([day], pa.date32())}), schema)
+        assert isinstance(found, MatchingRows)
+        assert found.rows["key"].to_pylist() == [day]
+        assert len(found.files) == 1

@@ -1,0 +1,116 @@
+"""Which rows a rewrite inserts, updates and deletes, in which files; and what it must not touch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import types as T
+
+from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows
+from headwater_spark.auto_cdc.on_driver.rewrite import _Changes, _split, reason_against
+from headwater_spark.auto_cdc.open_target import OpenTarget
+from headwater_spark.auto_cdc.side_table import REMOVED
+from headwater_spark.delta_writes.file_rewrite import RowCounts
+
+SCHEMA = T.StructType(
+    [T.StructField("key", T.IntegerType()), T.StructField("part", T.StringType()), T.StructField("v", T.IntegerType())]
+)  # fmt: skip
+FORM = pa.schema([("key", pa.int32()), ("part", pa.string()), ("v", pa.int32())])
+IDENTITY = ("key", "part")
+Key = tuple[int, str]
+
+
+def in_arrow(rows: dict[Key, int] | list[tuple[int, str, int]]) -> Any:
+    listed = [(*key, v) for key, v in rows.items()] if isinstance(rows, dict) else rows
+    return pa.Table.from_pylist([dict(zip(FORM.names, row, strict=True)) for row in listed], schema=FORM)
+
+
+def matching(rows: Any, files: list[str] | None = None, obstacle: str | None = None) -> MatchingRows:
+    names = files or ["f"] * rows.num_rows
+    return MatchingRows(3, rows, pa.array(names, pa.string()), {}, obstacle, False)
+
+
+def changes_of(changes: dict[Key, int | None]) -> Any:
+    rows = in_arrow({key: v or 0 for key, v in changes.items()})
+    return rows.append_column(REMOVED, pa.array([v is None for v in changes.values()], pa.bool_()))
+
+
+def as_dict(rows: Any) -> dict[Key, int]:
+    return {(row["key"], row["part"]): row["v"] for row in rows.to_pylist()}
+
+
+KEYS = st.tuples(st.integers(0, 3), st.sampled_from(["a", "é"]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    old=st.dictionaries(KEYS, st.integers(0, 5), max_size=6),
+    changes=st.dictionaries(KEYS, st.one_of(st.none(), st.integers(6, 9)), min_size=1, max_size=6),
+)
+def test_what_changes(old: dict[Key, int], changes: dict[Key, int | None]):
+    """Applied to the rows, the parts give what the changes say; only files that have a changed row are rewritten."""
+    files = [f"f{key[0]}" for key in old]
+    split = _split(matching(in_arrow(old), files), changes_of(changes), IDENTITY, SCHEMA)
+    assert isinstance(split, _Changes)
+    known = {key: v for key, v in changes.items() if key in old}
+    assert as_dict(split.inserted) == {
+        key: v for key, v in changes.items() if key not in old and v is not None
+    }
+    assert as_dict(split.updated) == {key: v for key, v in known.items() if v is not None}
+    assert as_dict(split.before) == {key: old[key] for key, v in known.items() if v is not None}
+    assert as_dict(split.deleted) == {key: old[key] for key, v in known.items() if v is None}
+    assert split.before["key"].to_pylist() == split.updated["key"].to_pylist()
+    assert set(split.files) == {f"f{key[0]}" for key in known}
+    assert len(split.files) == len(set(split.files))
+    assert split.counts == RowCounts(split.inserted.num_rows, split.updated.num_rows, split.deleted.num_rows)
+
+
+@pytest.mark.parametrize("changes", [{(1, "a"): 9}, {(1, "a"): None}])
+def test_a_key_with_several_rows(changes: dict[Key, int | None]):
+    """Two rows of a key in the table, or two changes of one row, are for MERGE to decide."""
+    twice = in_arrow([(1, "a", 1), (1, "a", 2)])
+    assert _split(matching(twice), changes_of(changes), IDENTITY, SCHEMA) == "a key has several rows"
+    two_changes = pa.concat_tables([changes_of(changes), changes_of(changes)])
+    assert (
+        _split(matching(in_arrow({(1, "a"): 1})), two_changes, IDENTITY, SCHEMA) == "a key has several rows"
+    )
+    assert isinstance(_split(matching(twice), changes_of({(2, "a"): 1}), IDENTITY, SCHEMA), _Changes)
+
+
+def test_a_value_that_does_not_fit():
+    """A value that Arrow can't bring into the table's type is no reason to fail."""
+    wide = changes_of({(1, "a"): 9}).set_column(2, "v", pa.array([2**40], pa.int64()))
+    assert (
+        _split(matching(in_arrow({})), wide, IDENTITY, SCHEMA)
+        == "a value does not fit its column as Arrow has it"
+    )
+
+
+def target(schema: T.StructType) -> OpenTarget:
+    nothing: Any = None
+    rows: Any = SimpleNamespace(schema=schema)
+    return OpenTarget(Path(), nothing, rows)
+
+
+def test_tables_that_are_not_rewritten():
+    """The obstacle of the files, other columns, or an identity that Arrow compares otherwise: each has its reason, in this order."""
+    free, blocked = matching(in_arrow({})), matching(in_arrow({}), obstacle="the table has rowTracking")
+    assert reason_against(target(SCHEMA), free, IDENTITY, SCHEMA) is None
+    more = T.StructType([*SCHEMA.fields, T.StructField("w", T.DoubleType())])
+    others = "the table has other columns than the flow"
+    assert reason_against(target(more), blocked, IDENTITY, SCHEMA) == blocked.obstacle
+    assert reason_against(target(more), free, IDENTITY, SCHEMA) == others
+    assert reason_against(target(SCHEMA), free, IDENTITY, more) == others
+    retyped = T.StructType([*SCHEMA.fields[:2], T.StructField("v", T.LongType())])
+    assert reason_against(target(retyped), free, IDENTITY, SCHEMA) == others
+    compared = "a key or the sequence is of a type that Arrow compares otherwise"
+    assert reason_against(target(more), free, (*IDENTITY, "w"), more) == compared
+    swapped = T.StructType([*reversed(SCHEMA.fields)])
+    assert reason_against(target(swapped), replace(free, has_change_feed=True), IDENTITY, SCHEMA) is None

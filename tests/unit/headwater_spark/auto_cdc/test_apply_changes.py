@@ -1,0 +1,117 @@
+"""What a flow must keep for as long as its table lives: compared without Spark with what the table's rows were made with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import types as T
+
+from headwater.definitions.change_conditions import ChangeFlowChanged
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
+from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.auto_cdc.side_table import RETENTION
+
+NOTHING: Any = None
+FIELDS = tuple(T.StructField(name, T.IntegerType()) for name in ("key", "part", "at", "name", "city"))
+LATEST = ChangeColumns(("key", "part"), FIELDS, NOTHING, T.IntegerType(), "at", NOTHING, None, False, (), ())
+HISTORY = replace(LATEST, history=True, tracked=("name", "city"))
+NEW = (*FIELDS, T.StructField("age", T.IntegerType()))
+
+
+def checked(tmp_path: Path, *flows: ChangeColumns, events: tuple[bool, ...] = ()) -> str:
+    """What each flow in turn finds: the texts of the parts that changed, by a letter each; a dot where nothing did."""
+    target, results = ChangeTarget(tmp_path / "table", tmp_path / "memory"), []
+    for number, columns in enumerate(flows):
+        try:
+            check_unchanged(columns, target, "main.py:1", events=events[number] if events else True)
+            results.append(".")
+        except ChangeFlowChanged as error:
+            advised = "--full-refresh" in error.remedy and error.where == "main.py:1"
+            results.append(
+                error.what.removeprefix("AUTO CDC: ").partition(" changed from ")[0]
+                if advised
+                else str(error)
+            )
+    return " | ".join(results)
+
+
+def test_what_is_no_change(tmp_path: Path):
+    """Another order or case of the keys, a new column (tracked or not, ignored or not), and a sequence that is kept from now on."""
+    spelled = replace(LATEST, keys=("PART", "key"), fields=(replace_name(FIELDS[0], "key"), replace_name(FIELDS[1], "PART"), *FIELDS[2:]))  # fmt: skip
+    assert checked(tmp_path / "a", LATEST, spelled, LATEST) == ". | . | ."
+    assert (
+        checked(tmp_path / "b", HISTORY, replace(HISTORY, fields=NEW, tracked=("name", "city", "age")))
+        == ". | ."
+    )
+    assert checked(tmp_path / "c", HISTORY, replace(HISTORY, fields=NEW)) == ". | ."
+    ignoring = replace(HISTORY, ignored=("name",))
+    assert (
+        checked(tmp_path / "d", ignoring, replace(ignoring, fields=NEW, ignored=("name", "age"))) == ". | ."
+    )
+    assert checked(tmp_path / "e", replace(LATEST, sequence_column=None), LATEST, LATEST) == ". | . | ."
+    patches = replace(LATEST, ignored=("name",))
+    assert checked(tmp_path / "f", patches, replace(patches, ignored=("city",))) == ". | ."
+
+
+def replace_name(field: T.StructField, name: str) -> T.StructField:
+    return T.StructField(name, field.dataType)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "what"),
+    [
+        (LATEST, replace(LATEST, keys=("key",)), "keys"),
+        (LATEST, replace(LATEST, fields=(T.StructField("key", T.LongType()), *FIELDS[1:])), "keys"),
+        (LATEST, replace(LATEST, sequence_type=T.LongType()), "the type of sequence_by"),
+        (LATEST, HISTORY, "stored_as_scd_type"),
+        (HISTORY, LATEST, "stored_as_scd_type"),
+        (HISTORY, replace(HISTORY, tracked=("name",)), "the tracked columns"),
+        (LATEST, replace(LATEST, sequence_column=None), "whether the table keeps the column of sequence_by"),
+        (LATEST, replace(LATEST, ignored=("name",)), "whether a NULL leaves a value as it was"),
+        (HISTORY, replace(HISTORY, ignored=("name",)), "whether a NULL leaves a value as it was"),
+        (replace(HISTORY, ignored=("name",)), replace(HISTORY, ignored=("city",)), "whether a NULL leaves a value as it was"),
+        (HISTORY, replace(HISTORY, selected="an expression"), "whether events name the columns that they set (columns_to_update)"),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_what_makes_another_table(tmp_path: Path, first: ChangeColumns, then: ChangeColumns, what: str):
+    """Refused with what changed; what the table was made with stays recorded, so that going back is accepted."""
+    assert checked(tmp_path, first, then, first) == f". | {what} | ."
+
+
+def test_events_and_snapshots(tmp_path: Path):
+    """A table that follows snapshots is not filled by events; one from before that was recorded had events."""
+    assert checked(tmp_path / "a", LATEST, LATEST, events=(False, True)) == ". | what it is filled from"
+    assert checked(tmp_path / "b", LATEST, events=(True,)) == "."
+    file = tmp_path / "b" / "memory" / "made_with.json"
+    before = {
+        name: value for name, value in json.loads(file.read_text()).items() if name not in ("from", "kept")
+    }
+    file.write_text(json.dumps(before))
+    assert checked(tmp_path / "b", LATEST, LATEST, events=(True, False)) == ". | what it is filled from"
+
+
+def test_a_removed_column_comes_back(tmp_path: Path):
+    """The recorded columns follow the flow: a column that comes back is a new one."""
+    fewer = replace(HISTORY, fields=FIELDS[:4], tracked=("name",))
+    assert checked(tmp_path, HISTORY, fewer) == ". | the tracked columns"
+    untracked = replace(HISTORY, tracked=("name",))
+    gone = replace(untracked, fields=FIELDS[:4])
+    assert checked(tmp_path / "b", untracked, gone, HISTORY) == ". | . | ."
+
+
+@given(seconds=st.one_of(st.none(), st.integers(0, 10**6)), table=st.sampled_from([None, "true", "false"]), pipeline=st.sampled_from([None, "true", "false"]))  # fmt: skip
+def test_settings_of_a_target(seconds: int | None, table: str | None, pipeline: str | None):
+    """The retention is in seconds, two days if not given; the table's word on the fast path goes before the pipeline's."""
+    properties = {} if seconds is None else {"pipelines.cdc.tombstoneGCThresholdInSeconds": str(seconds)}
+    properties |= {} if table is None else {"pipelines.cdc.fastPath": table}
+    configuration = {} if pipeline is None else {"pipelines.cdc.fastPath": pipeline}
+    target = ChangeTarget.of(Path("t"), Path("m"), properties, configuration)
+    assert target.retention == (RETENTION if seconds is None else timedelta(seconds=seconds))
+    assert target.fast_path == ((table or pipeline) != "false")

@@ -1,0 +1,124 @@
+"""The side table around crashes: which commit is taken back, and when what it remembers goes; without Spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import types as T
+from tests.unit.headwater_spark import written_table
+
+from headwater_spark.auto_cdc import side_table
+from headwater_spark.auto_cdc.change_metrics import change_metrics, with_counts
+from headwater_spark.auto_cdc.on_driver.rows import Rows
+from headwater_spark.auto_cdc.side_table import RECORDED_AT, SideTable
+from headwater_spark.delta_writes.batch_commits import BatchCommit
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+
+SCHEMA = T.StructType([T.StructField("key", T.IntegerType()), T.StructField("__hw_at", T.IntegerType())])
+
+
+class Spark:
+    """In the place of Delta's table of Spark: the versions restored to, and the conditions of deletes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[Any] = []
+        table = SimpleNamespace(restoreToVersion=self.calls.append, delete=self.calls.append)
+        monkeypatch.setattr(side_table, "DeltaTable", SimpleNamespace(forPath=lambda _session, _path: table))
+
+
+def side_of(path: Path) -> SideTable:
+    session: Any = None
+    return SideTable(session, path)
+
+
+def transaction(batch: int, flow: str = "flow", epoch: int = 0) -> BatchTransaction:
+    metadata = {"pipeline": "p", "flow": flow, "epoch": epoch, "batch": batch}
+    return BatchTransaction(f"p.{flow}@{epoch}", batch, json.dumps(metadata))
+
+
+def rows(*keys: int) -> Rows:
+    frame: Any = SimpleNamespace(schema=SCHEMA)
+    table = pa.table({"key": pa.array(keys, pa.int32()), "__hw_at": pa.array(range(len(keys)), pa.int32())})
+    return Rows(frame, table)
+
+
+def test_what_the_target_never_got_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The last commit is reverted where the target has neither its batch nor a later one of that flow and epoch."""
+    side, target, spark = side_of(tmp_path / "side"), tmp_path / "target", Spark(monkeypatch)
+    side.recover(target)
+    side.append_local(rows(1), transaction(0))
+    side.append_local(rows(2), transaction(1))
+    # The first version has no rows, so that the first batch can be taken back, too.
+    assert [DeltaTable(str(side.path), version=v).to_pyarrow_table().num_rows for v in range(3)] == [0, 1, 2]
+    written_table.commit(target, transactions={"p.flow@0": 1})
+    side.recover(target)
+    assert spark.calls == []
+    side.append_local(rows(3), transaction(2))
+    side.recover(target)
+    assert spark.calls == [2]
+    for other in (transaction(1, flow="other"), transaction(1, epoch=1)):
+        side.append_local(rows(4), other)
+        side.recover(target)
+    assert spark.calls == [2, 3, 4]
+    written_table.commit(target, transactions={"p.flow@1": 5})
+    side.recover(target)
+    assert spark.calls == [2, 3, 4]
+
+
+def test_commits_without_a_batch_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What compacts, widens or restores names no batch, and is never taken back; nor is the table's own first version."""
+    spark = Spark(monkeypatch)
+    for number, word in enumerate(
+        (
+            None,
+            "no json",
+            "[]",
+            "{}",
+            {"pipeline": "p", "flow": "f"},
+            {"pipeline": "p", "flow": "f", "epoch": "x"},
+        )
+    ):
+        path = tmp_path / str(number)
+        written_table.commit(path)
+        written_table.commit(path, told=word)
+        side_of(path).recover(tmp_path / "target")
+    written_table.commit(tmp_path / "first", told={"pipeline": "p", "flow": "f", "epoch": 0, "batch": 0})
+    side_of(tmp_path / "first").recover(tmp_path / "target")
+    assert spark.calls == []
+    written_table.commit(tmp_path / "first", told={"pipeline": "p", "flow": "f", "epoch": 0})
+    side_of(tmp_path / "first").recover(tmp_path / "target")
+    assert spark.calls == [0]
+
+
+def test_what_is_old_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing is deleted while the oldest row is younger than the retention; what goes meets the condition, too."""
+    spark, side = Spark(monkeypatch), side_of(tmp_path / "side")
+    side.expire(timedelta(0), "true")
+    side.append_local(rows(), transaction(0))
+    assert not side.exists
+    side.append_local(rows(1), transaction(0))
+    side.expire(timedelta(hours=1), "true")
+    assert spark.calls == []
+    side.expire(timedelta(0), "__hw_deleted")
+    (condition,) = spark.calls
+    assert condition.startswith(f"{RECORDED_AT} < timestamp'")
+    assert condition.endswith("+00:00' AND (__hw_deleted)")
+
+
+def test_counts_of_a_batch():
+    """Superseded events are those that the reduction left out; late ones had no effect; a history has no late events."""
+    batch: Any = SimpleNamespace(received=10, remaining=7, ties=2)
+    for upserts, merged, late in ((5, 3, 2), (5, 5, 0), (5, 6, 0), (5, None, 5), (None, 1, 0)):
+        counted = with_counts(transaction(1), batch, upserts=upserts, tombstones=4)
+        commit = BatchCommit(1, 0, 0, upserted=merged, metadata=json.loads(counted.user_metadata))
+        assert change_metrics(commit) == {
+            "num_late_events": late, "num_superseded_events": 3, "num_tied_events": 2, "num_tombstones": 4,
+        }  # fmt: skip
+    assert change_metrics(None) == change_metrics(BatchCommit(1, 0, 0)) == {}
