@@ -143,7 +143,6 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
     """The rows that have one of the sought values in each of the columns, unless too many would have to be scanned."""
     import pyarrow as pa
     from pyarrow import compute
-    from pyarrow import dataset as ds
 
     actions = pa.table(log.get_add_actions(flatten=True))
     if actions.num_rows == 0:
@@ -151,10 +150,7 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
     if actions.num_rows > _MANY_FILES:
         return f"the table has more than {_MANY_FILES} files"
     may_match = pa.array([True] * actions.num_rows)
-    # Spark writes times as INT96, which Arrow reads as nanoseconds by default: these end in 2262.
-    options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    rows = log.to_pyarrow_dataset(parquet_read_options=options)
-    condition = None
+    known, condition = _dataset(log), None
     for name, values in sought:
         low, high = compute.min_max(values).values()
         if f"min.{name}" in actions.column_names:
@@ -164,7 +160,7 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
             )
             out = compute.fill_null(compute.or_(below, above), False)
             may_match = compute.and_(may_match, compute.invert(out))
-        field, kind = compute.field(name), rows.schema.field(name).type
+        field, kind = compute.field(name), known.schema.field(name).type
         part = (field >= low.cast(kind)) & (field <= high.cast(kind)) & field.isin(values.cast(kind).unique())
         condition = part if condition is None else condition & part
     candidates = actions.filter(may_match)
@@ -173,8 +169,30 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
         return "a file's number of rows is not known"
     if sum(counts) > MAX_SCANNED_ROWS or sum(candidates["size_bytes"].to_pylist()) > MAX_SCANNED_BYTES:
         return "too many rows share files with the batch's keys"
-    names = None if columns is None else [name for name in rows.schema.names if name in columns]
+    names = None if columns is None else [name for name in known.schema.names if name in columns]
+    rows = _without(known, set(actions["path"].to_pylist()) - set(candidates["path"].to_pylist()))
     return _scanned(log, rows.scanner(columns=names, filter=condition), candidates)
+
+
+def _dataset(log: Any) -> Any:
+    from pyarrow import dataset as ds
+
+    # Spark writes times as INT96, which Arrow reads as nanoseconds by default: these end in 2262.
+    options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    return log.to_pyarrow_dataset(parquet_read_options=options)
+
+
+def _without(known: Any, paths: set[str]) -> Any:
+    """The files of a dataset without those of ``paths``, and without what delta-rs says about the values in them.
+
+    It takes a bound that a file's statistics do not have (of a column behind the 32nd, or one that the table's properties
+    leave out) for NULL, and Arrow would skip the file.
+    """
+    from pyarrow import dataset as ds
+
+    kept = [file.path for file in known.get_fragments() if file.path not in paths]
+    files = [known.format.make_fragment(path, known.filesystem) for path in kept]
+    return ds.FileSystemDataset(files, known.schema, known.format, known.filesystem)
 
 
 def _scanned(log: Any, scanner: Any, candidates: Any) -> MatchingRows:

@@ -103,6 +103,23 @@ def test_files_without_the_keys_are_not_read(tmp_path: Path):
     assert rows_of(find(path, (5, "a"))) == {(5, "a", 1)}
 
 
+@pytest.mark.parametrize("known", [None, {"minValues": {"part": "a"}, "maxValues": {"part": "b"}}])
+def test_files_whose_bounds_are_not_known(tmp_path: Path, known: dict[str, Any] | None):
+    """A file without statistics of a key may have any; without a number of rows, Spark has to read the table."""
+    path = written(tmp_path / "t", [(1, "a", 1), (2, "b", 1)], [(7, "a", 1)])
+
+    def change(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["stats"] = None if known is None else json.dumps({"numRecords": 2, **known})
+
+    edited(path, change)
+    if known is None:
+        assert find(path, (1, "a")) == "a file's number of rows is not known"
+        assert not has_all_keys(path, ("key", "part"), sought((1, "a")))
+    else:
+        assert rows_of(find(path, (1, "a"), (2, "b"))) == {(1, "a", 1), (2, "b", 1)}
+
+
 def test_bounds_of_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """More rows, bytes or files than the bounds say are Spark's; as many are not."""
     path = written(tmp_path / "t", [(1, "a", 1), (2, "a", 1)], [(1, "b", 1)], [(9, "b", 1)])

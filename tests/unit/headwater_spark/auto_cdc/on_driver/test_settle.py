@@ -293,6 +293,11 @@ def test_a_key_with_several_rows_is_left():
     settled = settle_history(in_arrow([event(5)], history), history, matching_rows(twice, history), None, history.target_schema)  # fmt: skip
     assert settled is not None
     assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
+    # A row that ends after the open one begins.
+    overlapping = [twice[0] | {END_AT: 4}, twice[1]]
+    settled = settle_history(in_arrow([event(5)], history), history, matching_rows(overlapping, history), None, history.target_schema)  # fmt: skip
+    assert settled is not None
+    assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
     latest = columns_of(T.IntegerType(), history=False, kept=True)
     rows = [{"key": 0, "part": "a", "at": at, "name": "a", "size": 1.0} for at in (1, 2)]
     for column in ("at", None):
