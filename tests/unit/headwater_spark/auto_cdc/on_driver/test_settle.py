@@ -295,7 +295,7 @@ def test_a_key_with_several_rows_is_left():
     assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
     # A row that ends after the open one begins.
     overlapping = [twice[0] | {END_AT: 4}, twice[1]]
-    settled = settle_history(in_arrow([event(5)], history), history, matching_rows(overlapping, history), None, history.target_schema)  # fmt: skip
+    settled = settle_history(in_arrow([event(5, name="b")], history), history, matching_rows(overlapping, history), None, history.target_schema)  # fmt: skip
     assert settled is not None
     assert (settled.changes.num_rows, settled.undecided.num_rows) == (0, 1)
     latest = columns_of(T.IntegerType(), history=False, kept=True)
