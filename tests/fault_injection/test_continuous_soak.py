@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +28,8 @@ from tests.pipeline_case import PipelineCase
 from tests.seeds import SEED
 
 SECONDS = float(os.environ.get("SOAK_SECONDS") or 60)
-# A driver lives at least as long as it takes to start and to write some batches.
-LIVES = (25.0, 150.0)
+# A driver lives at least as long as it takes to start and to write some batches. SOAK_RUNS=0: none is killed.
+LIVES = (25.0, 150.0) if os.environ.get("SOAK_RUNS") != "0" else (SECONDS, SECONDS)
 SPEC = "  pipelines.trigger.interval: 2 seconds\n"
 SAMPLE_SECONDS = 30.0
 
@@ -52,28 +53,28 @@ def start(case: PipelineCase, drivers: list[ContinuousDriver]) -> ContinuousDriv
 
 
 def memory(driver: ContinuousDriver) -> str:
-    """Resident memory of Python and of the JVM, and what the heap holds, in MiB."""
+    """Resident memory of all processes by their names, and what the heap holds after a collection, in MiB."""
+    sizes: Counter[str] = Counter()
+    java = None
     try:
-        processes = [
-            psutil.Process(driver.process.pid),
-            *psutil.Process(driver.process.pid).children(recursive=True),
-        ]
-        sizes = {process.name(): process.memory_info().rss >> 20 for process in processes}
-        java = next((process.pid for process in processes if process.name() == "java"), None)
+        root = psutil.Process(driver.process.pid)
+        for process in (root, *root.children(recursive=True)):
+            sizes[process.name()] += process.memory_info().rss >> 20
+            java = process.pid if process.name() == "java" else java
     except psutil.NoSuchProcess:
-        return "ended"
-    return f"{sizes}, heap {heap(java) if java else '-'}"
+        return f"{dict(sizes)}, some have just ended"
+    return f"{dict(sizes)}, heap {live_heap(java) if java else '-'}"
 
 
-def heap(java: int) -> str:
-    """What the heap holds, and after the last full collection the old generation, in MiB."""
+def live_heap(java: int) -> str:
+    """What a full collection leaves in the heap, and the metaspace, in MiB."""
+    subprocess.run(["jcmd", str(java), "GC.run"], capture_output=True, check=False)
     done = subprocess.run(
         ["jstat", "-gc", str(java)], capture_output=True, text=True, check=False
     ).stdout.split()
-    names, values = done[: len(done) // 2], done[len(done) // 2 :]
-    of = dict(zip(names, values, strict=True))
+    of = dict(zip(done[: len(done) // 2], done[len(done) // 2 :], strict=True))
     used = sum(float(of.get(name, 0)) for name in ("S0U", "S1U", "EU", "OU"))
-    return f"{used / 1024:.0f} (old {float(of.get('OU', 0)) / 1024:.0f}, metaspace {float(of.get('MU', 0)) / 1024:.0f})"
+    return f"{used / 1024:.0f}, metaspace {float(of.get('MU', 0)) / 1024:.0f}"
 
 
 @pytest.mark.timeout(SECONDS + 600)
