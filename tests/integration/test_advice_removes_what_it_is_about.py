@@ -109,7 +109,8 @@ def findings(case: Any) -> list[Advice]:
 def paces_of(case: Any) -> dict[str, float]:
     """How long a batch of each flow takes now, in seconds."""
     project = case.project()
-    return {flow.flow: flow.pace for flow in pipeline_facts(project, stored_manifest(project)).flows}
+    facts = pipeline_facts(project, stored_manifest(project))
+    return {flow.flow: flow.pace or 0.0 for flow in facts.flows}
 
 
 def failed(case: Any) -> set[str]:
