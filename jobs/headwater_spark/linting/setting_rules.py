@@ -8,6 +8,7 @@ from headwater.definitions.finding import Finding, finding
 from headwater.definitions.flow_settings import TRIGGER_INTERVAL
 from headwater.definitions.platform_settings import idle_settings
 from headwater.definitions.trigger import AvailableNow, Trigger
+from headwater.graph.declared_schedule import overruled
 from headwater.graph.spec_file import read_source
 from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
@@ -31,6 +32,10 @@ def idle_clauses(pipeline: ResolvedPipeline) -> Iterator[Finding]:
     for idle in pipeline.registry.idle_clauses:
         message = f"{idle.clause} has no effect here: {idle.reason}."
         yield finding("HW601", message, "Take it out.", idle.location, idle.dataset)
+    reason = overruled(pipeline.project.spec)
+    for schedule in pipeline.registry.schedules if reason is not None else ():
+        message = f"SCHEDULE ({schedule.cron}) has no effect here: {reason}."
+        yield finding("HW601", message, "Take it out.", schedule.location, schedule.dataset)
 
 
 def idle_settings_of_a_flow(case: FlowCase) -> Iterator[Finding]:
