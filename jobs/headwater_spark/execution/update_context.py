@@ -32,9 +32,13 @@ LAST_PROGRESS = timedelta(seconds=10)
 
 
 class StopRequest(threading.Event):
-    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself."""
+    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself.
+
+    ``recorded``: the event log says so.
+    """
 
     signalled = False
+    recorded = False
 
     def signal(self) -> None:
         """Set it from outside."""
