@@ -10,7 +10,7 @@ import pytest
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.source_location import SourceLocation
 from headwater.graph.registry import IdleClause, Registry
-from headwater_spark.linting.setting_rules import idle_clauses
+from headwater_spark.linting.setting_rules import idle_clauses, real_time_in_updates_that_end
 
 
 def pipeline_of(registry: Registry, **given: Any) -> Any:
@@ -47,3 +47,17 @@ def test_schedules_that_are_overruled(given: dict[str, Any], reason: str | None)
         [("HW601", where, "v")] if reason else []
     )
     assert all(str(reason) in one.message for one in findings)
+
+
+@pytest.mark.parametrize("trigger", ["available_now", "continuous"])
+def test_real_time_needs_a_continuous_pipeline(trigger: str):
+    """A flow that asks for it in a pipeline whose updates end is HW604, an error; in a continuous one it is as it should be."""
+    found: list[str] = []
+    case: Any = SimpleNamespace(
+        flow=SimpleNamespace(spark_conf={"pipelines.trigger": "RealTime"}),
+        pipeline=pipeline_of(Registry(), trigger=trigger),
+        find=lambda code, *_: found.append(code) or code,  # type: ignore[func-returns-value]
+    )
+    assert list(real_time_in_updates_that_end(case)) == ([] if trigger == "continuous" else ["HW604"])
+    case.flow.spark_conf = {}
+    assert list(real_time_in_updates_that_end(case)) == []
