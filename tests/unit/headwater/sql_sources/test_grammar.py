@@ -40,6 +40,7 @@ def flow(text: str) -> FlowStatement:
     [
         ("CREATE STREAMING TABLE", TABLE, False),
         ("create or refresh streaming table", TABLE, False),
+        ("CREATE OR REPLACE STREAMING TABLE", TABLE, False),
         ("CREATE OR REFRESH PRIVATE STREAMING TABLE", TABLE, True),
         ("CREATE OR REFRESH STREAMING TABLE IF NOT EXISTS", TABLE, False),
         ("CREATE MATERIALIZED VIEW", VIEW, False),
