@@ -110,7 +110,7 @@ def _with_query(
     if parser.see("FLOW") and kind is not DatasetKind.STREAMING_TABLE:
         parser.expected("AS and a query", "AS")
     if parser.words("FLOW"):
-        if parser.words("AUTO", "CDC"):
+        if parser.words("AUTO", "CDC") or parser.words("APPLY", "CHANGES"):
             changes = read_changes(parser, batch=parser.words("ONCE"))
         elif parser.words("INSERT"):
             once = parser.words("ONCE")
@@ -147,7 +147,7 @@ def _flow(parser: StatementParser, first: Token) -> FlowStatement:
     name = parser.name("the flow")
     comment = parser.text("The comment") if parser.words("COMMENT") else None
     parser.need("AS")
-    if parser.words("AUTO", "CDC"):
+    if parser.words("AUTO", "CDC") or parser.words("APPLY", "CHANGES"):
         return _changes(parser, first, name, comment)
     if not parser.words("INSERT"):
         parser.expected("INSERT INTO or AUTO CDC INTO", "INSERT INTO", "AUTO CDC INTO")
