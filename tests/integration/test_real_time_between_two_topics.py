@@ -113,10 +113,10 @@ REFUSED = {
     "the operator Aggregate": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").groupBy("value").count().select("value")',
     "functions of Python": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").select(F.udf(lambda v: v, "binary")("value").alias("value"))',
     "maxOffsetsPerTrigger": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return spark.readStream.format("kafka").option("kafka.bootstrap.servers", "BROKER").option("subscribe", "q").option("maxOffsetsPerTrigger", 5).load().select("value")',
-    "a stream of json": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return spark.readStream.schema("value STRING").json(LANDING)',
-    "a stream of delta": '@dp.table\ndef t():\n    return topic("q")\n\n@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return dp.read_stream("t").select("value")',
+    "reads json": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return spark.readStream.schema("value STRING").json(LANDING)',
+    "reads the table 't'": '@dp.table\ndef t():\n    return topic("q")\n\n@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return dp.read_stream("t").select("value")',
     "twice": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").select("value").union(topic("q").select("value"))',
-    "a table": '@dp.table(spark_conf=RT)\ndef t():\n    return topic("q").select("value")',
+    "a table": '@dp.append_flow(target="answers")\ndef g():\n    return topic("q").select("value")\n\n@dp.table(spark_conf=RT)\ndef t():\n    return topic("q").select("value")',
 }
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from headwater.definitions.flow import FlowKind
 from headwater.definitions.sink import Sink, SinkKind
-from headwater_spark.plans.plan_walk import expression_nodes, items, plan_nodes, simple_name
+from headwater_spark.plans.plan_walk import expression_nodes, items, pair_of, plan_nodes, simple_name
 
 _KAFKA = "kafka"
 # Operators of an analysed plan that become permitted physical ones, or none. A join has a static side, which Spark has to be able
@@ -53,8 +55,8 @@ class RealTimePlan:
     python: bool = False
 
 
-def read_plan(frame: DataFrame) -> RealTimePlan:
-    """Read the analysed plan of a flow."""
+def read_plan(frame: DataFrame, stubs: Path) -> RealTimePlan:
+    """Read the analysed plan of a flow. ``stubs``: where the folders are that stand for the pipeline's own tables."""
     streams: list[StreamRead] = []
     operators: set[str] = set()
     joins_streams = python = False
@@ -67,7 +69,7 @@ def read_plan(frame: DataFrame) -> RealTimePlan:
             options = {str(key).lower(): str(value) for key, value in dict(node.extraOptions()).items()}
             streams.append(StreamRead(str(node.sourceName()).lower(), options))
         elif kind == "StreamingRelation":
-            streams.append(StreamRead(str(node.dataSource().className()).lower(), {}))
+            streams.append(StreamRead(_format(node.dataSource(), stubs), {}))
         elif kind == "Join":
             joins_streams |= bool(node.left().isStreaming() and node.right().isStreaming())
         python |= any(
@@ -76,6 +78,12 @@ def read_plan(frame: DataFrame) -> RealTimePlan:
             for part in expression_nodes(expression)
         )
     return RealTimePlan(tuple(streams), frozenset(operators), joins_streams, python)
+
+
+def _format(source: Any, stubs: Path) -> str:
+    options = dict(pair_of(pair) for pair in items(source.options().toSeq()))
+    path = Path(options.get("path", "").removeprefix("file:"))
+    return f"the table {path.name!r}" if path.is_relative_to(stubs) else str(source.className()).lower()
 
 
 def real_time_objection(plan: RealTimePlan, kind: FlowKind, sink: Sink | None) -> tuple[str, str] | None:
@@ -99,7 +107,7 @@ def _of_streams(streams: Sequence[StreamRead]) -> tuple[str, str] | None:
     others = sorted({stream.format for stream in streams} - {_KAFKA})
     if others or not streams:
         what = others[0] if others else "nothing"
-        return f"it reads from Kafka, and this flow reads a stream of {what}", "Read the topic itself"
+        return f"it reads from Kafka alone, and this flow reads {what}", "Read the topic itself"
     if len({tuple(sorted(stream.options.items())) for stream in streams}) < len(streams):
         return (
             "it reads a source once, and this flow reads one twice",

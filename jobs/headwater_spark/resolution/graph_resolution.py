@@ -123,7 +123,7 @@ def _resolve(
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
             check_refresh_policy(dataset, frame)
-            check_real_time(frame, flow, dataset)
+            check_real_time(frame, flow, dataset, stubs)
             mode = evaluation.output_mode_of(flow)
             check_numbered(dataset, evaluation.kind_of(dataset), flow, mode, frame.columns)
     for flow in registry.flows():

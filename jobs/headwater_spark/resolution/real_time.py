@@ -5,6 +5,8 @@ Decision 0189.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import DataFrame
 
 from headwater.definitions.dataset import Dataset
@@ -14,11 +16,11 @@ from headwater.graph.conditions import RealTimeNotPermitted
 from headwater_spark.plans.real_time import read_plan, real_time_objection
 
 
-def check_real_time(frame: DataFrame, flow: Flow, dataset: Dataset) -> None:
+def check_real_time(frame: DataFrame, flow: Flow, dataset: Dataset, stubs: Path) -> None:
     """Raise RealTimeNotPermitted where a flow asks for real-time mode and Spark does not permit it."""
     if not is_real_time(flow.spark_conf):
         return
-    objection = real_time_objection(read_plan(frame), flow.kind, dataset.sink)
+    objection = real_time_objection(read_plan(frame, stubs), flow.kind, dataset.sink)
     if objection is not None:
         reason, remedy = objection
         raise RealTimeNotPermitted(
