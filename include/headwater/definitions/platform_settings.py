@@ -17,6 +17,7 @@ from headwater.definitions.flow_settings import (
     FLOW_RETRIES,
     LONGEST_WAIT,
     SPARK_FLOW_RETRIES,
+    TRIGGER,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
 )
@@ -39,6 +40,7 @@ HONOURED: dict[str, tuple[SettingPlace, ...]] = {
     SPARK_FLOW_RETRIES: _EVERYWHERE,
     FIRST_WAIT: _EVERYWHERE,
     LONGEST_WAIT: _EVERYWHERE,
+    TRIGGER: (SettingPlace.FLOW,),
     TRIGGER_INTERVAL: _EVERYWHERE,
     UPDATE_RETRIES: (SettingPlace.CONFIGURATION,),
     "pipelines.autoOptimize.managed": (SettingPlace.TABLE,),

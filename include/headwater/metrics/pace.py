@@ -9,7 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL, trigger_interval
+from headwater.definitions.flow_settings import (
+    STREAM_INTERVAL,
+    TRIGGER_INTERVAL,
+    is_real_time,
+    trigger_interval,
+)
 from headwater.definitions.trigger import AvailableNow, ProcessingTime
 from headwater.event_log.details import batch_millis
 from headwater.event_log.reader import events
@@ -60,7 +65,9 @@ def flow_interval(
 
     """
     trigger = project.spec.trigger
-    if isinstance(trigger, AvailableNow):
+    if isinstance(trigger, AvailableNow) or is_real_time(
+        spark_conf
+    ):  # its batches last as long as they are told to
         return None, "trigger"
     try:
         properties = manifest.dataset(target).table_properties

@@ -5,6 +5,7 @@ in any update: ``run_flow``.
 
 Decision 0172.
 Decision 0174.
+Decision 0188.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.schedule import FAILURES, has_written, leave_out, prepare_table
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_records import record_stop
 from headwater_spark.execution.view_sources import fingerprints
 
 LOOK_SECONDS = 2.0
@@ -78,6 +80,7 @@ def _supervise(
         for future in done:
             future.result()  # raises what is no flow's failure
         if not waiting or context.stop_requested.wait(LOOK_SECONDS):
+            record_stop(context)
             return ""
         if next(beats):
             _beat(context, shared)

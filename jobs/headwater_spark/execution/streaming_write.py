@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -18,6 +19,7 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
+from headwater.definitions.flow_settings import is_real_time
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
@@ -31,6 +33,7 @@ from headwater_spark.execution.fixed_settings import fixed_settings
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.imported_position import take_over
 from headwater_spark.execution.kept_stream import KeptStream
+from headwater_spark.execution.real_time import check_cores, runs_in_real_time, wait_for_position
 from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
@@ -44,6 +47,8 @@ from headwater_spark.sources.source_schemas import check_source_schemas, stream_
 # Enough for an update that is stopped by hand; Airflow, which kills a task after five seconds, sets a shorter time.
 STOP_SECONDS = 30.0
 _RECORDED_SECONDS = 2.0
+# Waits until a query can be stopped, for so many seconds at most.
+Finish = Callable[[StreamingQuery, Path, float | None], None]
 
 
 def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
@@ -58,6 +63,11 @@ def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
     """
     context = run.context
     context.check_lease()
+    check_cores(run)
+    if is_real_time(run.flow.spark_conf) and not runs_in_real_time(run):
+        context.say(
+            f"BATCHES    {run.name} runs in batches: real-time mode is for continuous updates.", flow=run.name
+        )
     take_over(run)
     surviving = run.checkpoint.surviving_state()
     start = check_flow(run, surviving or FlowState())
@@ -92,7 +102,10 @@ def _run_query(
             kept.look()
 
     kept = KeptStream(run, started.query, batches, lambda: _save_position(run, start, state, completed=False))
-    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile, kept.is_idle)
+    finish: Finish = wait_for_batch
+    if runs_in_real_time(run):
+        finish = partial(wait_for_position, recorded=lambda: batches.all_recorded)
+    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile, kept.is_idle, finish)
     if table is not None and not table_exists(table):  # no row has been written, but readers need the table
         create_table(context.spark, run.dataset, table, context.pipeline.evaluation.table_schema(run.dataset))
     batches.record_missed()
@@ -163,6 +176,7 @@ def _await(
     folder: Path,
     meanwhile: Callable[[], None],
     is_idle: Callable[[], bool],
+    finish: Finish,
 ) -> None:
     query: StreamingQuery = started.query
     before = last_committed_batch(folder)
@@ -175,7 +189,7 @@ def _await(
             is_over = context.time_is_up and last_committed_batch(folder) != before
             if context.stop_requested.is_set() or is_over:
                 if not is_idle():
-                    wait_for_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
+                    finish(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
                 query.stop()
                 break
     except Exception:

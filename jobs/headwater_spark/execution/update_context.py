@@ -15,6 +15,7 @@ from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow_settings import is_real_time
 from headwater.definitions.sink import SinkKind
 from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -32,9 +33,13 @@ LAST_PROGRESS = timedelta(seconds=10)
 
 
 class StopRequest(threading.Event):
-    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself."""
+    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself.
+
+    ``recorded``: the event log says so.
+    """
 
     signalled = False
+    recorded = False
 
     def signal(self) -> None:
         """Set it from outside."""
@@ -71,7 +76,8 @@ class UpdateContext:
         """The trigger of a flow's query, as arguments of ``DataStreamWriter.trigger``."""
         if self.continuous is None:
             return {"availableNow": True}
-        return {"processingTime": f"{round(self.continuous.intervals[flow] * 1000)} milliseconds"}
+        kind = "realTime" if is_real_time(self.pipeline.flow(flow).spark_conf) else "processingTime"
+        return {kind: f"{round(self.continuous.intervals[flow] * 1000)} milliseconds"}
 
     @property
     def time_is_up(self) -> bool:

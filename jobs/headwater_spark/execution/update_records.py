@@ -86,6 +86,19 @@ def _record_start(
     context.events.emit("create_update", message, details=details)
 
 
+def record_stop(context: UpdateContext) -> None:
+    """Record, once, that somebody told the update to stop: it may be killed before it has.
+
+    Decision 0188.
+    """
+    stop = context.stop_requested
+    if not stop.signalled or stop.recorded:
+        return
+    stop.recorded = True
+    details = user_action("CANCEL", user_name(), update_id=context.update_id)
+    context.events.emit("user_action", "The update was told to stop.", details=details)
+
+
 def user_name() -> str:
     """The name of the user who runs this process."""
     try:

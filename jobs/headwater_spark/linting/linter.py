@@ -17,6 +17,7 @@ from headwater_spark.linting.setting_rules import (
     idle_clauses,
     idle_settings_of_a_flow,
     idle_settings_of_the_pipeline,
+    real_time_in_updates_that_end,
     settings_of_lakeflow,
     uncounted_rules,
 )
@@ -46,6 +47,7 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     unsteady_keys,
     first_loads,
     idle_settings_of_a_flow,
+    real_time_in_updates_that_end,
     uncounted_rules,
 )
 _ORDER = list(Severity)

@@ -36,6 +36,7 @@ from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.plan_walk import reads_the_clock
 from headwater_spark.resolution.evaluation import Evaluation
 from headwater_spark.resolution.numbered_rows import check_numbered
+from headwater_spark.resolution.real_time import check_real_time
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
@@ -122,6 +123,7 @@ def _resolve(
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
             check_refresh_policy(dataset, frame)
+            check_real_time(frame, flow, dataset, stubs)
             mode = evaluation.output_mode_of(flow)
             check_numbered(dataset, evaluation.kind_of(dataset), flow, mode, frame.columns)
     for flow in registry.flows():
