@@ -23,6 +23,7 @@ from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
+from headwater.definitions.object_store_spec import ObjectStoreSpec
 from headwater.definitions.parameter import ParameterName, ParameterSpec, undeclared_secret
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.spec_model import Duration, WrongAt
@@ -190,6 +191,7 @@ class PipelineSpec(_Strict):
     event_log: EventLogSpec = EventLogSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     lease: str | None = None
+    object_store: ObjectStoreSpec = ObjectStoreSpec()
 
     @field_validator("configuration", "spark")
     @classmethod

@@ -33,6 +33,7 @@ _AS_THEY_ARE = (
     "brokers",
     "maintenance",
     "lease",
+    "object_store",
 )
 _IDLE = {
     "edition": "every feature is there",

@@ -23,9 +23,10 @@ from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import S3Object
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
+from headwater.storage.access import ObjectStore, object_store
 
 # Keys of the spec that no row depends on.
-_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance")
+_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store")
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
@@ -83,6 +84,11 @@ class PipelineProject:
     @property
     def _run_parameters(self) -> RunParameters:
         return RunParameters(self.spec.parameters, self.parameters, self.environment, self.spec_file)
+
+    @property
+    def object_store(self) -> ObjectStore:
+        """How ``s3://`` is reached: by the spec's ``object_store``, else by the environment."""
+        return object_store("s3", self.spec.object_store.model_dump(), self.environment)
 
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:
