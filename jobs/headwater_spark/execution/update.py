@@ -88,14 +88,14 @@ class UpdateResult:
 
 def resolve_only(project: PipelineProject) -> Manifest:
     """Resolve the graph and give its manifest; writes nothing. Raises InvalidPipeline."""
-    spark = start_session(project.pipeline_id, project.spec.spark)
+    spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
         return pipeline.manifest
 
 
 def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
     """Resolve the graph and look for what will go wrong; writes nothing. Raises InvalidPipeline."""
-    spark = start_session(project.pipeline_id, project.spec.spark)
+    spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
         return pipeline.manifest, lint(pipeline)
 
@@ -108,7 +108,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         RefusedForSafety: another update is running, or the selection would lose data.
     """
     long_running = LONG_RUNNING if is_continuous(project) else {}
-    spark = start_session(project.pipeline_id, {**long_running, **project.spec.spark})
+    spark = start_session(project.pipeline_id, {**long_running, **project.spark_conf})
     update_id = str(uuid.uuid4())
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
