@@ -35,6 +35,7 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
+from headwater.leases.stop_request import stop_requests
 from headwater.runtime.submit import LONG_RUNNING
 from headwater.updates.continuous_mode import is_continuous, refuse_once_flows, refuse_selection
 from headwater.updates.failed_tables import with_failed
@@ -119,6 +120,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_selection(project, request.selection)
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
+        stack.enter_context(stop_requests(project.state_folder, update_id, stop.signal))
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)
