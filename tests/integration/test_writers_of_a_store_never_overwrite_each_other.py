@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -30,6 +35,9 @@ REFUSALS = {
 }
 
 
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
 class Server:
     """An S3 server on loopback that can lose the answer to a put: it stores the object, and says that it failed."""
 
@@ -40,6 +48,13 @@ class Server:
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self.endpoint = f"http://127.0.0.1:{self._server.port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        keys = {"aws_access_key_id": "k", "aws_secret_access_key": "k"}
+        self._client = boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **keys)
+        self._client.create_bucket(Bucket=BUCKET)
+
+    def metadata(self, key: str) -> dict[str, str]:
+        """What was put along with an object."""
+        return dict(self._client.head_object(Bucket=BUCKET, Key=key)["Metadata"])
 
     def lose_answer_to(self, key: str) -> None:
         """Lose the first answer to a put of this key."""
@@ -62,12 +77,9 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server with a bucket."""
+    """One server for all tests, with a bucket."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     running = Server()
-    keys = {"aws_access_key_id": "k", "aws_secret_access_key": "k"}
-    client = boto3.client("s3", endpoint_url=running.endpoint, region_name="us-east-1", **keys)
-    client.create_bucket(Bucket=BUCKET)
     yield running
     running.end()
 
@@ -194,3 +206,56 @@ def test_what_is_cancelled_or_may_be_replaced(writers: list[Writer]):
     assert second.read("checkpoint/3") == "whole"
     again.close()
     assert second.read("checkpoint/3") == "newer"
+
+
+# A Spark of its own, because the class path is fixed when a JVM starts.
+SESSION = """
+import json, sys
+from headwater.runtime.conditions import UnsafeStoreSetting
+from headwater.runtime.object_store import session_conf
+from headwater.storage.access import ObjectStore
+from headwater_spark.object_store import refuse_unsafe_session
+from headwater_spark.session import start_session
+
+roots = ("s3://races/storage", "s3://races/warehouse")
+user = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+store = ObjectStore("s3", sys.argv[1], None, path_style=True)
+spark = start_session("store", session_conf(roots, store, user))
+for ids in (range(10), range(5, 15)):
+    spark.createDataFrame([(i,) for i in ids], "id INT").write.format("delta").mode("append").save(f"{roots[1]}/source")
+    rows = spark.readStream.format("delta").load(f"{roots[1]}/source").groupBy("id").count()
+    write = rows.writeStream.format("delta").outputMode("complete").trigger(availableNow=True)
+    write.option("checkpointLocation", f"{roots[0]}/checkpoint").start(f"{roots[1]}/counts").awaitTermination()
+counts = sorted(tuple(row) for row in spark.read.format("delta").load(f"{roots[1]}/counts").collect())
+spark._jsc.hadoopConfiguration().set("fs.s3a.bucket.races.performance.flags", "create")
+try:
+    refuse_unsafe_session(spark)
+    refused = ""
+except UnsafeStoreSetting as error:
+    refused = error.what
+print(json.dumps({"counts": counts, "refused": refused}))
+spark.stop()
+"""
+
+
+def test_spark_writes_commits_and_batches_with_the_mark(server: Server):
+    """A session with the settings of a store: Delta's commits, offsets and commits of a stateful stream are conditional puts; what Hadoop's own files say is checked too."""
+    paths = os.pathsep.join(str(CHECKOUT / name) for name in ("include", "jobs"))
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "k"}
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, server.endpoint],
+        env={**os.environ, **keys, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer = json.loads(done.stdout.strip().rpartition("\n")[2])
+    assert answer["counts"] == [[i, 2 if 5 <= i < 10 else 1] for i in range(15)]
+    assert "fs.s3a.bucket.races.performance.flags" in answer["refused"]
+    checkpoint, tables = "storage/checkpoint", ("warehouse/source", "warehouse/counts")
+    written = [f"{checkpoint}/{log}/{batch}" for log in ("offsets", "commits") for batch in (0, 1)]
+    written += [f"{table}/_delta_log/{version:020}.json" for table in tables for version in (0, 1)]
+    written += [f"{checkpoint}/metadata"]
+    assert [key for key in written if "headwater-put" not in server.metadata(key)] == []
