@@ -212,8 +212,8 @@ class PipelineSpec(_Strict):
     def _no_deploy_mode(cls, conf: dict[str, str]) -> dict[str, str]:
         if conf.get(_DEPLOY_MODE, "client") != "client":
             raise ValueError(
-                f"{_DEPLOY_MODE} has no place here: `headwater run` is the driver itself, and under Airflow the extra field "
-                '"deploy-mode" of the connection decides'
+                f"{_DEPLOY_MODE} has no place here: `headwater run` is the driver itself, under Airflow the connection's deploy-mode "
+                "decides, and on a standalone master (spark://) Spark has no cluster mode for Python programs"
             )
         return conf
 
