@@ -120,7 +120,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_selection(project, request.selection)
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
-        stack.enter_context(stop_requests(project.state_folder, update_id, stop.signal))
+        stack.enter_context(stop_requests(project.state_folder, (update_id, request.request_id), stop.signal))
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)
