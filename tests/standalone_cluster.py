@@ -6,12 +6,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from headwater.runtime.class_sharing import spark_home
 from headwater.runtime.java import java_environment
 
 _MASTER = "org.apache.spark.deploy.master.Master"
@@ -46,14 +46,27 @@ class StandaloneCluster:
             self.kill_worker(name)
 
     def _start(self, name: str, java_class: str, *arguments: str) -> None:
-        program = Path(sys.executable).with_name("spark-class")
+        spark = spark_home()
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes[name] = subprocess.Popen(
-                [str(program), java_class, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+                [
+                    f"{spark}/bin/spark-class",
+                    java_class,
+                    "--host",
+                    "127.0.0.1",
+                    "--webui-port",
+                    "0",
+                    *arguments,
+                ],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, **java_environment(), "SPARK_LOCAL_IP": "127.0.0.1"},
+                env={
+                    **os.environ,
+                    **java_environment(),
+                    "SPARK_HOME": str(spark),
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                },
             )
 
     def _said(self, name: str, pattern: str) -> str:
