@@ -27,13 +27,18 @@ class Target:
         return is_local(self.master)
 
     @property
+    def in_cluster(self) -> bool:
+        """Whether the driver runs on a machine that the cluster chooses."""
+        return self.deploy_mode == CLUSTER
+
+    @property
     def managed(self) -> bool:
         """Whether YARN or Kubernetes starts processes: the provider then writes the driver's variables on the command line."""
         return self.master.startswith(("yarn", "k8s"))
 
     def refuse_unsupported(self, where: object) -> None:
         """Raise UnsupportedDeployment, with the reason, where no driver of ours can run like this."""
-        if self.deploy_mode == CLUSTER:
+        if self.in_cluster and not self.master.startswith("yarn"):
             raise UnsupportedDeployment(
                 _WITHOUT_CLUSTER_MODE
                 if self.master.startswith("spark://")
@@ -52,7 +57,9 @@ class Target:
 
 
 _WITHOUT_CLUSTER_MODE = "Spark has no cluster mode for Python programs on a standalone cluster: the driver can't run on a worker of spark://."
-_NOT_BUILT = "Drivers that {0} starts on its own machines are not supported yet: they would find neither Headwater nor the pipeline there."
+_NOT_BUILT = (
+    "Drivers in pods of {0} are not supported yet: they would find neither Headwater nor the pipeline there."
+)
 
 
 def target_of(connection: Any, deploy_mode: str | None = None) -> Target:
