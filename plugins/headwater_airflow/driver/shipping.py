@@ -47,8 +47,9 @@ def _archive(kind: str, root: Path, files: list[Path]) -> Path:
         return archive
     archive.parent.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_name(f".{archive.name}.{os.getpid()}")
-    with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as packed:
+    with zipfile.ZipFile(fresh, "w") as packed:
         for file in files:
-            packed.writestr(zipfile.ZipInfo(str(file.relative_to(root)), _DATE), file.read_bytes())
+            entry = zipfile.ZipInfo(str(file.relative_to(root)), _DATE)
+            packed.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     fresh.replace(archive)
     return archive
