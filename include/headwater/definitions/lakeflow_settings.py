@@ -124,6 +124,8 @@ class LakeflowSettings(_Settings):
     brokers: Any = None
     maintenance: Any = None
     lease: Any = None
+    object_store: Any = None
+    cluster: Any = None
 
     @model_validator(mode="after")
     def _no_managed_ingestion(self) -> LakeflowSettings:
@@ -136,7 +138,19 @@ class LakeflowSettings(_Settings):
 
 
 # Keys that pipeline.yml does not have (``continuous`` has an answer of its own there).
-_OURS = ("spark", "airflow", "lint", "brokers", "maintenance", "lease", "trigger", "event_log", "continuous")
+_OURS = (
+    "spark",
+    "airflow",
+    "lint",
+    "brokers",
+    "maintenance",
+    "lease",
+    "trigger",
+    "event_log",
+    "continuous",
+    "object_store",
+    "cluster",
+)
 _SHARED = (
     "name",
     "id",

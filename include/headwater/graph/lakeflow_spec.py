@@ -33,6 +33,8 @@ _AS_THEY_ARE = (
     "brokers",
     "maintenance",
     "lease",
+    "object_store",
+    "cluster",
 )
 _IDLE = {
     "edition": "every feature is there",

@@ -23,9 +23,12 @@ from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import S3Object
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
+from headwater.runtime.masters import python_settings
+from headwater.runtime.object_store import session_conf
+from headwater.storage.access import ObjectStore, object_store
 
 # Keys of the spec that no row depends on.
-_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance")
+_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
@@ -83,6 +86,26 @@ class PipelineProject:
     @property
     def _run_parameters(self) -> RunParameters:
         return RunParameters(self.spec.parameters, self.parameters, self.environment, self.spec_file)
+
+    @property
+    def object_store(self) -> ObjectStore:
+        """How ``s3://`` is reached: by the spec's ``object_store``, else by the environment."""
+        return object_store("s3", self.spec.object_store.model_dump(), self.environment)
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        """As ``spark_conf_on``, with the master that the spec names."""
+        return self.spark_conf_on(self.spec.spark.get("spark.master", ""))
+
+    def spark_conf_on(self, master: str) -> dict[str, str]:
+        """The settings of the pipeline's session on a master: ``spark`` of the spec, over what a store and a cluster need.
+
+        Raises:
+            UnsafeStoreSetting, UnsupportedStore: as ``session_conf`` does.
+        """
+        python = python_settings(master, self.spec.cluster.python)
+        roots = (self.storage, self.warehouse)
+        return session_conf(roots, self.object_store, {**python, **self.spec.spark})
 
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -20,11 +22,20 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.leases.stop_request import request_stop, withdraw_stop
 from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.no_news import report_without_news
+from headwater_airflow.driver.on_yarn import (
+    failure_in_log,
+    refuse_secrets,
+    report_in_log,
+    shipment,
+    wait_for_running,
+)
 from headwater_airflow.driver.process import Driver
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
+from headwater_airflow.driver.target import CLIENT, Target, target_of
 from headwater_airflow.driver.verdict import Failure, judge
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
@@ -62,6 +73,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.tables = list(tables)
         self.spark_submit = spark_submit
         self._driver: Driver | None = None
+        self._variables: Mapping[str, str] = {}
+        self._elsewhere: tuple[PipelineProject, str] | None = None
         self._killed = False
 
     def execute(self, context: Any) -> dict[str, Any]:
@@ -98,7 +111,12 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     def on_kill(self) -> None:
         """Stop after the batch in flight; what is not done then can be killed without harm to the tables."""
         self._killed = True
-        if self._driver is not None:
+        if self._elsewhere is not None:
+            project, request = self._elsewhere
+            request_stop(project.state_folder, request)
+            if self._driver is not None:
+                self._driver.stop()
+        elif self._driver is not None:
             self._driver.stop()
             super().on_kill()
 
@@ -147,18 +165,34 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         begun: datetime | None,
         secrets: Mapping[str, str],
     ) -> None:
-        master = self._master()
+        target = self._target()
         self.application = submission.application()
         self.application_args = [
             *submission.driver_arguments(project, request, attempt, attempts, begun),
             *selection.arguments(),
         ]
-        self.conf = submission.driver_conf(project, master)
-        self.env_vars = submission.driver_environment(project, secrets, master)
-        self._spark_binary = self.spark_submit or submission.spark_submit()
+        self._configure(project, target, secrets)
 
-    def _master(self) -> str:
-        """The connection's master; the provider would quietly take YARN for a connection that does not exist."""
+    def _configure(
+        self, project: PipelineProject, target: Target, secrets: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.conf = submission.driver_conf(project, target)
+        # The driver's own process has them all. What the hook is given, it writes on the command line for YARN and Kubernetes.
+        self._variables = submission.driver_environment(project, target, secrets)
+        self.env_vars = {} if target.managed else self._variables
+        self._spark_binary = self.spark_submit or submission.spark_submit()
+        if target.in_cluster:
+            refuse_secrets(secrets)
+            there = shipment(project, self.conf)
+            self.conf, self._archives, self.files = there.conf, there.archives, there.files
+            self.application_args = [there.folder, *self.application_args[1:]]
+
+    def _target(self) -> Target:
+        """The connection's target; the provider would quietly take YARN for a connection that does not exist.
+
+        Raises:
+            UnsupportedDeployment: no driver can run there.
+        """
         try:
             connection = BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException as error:
@@ -167,13 +201,21 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 f"There is no connection {self._conn_id!r}. Make one of type spark, for instance "
                 f"""{variable}='{{"conn_type": "spark", "host": "local[*]"}}'."""
             ) from error
-        return str(connection.host or "")
+        target = target_of(connection, self._deploy_mode)
+        target.refuse_unsupported(f"connection {self._conn_id}")
+        if target.in_cluster and not self.runs_updates:
+            # What the event log does not tell of, its driver's report does: that one runs beside the task.
+            self._deploy_mode = CLIENT
+            return replace(target, deploy_mode=CLIENT)
+        return target
 
     def _submit(self, context: Any, project: PipelineProject, request: str, *, last: bool) -> dict[str, Any]:
         self._hook = self._get_hook()
-        self._driver = driver = Driver(self._hook, home_folder())
+        self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
+        if self._archives is not None:
+            return self._submit_elsewhere(context, project, request, driver, last=last)
         try:
             super().execute(context)
         except AirflowException as error:
@@ -185,6 +227,29 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         if driver.exit_code is None:
             raise AirflowException("The task was stopped before its driver was started.")
         return driver.report.content or {"state": "COMPLETED", "flows": []}
+
+    def _submit_elsewhere(
+        self, context: Any, project: PipelineProject, request: str, driver: Driver, *, last: bool
+    ) -> dict[str, Any]:
+        """Have YARN run the driver, and learn how it ended from the event log. A driver of this request that still runs is followed."""
+        self._elsewhere = (project, request)
+        before, cause = wait_for_running(project, request, self.log), None
+        report = None if before is None else report_in_log(project, request, None)
+        if report is None:
+            withdraw_stop(project.state_folder, request)
+            before = getattr(newest_update(project, request), "update_id", None)
+            try:
+                super().execute(context)
+            except AirflowException as error:
+                cause = error
+            finally:
+                driver.stop()
+            report = report_in_log(project, request, before)
+        failure = failure_in_log(project, request, report)
+        if failure is not None:
+            self._raise_failure(failure, project, request, last, cause or AirflowException(failure.message))
+        assert report is not None, "no failure means that the update is in the log"
+        return report
 
     def _failure(self, project: PipelineProject, request: str, driver: Driver) -> Failure:
         flows = failed_flows(project, newest_update(project, request))

@@ -1,0 +1,1 @@
+"""Where pipelines keep what is theirs: local folders, and object stores behind the same calls."""

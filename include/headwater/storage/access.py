@@ -1,0 +1,117 @@
+"""How an object store is reached. obstore, delta-rs and Spark's Hadoop file system are all configured from this one place.
+
+No keys and no secrets pass through here: each of the three finds credentials by the store's own default chain (environment,
+profile, role, workload identity), so that they are in no argument, manifest, log or page.
+
+Decision 0184.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Client
+
+# One spelling for each store, everywhere: Spark, delta-rs and obstore all know these.
+SCHEMES = ("s3", "gs", "abfss")
+_SEVERAL_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+# A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
+_QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """How a store is reached.
+
+    ``scheme``: "s3", "gs" or "abfss". ``endpoint``: the URL of its server, None for the provider's own. ``region``: None
+    where nothing names one. ``path_style``: the bucket stands in the path of a request, not in the name of the host.
+    """
+
+    scheme: str
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = False
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether requests go over TLS; an ``http://`` endpoint has to be written to get anything else."""
+        return self.endpoint is None or not self.endpoint.startswith("http://")
+
+    @property
+    def delta_options(self) -> dict[str, str]:
+        """``storage_options`` of delta-rs; without credentials, which it finds as we do."""
+        if self.scheme != "s3":
+            return {}
+        options = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self.path_style).lower()}
+        if self.endpoint is not None:
+            options["AWS_ENDPOINT_URL"] = self.endpoint
+            options["AWS_ALLOW_HTTP"] = str(not self.encrypted).lower()
+        if self.region is not None:
+            options["AWS_REGION"] = self.region
+        return options
+
+
+def object_store(
+    scheme: str, declared: Mapping[str, Any] | None = None, environment: Mapping[str, str] = os.environ
+) -> ObjectStore:
+    """The access to the stores of a scheme.
+
+    Args:
+        scheme: one of SCHEMES.
+        declared: ``object_store`` of ``pipeline.yml`` as plain values: ``endpoint``, ``region``, ``path_style``.
+        environment: what the spec does not say is taken from ``AWS_ENDPOINT_URL_S3``, ``AWS_ENDPOINT_URL``, ``AWS_REGION``
+            and ``AWS_DEFAULT_REGION``.
+    """
+    given = {key: value for key, value in (declared or {}).items() if value is not None}
+    if scheme != "s3":
+        return ObjectStore(scheme, given.get("endpoint"), given.get("region"), bool(given.get("path_style")))
+    endpoint = given.get("endpoint") or _first(environment, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    region = given.get("region") or _first(environment, "AWS_REGION", "AWS_DEFAULT_REGION")
+    # Servers with an address of their own seldom have a host name for each bucket.
+    path_style = given.get("path_style", endpoint is not None)
+    return ObjectStore(scheme, endpoint.rstrip("/") if endpoint else None, region, bool(path_style))
+
+
+@lru_cache(maxsize=64)
+def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
+    """The client for a bucket (of ``abfss``: ``container@account.dfs.core.windows.net``), one a process.
+
+    ``quick``: give up after seconds, for what is tried again anyway. The first call reads the environment; none reaches the network.
+    """
+    from obstore.store import from_url
+
+    options: dict[str, Any] = {
+        "client_options": {
+            "allow_http": not store.encrypted,
+            "timeout": timedelta(seconds=5 if quick else 30),
+        },
+        "retry_config": _QUICKLY if quick else _SEVERAL_TIMES,
+    }
+    if store.scheme == "s3":
+        options["virtual_hosted_style_request"] = not store.path_style
+        options["region"] = store.region or "us-east-1"
+        options["credential_provider"] = _profile()
+        options |= {"endpoint": store.endpoint} if store.endpoint is not None else {}
+    chosen: Client = from_url(f"{store.scheme}://{bucket}", **options)
+    return chosen
+
+
+def _profile() -> Any:
+    """Credentials of a profile in AWS's files, which obstore does not read; None where it finds some itself."""
+    named = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
+    if "AWS_ACCESS_KEY_ID" in os.environ or not (Path(named).is_file() or "AWS_PROFILE" in os.environ):
+        return None
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    return Boto3CredentialProvider()
+
+
+def _first(environment: Mapping[str, str], *names: str) -> str | None:
+    return next((environment[name] for name in names if environment.get(name)), None)
