@@ -11,8 +11,8 @@ from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.incremental.costs import (
-    FullRun,
     SourceSize,
+    full_runs,
     limits_from,
     predicted_full,
     predicted_incremental,
@@ -20,7 +20,7 @@ from headwater.incremental.costs import (
 )
 from headwater.incremental.refresh_record import RefreshRecord, last_record
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
-from headwater.incremental.techniques import Issue
+from headwater.incremental.techniques import Issue, Technique
 from headwater.metrics.fingerprint import source_table
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
@@ -63,16 +63,15 @@ def outlook(
             facts |= {"since_last_refresh": change.reason}
         shown[_name(source, folder)] = facts
     total = sum(facts["bytes"] or 0 for facts in shown.values())
-    last = FullRun(float(refresh.get("full_seconds", 0)), int(refresh.get("full_bytes", 0)))
-    full_seconds = predicted_full(last, total)
+    full_seconds = predicted_full(full_runs(refresh), total)
     body: dict[str, Any] = {"sources": shown, "full_seconds": round(full_seconds, 1)}
     if isinstance(record, Issue):
         return body | {"not_incremental": f"{record.reason} [{record.name}]"}
     techniques = _techniques(sources, changes)
     if sizes and techniques and "recomputed" not in techniques:
-        again = 0.0 if techniques <= {"APPEND_ONLY", "GROUP_AGGREGATE"} else 0.25
-        seconds = predicted_incremental(full_seconds, sizes, again)
-        body |= {"technique": sorted(techniques)[-1], "incremental_seconds": round(seconds, 1)}
+        technique = sorted(techniques)[-1]
+        seconds = predicted_incremental(full_seconds, sizes, Technique(technique))
+        body |= {"technique": technique, "incremental_seconds": round(seconds, 1)}
         against = rejected(limits_from(settings), sizes, full_seconds, seconds)
         if against is not None:
             body |= {"under_auto": f"recomputed: {against.reason} [{against.name}]"}

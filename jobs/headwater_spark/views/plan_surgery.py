@@ -8,6 +8,7 @@ Decision 0162.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -38,6 +39,7 @@ from headwater_spark.views.recipes import (
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
 # Gives the rows of a leaf, by its number: a frame with columns named as the leaf's; those that are not used may be left out.
 RowsOf = Callable[[int, Rows], DataFrame]
@@ -145,11 +147,23 @@ class ViewPlan:
                         classes.add(class_name(part).rpartition(".")[2])
         return classes or {"an expression"}
 
+    @cached_property
+    def working(self) -> SparkSession:
+        """A session of its own for what a refresh runs: what is a stage of one job there is a job of its own with AQE."""
+        java = self.session._jsparkSession.cloneSession()  # noqa: SLF001 - no public way to clone
+        session = SparkSession(self.session.sparkContext, java)
+        cores = self.session.sparkContext.defaultParallelism
+        partitions = min(cores, int(str(session.conf.get(_PARTITIONS))))
+        # Small parts of a view are read and written: nothing is gained by adapting plans while they run.
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set(_PARTITIONS, str(partitions))
+        return session
+
     def frame_of(self, recipe: Recipe, ids: Sequence[int], rows_of: RowsOf) -> DataFrame:
         """The rows of a recipe, with the columns that have these ids; their names are those in the plan."""
         plan = self._chosen(self._built(recipe, rows_of), ids, ids)
-        rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.session._jsparkSession, plan)  # noqa: SLF001
-        return DataFrame(rows, self.session)
+        rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.working._jsparkSession, plan)  # noqa: SLF001
+        return DataFrame(rows, self.working)
 
     # -- building ------------------------------------------------------------------------------------------------
 
