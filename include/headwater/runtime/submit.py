@@ -12,6 +12,8 @@ from pathlib import Path
 
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
+from headwater.runtime.local_files import SETTINGS as LOCAL_FILES
+from headwater.runtime.local_files import local_files_jar
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
@@ -47,17 +49,15 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             loopback and the JVM is tuned for small data.
 
     """
-    jars = ensure_jars("spark")
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         _OF_TEXTS: _VALUES,
     }
     if local:
-        class_path = shareable(os.pathsep.join(str(jar) for jar in jars))
         cores = os.cpu_count() or 2
         conf |= {
-            "spark.driver.extraClassPath": class_path,
+            "spark.driver.extraClassPath": driver_class_path(),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
@@ -65,11 +65,19 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
             "spark.databricks.delta.snapshotPartitions": "2",
         }
+        if local_files_jar() is not None:
+            conf |= LOCAL_FILES
     else:
-        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+        conf["spark.jars"] = ",".join(str(jar) for jar in ensure_jars("spark"))
     merged = {**conf, **user_conf, **redaction(user_conf)}
     merged[_JAVA_OPTIONS] = _java_options(merged, local=local)
     return merged
+
+
+def driver_class_path() -> str:
+    """The class path of a driver on this machine: jars fetched once, ours for local files, and with shared classes Spark's."""
+    jars = [*ensure_jars("spark"), *filter(None, [local_files_jar()])]
+    return shareable(os.pathsep.join(str(jar) for jar in jars))
 
 
 def _java_options(conf: Mapping[str, str], *, local: bool) -> str:
