@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
+from headwater.runtime.local_files import SETTINGS as LOCAL_FILES
+from headwater.runtime.local_files import local_files_jar
 from headwater.runtime.object_store import needs_s3
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 from headwater.runtime.store_classes import store_jar
@@ -51,7 +53,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     Raises:
         JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
     """
-    jars = [*ensure_jars("spark"), *([*ensure_jars("s3"), store_jar()] if needs_s3(user_conf) else [])]
+    of_store = [*ensure_jars("s3"), store_jar()] if needs_s3(user_conf) else []
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -61,20 +63,27 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
         "spark.ui.showConsoleProgress": "false",
     }
     if local:
-        class_path = shareable(os.pathsep.join(str(jar) for jar in jars))
         cores = os.cpu_count() or 2
         conf |= {
-            "spark.driver.extraClassPath": class_path,
+            "spark.driver.extraClassPath": driver_class_path(of_store),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
         }
+        if local_files_jar() is not None:
+            conf |= LOCAL_FILES
     else:
-        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+        conf["spark.jars"] = ",".join(str(jar) for jar in [*ensure_jars("spark"), *of_store])
     merged = {**conf, **user_conf, **redaction(user_conf)}
     merged[_JAVA_OPTIONS] = _java_options(merged, local=local)
     return merged
+
+
+def driver_class_path(of_store: Sequence[Path] = ()) -> str:
+    """The class path of a driver on this machine: jars fetched once, ours for local files, and with shared classes Spark's."""
+    jars = [*ensure_jars("spark"), *filter(None, [local_files_jar()]), *of_store]
+    return shareable(os.pathsep.join(str(jar) for jar in jars))
 
 
 def _java_options(conf: Mapping[str, str], *, local: bool) -> str:
