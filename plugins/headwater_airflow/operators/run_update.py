@@ -64,6 +64,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     template_fields: Sequence[str] = ()
     ui_color: ClassVar[str] = "#fbe3d0"
     runs_updates: ClassVar[bool] = True
+    _deploy_mode: str | None
 
     def __init__(
         self, *, pipeline: str, tables: Sequence[str] = (), spark_submit: str | None = None, **kwargs: Any
@@ -74,6 +75,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.spark_submit = spark_submit
         self._driver: Driver | None = None
         self._variables: Mapping[str, str] = {}
+        self._in_cluster = False
         self._elsewhere: tuple[PipelineProject, str] | None = None
         self._killed = False
 
@@ -181,6 +183,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._variables = submission.driver_environment(project, target, secrets)
         self.env_vars = {} if target.managed else self._variables
         self._spark_binary = self.spark_submit or submission.spark_submit()
+        self._in_cluster = target.in_cluster
         if target.in_cluster:
             refuse_secrets(secrets)
             there = shipment(project, self.conf)
@@ -214,7 +217,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
-        if self._archives is not None:
+        if self._in_cluster:
             return self._submit_elsewhere(context, project, request, driver, last=last)
         try:
             super().execute(context)
@@ -233,7 +236,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Have YARN run the driver, and learn how it ended from the event log. A driver of this request that still runs is followed."""
         self._elsewhere = (project, request)
-        before, cause = wait_for_running(project, request, self.log), None
+        before = wait_for_running(project, request, self.log)
+        cause: Exception | None = None
         report = None if before is None else report_in_log(project, request, None)
         if report is None:
             withdraw_stop(project.state_folder, request)
