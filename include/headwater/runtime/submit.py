@@ -12,11 +12,9 @@ from pathlib import Path
 
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
-from headwater.runtime.local_files import SETTINGS as LOCAL_FILES
-from headwater.runtime.local_files import local_files_jar
 from headwater.runtime.object_store import needs_s3
+from headwater.runtime.own_classes import LOCAL_FILES, own_jar
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
-from headwater.runtime.store_classes import store_jar
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -53,7 +51,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     Raises:
         JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
     """
-    of_store = [*ensure_jars("s3"), store_jar()] if needs_s3(user_conf) else []
+    of_store = ensure_jars("s3") if needs_s3(user_conf) else ()
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -70,19 +68,18 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
+            **LOCAL_FILES,
         }
-        if local_files_jar() is not None:
-            conf |= LOCAL_FILES
     else:
-        conf["spark.jars"] = ",".join(str(jar) for jar in [*ensure_jars("spark"), *of_store])
+        conf["spark.jars"] = ",".join(str(jar) for jar in [*ensure_jars("spark"), own_jar(), *of_store])
     merged = {**conf, **user_conf, **redaction(user_conf)}
     merged[_JAVA_OPTIONS] = _java_options(merged, local=local)
     return merged
 
 
 def driver_class_path(of_store: Sequence[Path] = ()) -> str:
-    """The class path of a driver on this machine: jars fetched once, ours for local files, and with shared classes Spark's."""
-    jars = [*ensure_jars("spark"), *filter(None, [local_files_jar()]), *of_store]
+    """The class path of a driver on this machine: jars fetched once, our own, those of a store, and with shared classes Spark's."""
+    jars = [*ensure_jars("spark"), own_jar(), *of_store]
     return shareable(os.pathsep.join(str(jar) for jar in jars))
 
 

@@ -1,4 +1,4 @@
-package headwater;
+package headwater.files;
 
 import java.io.IOException;
 import java.net.URI;
