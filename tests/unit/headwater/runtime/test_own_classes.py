@@ -43,7 +43,9 @@ def test_the_classes_that_settings_name_are_in_the_jar():
     """Spark and Delta look them up by name, when the first checkpoint or commit is written."""
     with zipfile.ZipFile(PACKAGED) as archive:
         names = set(archive.namelist())
-    assert {f"{name.replace('.', '/')}.class" for name in (LOG_STORE, CHECKPOINT_MANAGER, *LOCAL_FILES.values())} <= names
+    assert {
+        f"{name.replace('.', '/')}.class" for name in (LOG_STORE, CHECKPOINT_MANAGER, *LOCAL_FILES.values())
+    } <= names
 
 
 def test_a_changed_source_has_another_fingerprint(tmp_path: Path):
