@@ -108,7 +108,9 @@ class Browser:
                 ends = time.monotonic() + seconds
                 while not (answer := await value(condition)):
                     shown = await value("document.body.innerText") if time.monotonic() >= ends else ""
-                    assert time.monotonic() < ends, f"{condition} was not true within {seconds} seconds: {shown}"
+                    assert time.monotonic() < ends, (
+                        f"{condition} was not true within {seconds} seconds: {shown}"
+                    )
                     await asyncio.sleep(0.2)
             colour = await value("getComputedStyle(document.body).backgroundColor")
             text = await value("document.body.innerText")
