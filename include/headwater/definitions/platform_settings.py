@@ -57,6 +57,7 @@ IDLE = {
     "pipelines.clusterShutdown.delay": "Spark ends with the update",
     "pipelines.incompatibleViewCheck.enabled": "views are checked at each start",
     "pipelines.tableManagedByMultiplePipelinesCheck.enabled": "a table of another pipeline is never written to",
+    "spark.databricks.streaming.realTimeMode.enabled": "a flow's own pipelines.trigger is enough",
 }
 _REFUSED = {
     "pipelines.pipelineId": "It does not move a table. Move it with `headwater move`, and take the property out.",

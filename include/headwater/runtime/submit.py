@@ -27,6 +27,9 @@ _VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
 # What Spark keeps of jobs that are over, for its UI: the memory of a driver that runs for weeks must not grow with them.
 LONG_RUNNING = {
+    # A table that a join broadcasts takes a page at least, however few rows it has. By itself Spark makes pages of 16 MB in a heap of
+    # a gigabyte with two cores: two dozen queries side by side filled it.
+    "spark.buffer.pageSize": "2m",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",

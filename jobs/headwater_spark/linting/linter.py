@@ -88,8 +88,10 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
     yield from settings_of_lakeflow(pipeline)
     yield from idle_clauses(pipeline)
     by_flow: dict[str, list[Finding]] = {}
+    # The implicit views of a history are declared, and no part of the graph where nothing reads them.
+    known = {entry.name for entry in pipeline.manifest.flows}
     for flow in pipeline.registry.flows():
-        if flow.name not in pipeline.evaluation.frames:
+        if flow.name not in pipeline.evaluation.frames or flow.name not in known:
             continue
         case = FlowCase(pipeline, pipeline.dataset(flow.target), flow, files)
         by_flow[flow.name] = list(dict.fromkeys(one for rule in _RULES for one in rule(case)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -172,6 +175,33 @@ def test_a_stop_is_recorded_before_it_is_done(update):
     assert recorded.is_set()
     (details,) = [more["details"] for kind, _, more in update.context.events.emitted if kind == "user_action"]
     assert details["user_action"]["action"] == "CANCEL"
+
+
+def test_python_lets_go_of_plans_while_it_runs(update, monkeypatch):
+    """What only a cycle of Python's garbage refers to is let go of within the update, not when Python would come to it."""
+
+    class Plan:
+        """Stand in for an object that keeps one of the JVM alive."""
+
+    def waits(run: FlowRun) -> None:
+        plan = Plan()
+        plan.itself = plan  # type: ignore[attr-defined]
+        alive = weakref.ref(plan)
+        del plan
+        for _ in range(200):
+            if alive() is None:
+                run.context.stop_requested.set()
+                return
+            time.sleep(0.05)
+        raise AssertionError("still there after ten seconds")
+
+    monkeypatch.setattr(continuous, "COLLECTION", timedelta(0))
+    update.does = {"bronze": until_stopped, "silver": until_stopped, "other": waits}
+    gc.disable()
+    try:
+        assert update.run()[0] == ""
+    finally:
+        gc.enable()
 
 
 def test_a_changed_definition_ends_all_flows(update):
