@@ -18,6 +18,7 @@ from headwater.graph.pipeline_project import open_project
 from headwater.runtime import submit
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.driver import submission
+from headwater_airflow.driver.target import Target
 
 CANARY = "Hunter2Canary"
 SPEC = """
@@ -53,7 +54,7 @@ def test_the_real_submit_command(secretive, monkeypatch, caplog, master):
     )
     project = open_project(secretive)
     hook = SparkSubmitHook(
-        conf=submission.driver_conf(project, master),
+        conf=submission.driver_conf(project, Target(master)),
         application_args=submission.driver_arguments(project, "request", 1, 3),
     )
     with caplog.at_level(logging.DEBUG):

@@ -236,10 +236,9 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Have YARN run the driver, and learn how it ended from the event log. A driver of this request that still runs is followed."""
         self._elsewhere = (project, request)
-        before = wait_for_running(project, request, self.log)
         cause: Exception | None = None
-        report = None if before is None else report_in_log(project, request, None)
-        if report is None:
+        before = None
+        if wait_for_running(project, request, self.log) is None:
             withdraw_stop(project.state_folder, request)
             before = getattr(newest_update(project, request), "update_id", None)
             try:
@@ -248,7 +247,14 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 cause = error
             finally:
                 driver.stop()
-            report = report_in_log(project, request, before)
+            if not self._killed:
+                # spark-submit may lose sight of a driver that runs on.
+                wait_for_running(project, request, self.log)
+        if self._killed:
+            raise AirflowException(
+                "The task was stopped; its driver ends after the batch in flight."
+            ) from cause
+        report = report_in_log(project, request, before)
         failure = failure_in_log(project, request, report)
         if failure is not None:
             self._raise_failure(failure, project, request, last, cause or AirflowException(failure.message))
