@@ -14,10 +14,12 @@ from headwater.errors import InvalidSpec
 from headwater.incremental.techniques import Issue, IssueType, Technique
 
 PREFIX = "headwater.incremental."
-# What any refresh costs: log, plan, jobs, commit (measured: 3 to 6 s).
-FIXED_SECONDS = 4.0
+# What any refresh costs: log, plan, two or three jobs, commit (measured: 0.4 to 1.2 s).
+FIXED_SECONDS = 1.0
 # Below this a full refresh is as fast as any other.
-SMALL_SECONDS = 6.0
+SMALL_SECONDS = 2.0
+# Sources this small are read in no time: what took longer in the first run was the driver's beginning.
+SMALL_BYTES = 1_000_000
 # It has to be clearly better: predictions err.
 ADVANTAGE = 0.8
 # So many of the last refreshes of a technique correct what is predicted for it, and not further than this.
@@ -157,7 +159,9 @@ def predicted_full(runs: Sequence[FullRun], bytes_now: int) -> float:
     if not runs:
         return FIXED_SECONDS / 2 + bytes_now / BYTES_PER_SECOND
     fastest = min(run.at(bytes_now) for run in runs)
-    return fastest if len(runs) > 1 else fastest * FIRST_RUN
+    if len(runs) > 1:
+        return fastest
+    return fastest * FIRST_RUN if bytes_now >= SMALL_BYTES else min(fastest, FIXED_SECONDS)
 
 
 def predicted_part(full: float, effort: Effort) -> float:

@@ -23,6 +23,7 @@ from headwater.incremental.costs import (
 )
 from headwater.incremental.techniques import Technique
 
+MB = 1_000_000
 LARGE = [SourceSize("sales", 1000, 10)]
 
 
@@ -30,7 +31,7 @@ LARGE = [SourceSize("sales", 1000, 10)]
     ("limits", "changed", "full", "incremental", "sub_type"),
     [
         (Limits(), LARGE, 60.0, 5.0, None),
-        (Limits(), LARGE, 5.9, 1.0, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(), LARGE, 1.9, 1.0, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
         (Limits(), [SourceSize("sales", 1000, 251)], 60.0, 5.0, "CHANGESET_SIZE_THRESHOLD_EXCEEDED"),
         (Limits(max_changed_share=0.5), [SourceSize("sales", 1000, 251)], 60.0, 5.0, None),
         (Limits(), LARGE * 4, 60.0, 5.0, "NUM_JOINS_THRESHOLD_EXCEEDED"),
@@ -46,9 +47,9 @@ def test_what_is_not_worth_it(limits: Limits, changed, full: float, incremental:
 
 def test_predictions():
     """A full refresh grows with its sources; an incremental one has a fixed price, and its share of a full one."""
-    twice = [FullRun(12.0, 100), FullRun(10.0, 100)]
-    assert predicted_full(twice, 200) == 20.0
-    assert predicted_full(twice, 50) == 10.0
+    twice = [FullRun(12.0, MB), FullRun(10.0, MB)]
+    assert predicted_full(twice, 2 * MB) == 20.0
+    assert predicted_full(twice, MB) == 10.0
     assert predicted_full([], 20_000_000) == FIXED_SECONDS / 2 + 1
     assert predicted_incremental(100.0, LARGE, Technique.APPEND_ONLY) == FIXED_SECONDS + 1
     assert predicted_incremental(100.0, LARGE, Technique.GROUP_AGGREGATE) == FIXED_SECONDS + 1
@@ -58,8 +59,15 @@ def test_predictions():
 
 def test_the_first_full_refresh_counts_less():
     """It was made by a driver that had just begun; of several the fastest counts, by its own size."""
-    assert predicted_full([FullRun(10.0, 100)], 100) == pytest.approx(10 * FIRST_RUN)
-    assert predicted_full([FullRun(30.0, 100), FullRun(8.0, 50), FullRun(25.0, 100)], 100) == 16.0
+    assert predicted_full([FullRun(10.0, MB)], MB) == pytest.approx(10 * FIRST_RUN)
+    assert predicted_full([FullRun(30.0, 2 * MB), FullRun(8.0, MB), FullRun(25.0, 2 * MB)], 2 * MB) == 16.0
+
+
+def test_small_sources_are_read_in_no_time():
+    """However long the driver took to begin; what is measured again counts, as of a query that makes much of little."""
+    assert predicted_full([FullRun(30.0, 100)], 100) == FIXED_SECONDS
+    assert predicted_full([FullRun(30.0, 100), FullRun(28.0, 100)], 100) == 28.0
+    assert rejected(Limits(), LARGE, predicted_full([FullRun(30.0, 100)], 100), 0.1) is not None
 
 
 def test_the_extent_of_a_part():
