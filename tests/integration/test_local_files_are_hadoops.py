@@ -12,7 +12,7 @@ from headwater.runtime.own_classes import LOCAL_FILES
 
 
 def test_files_modes_and_links(spark: SparkSession, tmp_path: Path):
-    """A file has its checksum beside it and the mode it is given; a link is a link."""
+    """A file has its checksum beside it and the mode it is given; files, folders and links look as they do to Hadoop's own classes."""
     hadoop: Any = spark._jvm.org.apache.hadoop.fs
     conf = spark._jsc.hadoopConfiguration()
     root = hadoop.Path(tmp_path.as_uri())
@@ -27,6 +27,24 @@ def test_files_modes_and_links(spark: SparkSession, tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [".b.crc", "b"]
     assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o640
 
+    plain = spark._jvm.org.apache.hadoop.conf.Configuration(conf)
+    plain.set("fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.LocalFs")
+    theirs = hadoop.FileContext.getFileContext(root.toUri(), plain)
+    assert theirs.getDefaultFileSystem().getClass().getName() == "org.apache.hadoop.fs.local.LocalFs"
     (tmp_path / "link").symlink_to(tmp_path / "b")
-    assert context.getFileLinkStatus(hadoop.Path(root, "link")).isSymlink()
-    assert context.getFileLinkStatus(hadoop.Path(root, "b")).isFile()
+    (tmp_path / "folder").mkdir()
+    assert [seen(context, root, hadoop, name) for name in NAMES] == [
+        seen(theirs, root, hadoop, name) for name in NAMES
+    ]
+
+
+NAMES = ("b", "link", "folder", "absent")
+
+
+def seen(context: Any, root: Any, hadoop: Any, name: str) -> tuple[Any, ...]:
+    """What a look at a file that follows no link gives."""
+    path = hadoop.Path(root, name)
+    if not context.util().exists(path):
+        return ("absent",)
+    status = context.getFileLinkStatus(path)
+    return status.isSymlink(), status.isDirectory(), status.getLen(), status.getPermission().toString()
