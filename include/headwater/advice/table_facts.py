@@ -14,6 +14,7 @@ from headwater.definitions.platform_settings import is_platform_setting
 from headwater.delta_log.versions import read_commit, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import DatasetEntry, Manifest
+from headwater.storage.delta_tables import delta_table
 
 _COMMITS = 5
 _STEPS_BACK = 50
@@ -102,13 +103,10 @@ def schemas_over_time(
 def _opened(table: Path) -> tuple[list[int], int] | None:
     """Sizes of the files, and how many partitions have some."""
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        rows: list[dict[str, Any]] = pa.table(
-            DeltaTable(str(table)).get_add_actions(flatten=True)
-        ).to_pylist()
+        rows: list[dict[str, Any]] = pa.table(delta_table(table).get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError):
         return None
     names = [name for name in (rows[0] if rows else {}) if name.startswith("partition.")]

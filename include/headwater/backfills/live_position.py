@@ -11,6 +11,7 @@ from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.checkpoints.offsets import last_committed_batch, query_id, read_offsets
 from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.delta_tables import delta_table
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,7 @@ def delta_end(position: Mapping[str, Any] | None, source: StreamSource, flow: st
 
 
 def _table_at(table: Path, applications: tuple[str, ...]) -> tuple[int, list[int | None]]:
-    from deltalake import DeltaTable
-
-    opened = DeltaTable(str(table))
+    opened = delta_table(table)
     return opened.version(), [last_batch(opened, table, name) for name in applications]
 
 

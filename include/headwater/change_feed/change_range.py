@@ -12,6 +12,7 @@ from headwater.change_feed.commit_changes import CommitChanges, commit_changes
 from headwater.change_feed.counts import NO_CHANGES, ChangeCounts
 from headwater.delta_log.versions import AddedFile, snapshot_files, table_head
 from headwater.errors import ChangeFeedBroken
+from headwater.storage.delta_tables import delta_table
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,9 @@ def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRang
 
 def _rows(table: Path, version: int, files: Sequence[AddedFile]) -> int | None:
     """How many rows a version holds, None where its statistics do not say."""
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    opened = DeltaTable(str(table), version=version)
+    opened = delta_table(table, version=version)
     if "deletionVectors" in (opened.protocol().reader_features or ()):
         # Statistics count rows that vectors have deleted since.
         counted = QueryBuilder().register("rows", opened).execute("select count(*) as n from rows").read_all()

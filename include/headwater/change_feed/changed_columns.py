@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from headwater.storage.delta_tables import delta_table
+
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
@@ -52,7 +54,5 @@ def _values(file: Path, columns: Sequence[str]) -> list[list[Any]] | None:
 
 
 def _physical_names(table: Path) -> dict[str, str]:
-    from deltalake import DeltaTable
-
-    fields = json.loads(DeltaTable(str(table)).schema().to_json())["fields"]
+    fields = json.loads(delta_table(table).schema().to_json())["fields"]
     return {field["name"]: field.get("metadata", {}).get(_PHYSICAL, field["name"]) for field in fields}

@@ -21,6 +21,7 @@ from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_
 from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.conditions import not_on_a_store
 
 Start = str | int
 SNAPSHOT, LATEST = "snapshot", "latest"
@@ -86,6 +87,8 @@ class ChangeConsumer:
             UpdateInProgress: if another holds it for longer than ``wait``.
 
         """
+        if not isinstance(self.file, Path):
+            raise not_on_a_store("The position of a reader of changes", self.file)
         lease = self.file.with_suffix(".lease")
         lease.parent.mkdir(parents=True, exist_ok=True)
         ends = time.monotonic() + wait.total_seconds()

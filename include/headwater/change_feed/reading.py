@@ -9,6 +9,7 @@ from typing import Any
 
 from headwater.change_feed.change_range import ChangeRange
 from headwater.errors import ChangeFeedBroken, SourceUnreachable
+from headwater.storage.delta_tables import delta_table
 
 _FEED = "delta.enableChangeDataFeed"
 
@@ -55,7 +56,6 @@ def arrow_table(table: Path, changes: ChangeRange) -> Any:
 
     """
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     counts = changes.counts
@@ -64,7 +64,7 @@ def arrow_table(table: Path, changes: ChangeRange) -> Any:
     try:
         if changes.snapshot:
             return _snapshot(table, changes)
-        feed = DeltaTable(str(table)).load_cdf(
+        feed = delta_table(table).load_cdf(
             starting_version=changes.start_version, ending_version=changes.end_version
         )
         return pa.table(feed.read_all())
@@ -82,9 +82,9 @@ def arrow_table(table: Path, changes: ChangeRange) -> Any:
 
 def _snapshot(table: Path, changes: ChangeRange) -> Any:
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    source = DeltaTable(str(table), version=changes.end_version)
+    source = delta_table(table, version=changes.end_version)
     rows = pa.table(QueryBuilder().register("rows", source).execute("select * from rows").read_all())
     moment = pa.scalar(changes.committed_at).cast(pa.timestamp("ms", tz="UTC"))
     for name, value in (
@@ -97,9 +97,7 @@ def _snapshot(table: Path, changes: ChangeRange) -> Any:
 
 
 def _keeps_feed(table: Path) -> bool:
-    from deltalake import DeltaTable
-
-    configuration = DeltaTable(str(table)).metadata().configuration
+    configuration = delta_table(table).metadata().configuration
     return str(configuration.get(_FEED, "false")).lower() == "true"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from headwater.checkpoints.offsets import BatchOffsets, SeenFile, files_seen, numbered, read_offsets
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.conditions import not_on_a_store
 
 
 def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
@@ -34,6 +35,8 @@ def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
             where=checkpoint / "offsets",
             remedy="What the batch read can't be looked up; the batches after it are not affected.",
         )
+    if not isinstance(target, Path):
+        raise not_on_a_store("Counting a batch again", target)
     if target.exists():
         shutil.rmtree(target)
     _copy_numbered(checkpoint / "offsets", target / "offsets", batch_id)

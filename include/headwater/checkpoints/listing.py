@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import BatchOffsets, committed_at, committed_offsets
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.walking import files_below
 
 _SHOWN = 160
 
@@ -101,12 +101,4 @@ def position_summary(text: str | None) -> str:
 
 
 def _size(folder: Path) -> int:
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += (Path(parent) / name).stat().st_size
-            except FileNotFoundError:
-                # A running update cleans up after itself while we look.
-                continue
-    return total
+    return sum(state.st_size for _, state in files_below(folder))

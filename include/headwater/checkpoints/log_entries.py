@@ -12,6 +12,7 @@ from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.offsets import numbered
 from headwater.files.atomic_files import write_atomically
 from headwater.files.json_lines import lines_of, read_lines
+from headwater.storage.walking import move
 
 # Spark 4.2 reads up to this version of its logs.
 _NEWEST_FORMAT = 2
@@ -69,7 +70,7 @@ def put_aside(file: Path) -> Path | None:
     while (target := folder / f"{file.name}{f'.{number}' if number else ''}").exists():
         number += 1
     checksum_file(file).unlink(missing_ok=True)
-    file.rename(target)
+    move(file, target)
     return target
 
 

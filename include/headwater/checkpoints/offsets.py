@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from urllib.parse import unquote, urlparse
 from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
+from headwater.storage.walking import names_in
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
 
@@ -178,7 +178,7 @@ def committed_at(checkpoint: Path, batch_id: int) -> float | None:
 def _names(folder: Path) -> list[str]:
     """The names in a folder, none where there is none; it may be removed, or replaced by a file, at any time."""
     try:
-        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted, and there may be very many
+        return names_in(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

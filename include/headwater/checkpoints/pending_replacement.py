@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from headwater.files.atomic_files import sync_folder
+from headwater.storage.conditions import not_on_a_store
 
 _FOLDER = "backfills"
 
@@ -45,6 +46,8 @@ class PendingReplacement:
         ``state_folder`` is the pipeline's folder in storage.
         """
         file = self._file(state_folder)
+        if not isinstance(file, Path):
+            raise not_on_a_store("A backfill that replaces rows", state_folder)
         file.parent.mkdir(parents=True, exist_ok=True)
         making = file.with_name(f".{file.name}.{uuid4().hex}")
         with making.open("x+", encoding="utf-8") as locked:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.files.atomic_files import who_asks, whose
+from headwater.storage.object_path import ObjectPath
 
 
 def not_readable(file: Path, what: str, error: OSError | None = None) -> StorageNotReadable:
@@ -31,6 +32,8 @@ def not_readable(file: Path, what: str, error: OSError | None = None) -> Storage
 
 def first_denied(file: Path) -> Path | None:
     """The first folder above a file that this user can't look into, else the file where it can't be read; None else."""
+    if isinstance(file, ObjectPath):
+        return None  # a store says no by an error of its own
     for folder in reversed(file.parents):
         if not _allowed(folder, os.X_OK):
             return folder

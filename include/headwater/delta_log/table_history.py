@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
 from headwater.errors import SourceUnreachable
+from headwater.storage.delta_tables import delta_table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -90,11 +91,10 @@ def _opened(table: Path) -> DeltaTable | None:
     """The table's newest version, None where there is no table."""
     if not table_exists(table):
         return None
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        return DeltaTable(str(table))
+        return delta_table(table)
     except DeltaError as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
 

@@ -17,6 +17,7 @@ from headwater.delta_log.commits import (
     read_actions,
 )
 from headwater.errors import SourceUnreachable
+from headwater.storage.delta_tables import delta_table
 
 # The search for the last change of data ends this many commits back from the head: it would cost more than it is worth.
 _MAX_STEPS_BACK = 1000
@@ -61,11 +62,10 @@ def table_head(table: Path) -> TableHead | None:
             return None
     except OSError as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        opened = DeltaTable(str(table))
+        opened = delta_table(table)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
@@ -107,11 +107,10 @@ def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
         SourceUnreachable: if the version can't be opened (any more).
     """
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version=version)
         rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError) as error:
         raise SourceUnreachable(

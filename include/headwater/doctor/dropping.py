@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.walking import remove_tree
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def plan_drop(
         if entry.location is not None and entry.kind is not DatasetKind.SINK:
             table = manifest.table_path(project.warehouse, dataset)
             folders.append(table)
-            kept_out = Path(quarantine_folder(str(table)))
+            kept_out = table.with_name(quarantine_folder(table.name))
             # A recreated table reads these rows again: a replay would add them twice.
             folders += [kept_out] if is_quarantine(kept_out) else []
             for folder in folders:
@@ -117,7 +117,7 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
             refuse_around_tables(folder)  # one may have come since it was planned
         for plan in plans:
             for folder in plan.folders:
-                shutil.rmtree(folder)
+                remove_tree(folder)
             events.emit(
                 "user_action",
                 f"The table {plan.dataset} was dropped.",

@@ -15,6 +15,7 @@ from pathlib import Path
 from headwater.event_log.event import event_table
 from headwater.event_log.reader import latest_update
 from headwater.event_log.table_query import literal, moment_literal, query
+from headwater.storage.delta_tables import delta_table
 
 _log = logging.getLogger(__name__)
 # For how long readers that began before a rewrite still find their files.
@@ -62,9 +63,7 @@ def maintain_event_log(
         retention_days: how many days records stay; None for ever.
 
     """
-    from deltalake import DeltaTable
-
-    table = DeltaTable(str(event_table(state_folder)))
+    table = delta_table(event_table(state_folder))
     deleted = 0
     if retention_days is not None:
         limit = (now or datetime.now(UTC)) - timedelta(days=retention_days)

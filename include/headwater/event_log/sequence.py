@@ -13,6 +13,7 @@ from typing import Any
 
 from headwater.delta_log.commits import newest_version
 from headwater.event_log.event import Event
+from headwater.storage.delta_tables import delta_table
 
 _GREATEST = "max.sequence.data_plane_id.seq_no"
 
@@ -56,9 +57,9 @@ class LogSequence:
 def greatest_sequence(table: Path) -> int:
     """The greatest number in a log, 0 in an empty one; the log must be there."""
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    opened = DeltaTable(str(table))
+    opened = delta_table(table)
     files = pa.table(opened.get_add_actions(flatten=True))
     if not files.num_rows:
         return 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
+from headwater.storage.delta_tables import delta_table
 
 _COLUMNS = (
     *("id", "sequence", "origin", "timestamp", "message", "level"),
@@ -25,11 +26,11 @@ def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
     if not (table / "_delta_log").is_dir():
         return []
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        source = DeltaTable(str(table))
+        source = delta_table(table)
         answer = QueryBuilder().register("events", source).execute(_in_todays_columns(source, sql)).read_all()
     except TableNotFoundError:
         return []

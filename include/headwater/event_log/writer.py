@@ -27,6 +27,7 @@ from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_i
 from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
+from headwater.storage.delta_tables import append, delta_table
 
 FLUSH_SECONDS = 1.0
 _log = logging.getLogger(__name__)
@@ -235,13 +236,12 @@ class EventLogWriter:
                 return
             try:
                 import pyarrow as pa
-                from deltalake import write_deltalake
 
                 events = self._sequence.number(events)
                 rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
                 self._table.parent.mkdir(parents=True, exist_ok=True)
                 # Another version's table may have columns that this one lacks, or lack some of them.
-                write_deltalake(str(self._table), rows, mode="append", schema_mode="merge")
+                append(self._table, rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
                     self._tell(logging.WARNING, "The event log can't be written for now", error)
@@ -257,10 +257,8 @@ class EventLogWriter:
                 listener(events)
 
     def _compact(self) -> None:
-        from deltalake import DeltaTable
-
         try:
-            table = DeltaTable(str(self._table)) if (self._table / "_delta_log").is_dir() else None
+            table = delta_table(self._table) if (self._table / "_delta_log").is_dir() else None
             if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:
                 table.optimize.compact()
         except Exception as error:

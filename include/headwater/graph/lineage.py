@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlparse
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, FlowEntry, Manifest, SourceEntry
+from headwater.storage.place import located
 
 _SERVERS = "kafka.bootstrap.servers"
 
@@ -63,9 +64,9 @@ def lineage_edges(
 
 def _written(entry: DatasetEntry, warehouse: Path) -> Iterator[LineageNode]:
     if entry.location is not None:
-        yield _table(warehouse / entry.location, entry)
+        yield _table(located(warehouse, entry.location), entry)
         if entry.quarantine is not None:
-            yield LineageNode("file", str(warehouse / entry.quarantine))
+            yield LineageNode("file", str(located(warehouse, entry.quarantine)))
     elif entry.kind is DatasetKind.SINK and entry.sink_format == "kafka":
         for topic in _topics(entry.sink_options.get("topic", "")):
             yield LineageNode(_broker(entry.sink_options), topic, entry.name, entry.columns)
@@ -75,7 +76,7 @@ def _read(manifest: Manifest, flow: FlowEntry, warehouse: Path) -> Iterator[Line
     for source in flow.sources:
         if source.location is not None:
             own = next((d for d in manifest.datasets if d.location == source.location), None)
-            path = warehouse / source.location
+            path = located(warehouse, source.location)
             yield _table(path, own) if own is not None else LineageNode("file", str(path))
         elif source.kind is SourceKind.KAFKA:
             for topic in _topics(source.name or source.options.get("subscribe", "")):

@@ -22,6 +22,7 @@ from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.errors import InvalidSpec
 from headwater.runtime.secret_values import REDACTED, names_a_secret, without_known
+from headwater.storage.place import located
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -167,12 +168,12 @@ class Manifest(_Entry):
         location = self.dataset(dataset).location
         if location is None:
             raise KeyError(dataset)
-        return warehouse / location
+        return located(warehouse, location)
 
     def quarantine_path(self, warehouse: Path, dataset: str) -> Path | None:
         """The folder of a dataset's quarantine table, None where it has none."""
         location = self.dataset(dataset).quarantine
-        return None if location is None else warehouse / location
+        return None if location is None else located(warehouse, location)
 
     def to_json(self) -> str:
         """The text of the file: stable, one line a field, so that a change reads well in a review. No secret stands in it."""

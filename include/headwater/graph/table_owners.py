@@ -15,6 +15,7 @@ from headwater.definitions.dataset_name import DatasetName
 from headwater.delta_log.table_history import last_pipeline, table_exists
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.place import located
 
 
 def refuse_foreign_tables(
@@ -42,7 +43,7 @@ def refuse_foreign_tables(
             project.state_folder / "checkpoints" / entry.name
         ):
             continue
-        _check(project, entry, project.warehouse / entry.location)
+        _check(project, entry, located(project.warehouse, entry.location))
 
 
 def _check(project: PipelineProject, entry: DatasetEntry, table: Path) -> None:

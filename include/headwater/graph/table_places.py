@@ -19,6 +19,9 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import DuplicateDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import located
+from headwater.storage.walking import files_and_folders
 
 LOG = "_delta_log"
 
@@ -39,10 +42,10 @@ def declared_places(project: PipelineProject, datasets: Iterable[Dataset]) -> It
         table = dataset.table_location(project.pipeline_id)
         kept_out = dataset.quarantine_location(project.pipeline_id)
         if table is not None and _local(table):
-            yield Place(project.warehouse / table, f"The table of {dataset.name!r}", dataset.location)
+            yield Place(located(project.warehouse, table), f"The table of {dataset.name!r}", dataset.location)
         if kept_out is not None and _local(kept_out):
             what = f"The quarantine of {dataset.name!r}"
-            yield Place(project.warehouse / kept_out, what, dataset.location)
+            yield Place(located(project.warehouse, kept_out), what, dataset.location)
 
 
 def refuse_around_sources(project: PipelineProject, places: Iterable[Place]) -> None:
@@ -120,6 +123,9 @@ def refuse_around_tables(folder: Path) -> None:
 
 def tables_below(folder: Path) -> Iterator[Path]:
     """The folders below one that hold a log of Delta's, outermost first; links are not followed."""
+    if isinstance(folder, ObjectPath):
+        yield from _stored_tables_below(folder)
+        return
     for parent, names, _ in os.walk(folder):
         if LOG in names and Path(parent) != folder:
             yield Path(parent)
@@ -129,13 +135,26 @@ def tables_below(folder: Path) -> Iterator[Path]:
 
 def real(path: Path) -> Path:
     """The folder that a path leads to, without links and ``..``; also of one that is not there yet."""
-    return Path(os.path.realpath(path))
+    return Path(os.path.realpath(path)) if isinstance(path, Path) else path
+
+
+def _stored_tables_below(folder: ObjectPath) -> Iterator[ObjectPath]:
+    for name in sorted(files_and_folders(folder)[1]):
+        if name in (LOG, "_change_data"):
+            continue
+        below = folder / name
+        if (below / LOG).is_dir():
+            yield below
+        else:
+            yield from _stored_tables_below(below)
 
 
 def _folders(project: PipelineProject, entry: DatasetEntry) -> list[Path]:
     """Where a dataset's rows lie: its table, and the one for rows that its rules keep out."""
     return [
-        project.warehouse / place for place in (entry.location, entry.quarantine) if place and _local(place)
+        located(project.warehouse, place)
+        for place in (entry.location, entry.quarantine)
+        if place and _local(place)
     ]
 
 

@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
 from headwater.incremental.techniques import Issue, IssueType
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import of_spark
 
 # More than this, and reading the log costs as much as the view.
 MAX_FILE_ACTIONS = 50_000
@@ -105,7 +107,7 @@ def missing_file(table: Path, files: Iterable[Action]) -> Path | None:
         scheme = urlparse(path).scheme
         if scheme not in ("", "file"):
             continue
-        place = Path(unquote(urlparse(path).path)) if scheme else table / unquote(path)
+        place = of_spark(table, path) if scheme else table / unquote(path)
         if not place.exists():
             return place
     return None
@@ -206,11 +208,10 @@ def _fields(schema: str) -> dict[str, str]:
 
 def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
     """Schema, partitioning and properties of a version, None where it can't be opened."""
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version=version)
         metadata, protocol = opened.metadata(), opened.protocol()
         return {
             "id": str(metadata.id),

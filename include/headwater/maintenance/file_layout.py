@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
+from headwater.storage.delta_tables import delta_table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -123,9 +124,7 @@ class _File:
 
 def open_table(table: Path) -> DeltaTable:
     """The table at its newest version."""
-    from deltalake import DeltaTable
-
-    return DeltaTable(str(table))
+    return delta_table(table)
 
 
 def _files(opened: DeltaTable) -> list[_File]:

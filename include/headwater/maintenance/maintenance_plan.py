@@ -19,6 +19,7 @@ from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageClea
 from headwater.maintenance.table_log import LogCheckpoint
 from headwater.maintenance.vacuuming import Vacuum
 from headwater.quarantine.location import quarantine_location
+from headwater.storage.place import located
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _of_table(
     project: PipelineProject, manifest: Manifest, entry: DatasetEntry, options: MaintenanceOptions
 ) -> Iterator[Chore]:
     retention = options.retention if options.retention is not None else project.spec.maintenance.retention
-    places = [(entry.name, project.warehouse / entry.location if entry.location else None)]
+    places = [(entry.name, located(project.warehouse, entry.location) if entry.location else None)]
     kept_out = quarantine_location(manifest, project.warehouse, entry.name)
     places.append((f"{entry.name} (quarantine)", kept_out))
     for subject, table in places:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from headwater.delta_log.commits import Action, commit_file, read_actions
 from headwater.maintenance.reader_positions import ReaderPosition
+from headwater.storage.delta_tables import delta_table
 
 
 class NotKnown(Exception):
@@ -59,9 +60,7 @@ def _who(positions: Iterable[ReaderPosition], version: int) -> str:
 
 
 def _commits_from(table: Path, first: int, reader: str) -> Iterator[list[Action]]:
-    from deltalake import DeltaTable
-
-    for version in range(first, DeltaTable(str(table)).version() + 1):
+    for version in range(first, delta_table(table).version() + 1):
         try:
             yield read_actions(commit_file(table, version))
         except FileNotFoundError:
@@ -82,11 +81,10 @@ def _of_commit(actions: Iterable[Action]) -> Iterator[str]:
 
 def _content(table: Path, version: int | None) -> Iterator[str]:
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version=version)
     except DeltaError as error:
         raise NotKnown(f"version {version} is being read and can't be opened: {error}") from None
     yield from pa.table(opened.get_add_actions(flatten=True))["path"].to_pylist()

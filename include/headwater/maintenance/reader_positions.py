@@ -23,6 +23,7 @@ from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import fingerprint_version, source_table
+from headwater.storage.place import located
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
 def _declared(project: PipelineProject, table: Path, table_id: str, now: float) -> Iterator[ReaderPosition]:
     for reader in project.spec.maintenance.readers:
         name = DatasetName.parse(reader.table, catalog=project.spec.catalog, schema=project.spec.schema)
-        if project.warehouse / name.location == table:
+        if located(project.warehouse, name.location) == table:
             yield from _of_declared(project, reader, table_id, now)
 
 

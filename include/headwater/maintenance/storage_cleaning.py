@@ -23,6 +23,7 @@ from headwater.event_log.retention import expired_records, maintain_event_log
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
+from headwater.storage.delta_tables import delta_table
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,8 @@ class EventLogCleaning:
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
         """Compact, delete, checkpoint, vacuum."""
-        from deltalake import DeltaTable
-
         state = self.project.state_folder
-        DeltaTable(str(event_table(state))).optimize.compact()
+        delta_table(event_table(state)).optimize.compact()
         done = maintain_event_log(state, self.project.spec.event_log.retention_days)
         return f"{done.deleted} records and {done.removed} files removed"
 

@@ -11,6 +11,7 @@ from headwater.delta_log.versions import last_change, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.metrics.file_listing import list_files
+from headwater.storage.place import located
 
 
 def source_key(source: SourceEntry) -> str:
@@ -22,7 +23,7 @@ def source_table(source: SourceEntry, warehouse: Path) -> Path | None:
     """The folder of a source that is a table, None for one that is not."""
     if source.kind not in (SourceKind.DATASET, SourceKind.DELTA) or source.location is None:
         return None
-    return warehouse / source.location
+    return located(warehouse, source.location)
 
 
 def source_fingerprint(source: SourceEntry, warehouse: Path) -> str | None:

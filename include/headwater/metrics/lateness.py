@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.errors import UsageError
 from headwater.event_log.reader import events
+from headwater.storage.delta_tables import delta_table
 
 _SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -62,11 +63,11 @@ def table_lateness(table: Path, event_time: str, arrival: str) -> Lateness:
         UsageError: the table or a column is not there, holds no times, or no row has both.
     """
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        source = DeltaTable(str(table))
+        source = delta_table(table)
     except TableNotFoundError:
         raise UsageError(f"There is no table at {table}.", remedy="Run the pipeline first.") from None
     for name in (event_time, arrival):

@@ -13,6 +13,7 @@ from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.source_position import source_backlog
+from headwater.storage.delta_tables import delta_table
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,10 @@ def _retention_seconds(table: Path) -> float | None:
     Raises:
         SourceUnreachable: where its log is damaged or may not be read.
     """
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        configuration = DeltaTable(str(table)).metadata().configuration
+        configuration = delta_table(table).metadata().configuration
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:

@@ -15,6 +15,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered, query_id, read_offsets
 from headwater.delta_log.table_history import table_exists, transaction_version
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.conditions import not_on_a_store
 
 # The folder of a copy that is not complete.
 _COPYING = ".importing"
@@ -99,6 +100,8 @@ def _settings(job: Path, metadata: object) -> dict[str, str]:
 
 def _copy(job: Path, checkpoint: FlowCheckpoint, epoch: int) -> None:
     copying = checkpoint.folder / _COPYING
+    if not isinstance(copying, Path):
+        raise not_on_a_store("Importing a job's checkpoint", checkpoint.folder)
     shutil.rmtree(copying, ignore_errors=True)
     checkpoint.folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(job, copying)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 import zlib
@@ -19,6 +18,7 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
+from headwater.storage.walking import files_and_folders, files_below, names_in
 
 _FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
@@ -60,7 +60,7 @@ def state_stores(folder: Path) -> list[StateStore]:
         operator / name
         for operator in (sorted(root.iterdir()) if root.is_dir() else ())
         if operator.name.isdigit() and operator.is_dir()
-        for name in sorted(os.listdir(operator))  # noqa: PTH208 - there may be very many names
+        for name in sorted(names_in(operator))
         if name.isdigit()
     ]
     return [store for partition in partitions for store in _stores_below(partition)]
@@ -68,13 +68,9 @@ def state_stores(folder: Path) -> list[StateStore]:
 
 def _stores_below(partition: Path) -> list[StateStore]:
     # A join of streams keeps several stores a partition, each in a folder of its name.
-    with os.scandir(partition) as entries:
-        children = [(entry.name, entry.is_dir()) for entry in entries]
-    own = _store(partition, [name for name, is_folder in children if not is_folder])
-    below = [
-        partition / name for name, is_folder in children if is_folder and name not in ("SSTs", "_metadata")
-    ]
-    stores = [own, *(_store(folder, os.listdir(folder)) for folder in sorted(below))]  # noqa: PTH208
+    files, folders = files_and_folders(partition)
+    below = [partition / name for name in folders if name not in ("SSTs", "_metadata")]
+    stores = [_store(partition, files), *(_store(folder, names_in(folder)) for folder in sorted(below))]
     return [store for store in stores if store.whole or store.changes]
 
 
@@ -191,14 +187,13 @@ def _missing_parts(store: StateStore, version: int) -> list[str]:
     parts = _parts(store, version)
     if not parts:
         return []
-    there = set(os.listdir(parts[0].parent)) if parts[0].parent.is_dir() else set()  # noqa: PTH208
+    there = set(names_in(parts[0].parent)) if parts[0].parent.is_dir() else set()
     return [f"{part} is not there" for part in parts if part.name not in there]
 
 
 def size_by_operator(folder: Path) -> dict[str, int]:
     """Bytes on disk of each operator's state, by its number."""
     sizes: dict[str, int] = defaultdict(int)
-    for file in (folder / "state").glob("*/**/*"):
-        if file.is_file():
-            sizes[file.relative_to(folder / "state").parts[0]] += file.stat().st_size
+    for file, about in files_below(folder / "state"):
+        sizes[file.relative_to(folder / "state").parts[0]] += about.st_size
     return dict(sizes)

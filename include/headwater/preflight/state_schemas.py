@@ -54,9 +54,12 @@ def _corrected(file: Path, folder: Path) -> str | None:
     if not all((folder / match[2].lstrip("/")).exists() for match in schemas):
         return None  # Spark says so
     # As Hadoop spells a path: only JSON's own escapes.
-    own = json.dumps(f"file:{folder}", ensure_ascii=False)[1:-1]
+    own = json.dumps(f"file:{folder}" if isinstance(folder, Path) else str(folder), ensure_ascii=False)[1:-1]
     return _SCHEMA.sub(lambda match: f'"{own}{match[2]}"', text)
 
 
 def _same(prefix: str, folder: Path) -> bool:
-    return Path(re.sub(r"^file:/*", "/", json.loads(f'"{prefix}"'))) == folder
+    named: str = json.loads(f'"{prefix}"')
+    return (
+        Path(re.sub(r"^file:/*", "/", named)) == folder if isinstance(folder, Path) else named == str(folder)
+    )

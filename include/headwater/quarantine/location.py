@@ -13,6 +13,7 @@ def quarantine_location(manifest: Manifest, warehouse: Path, table: str) -> Path
     """The folder of a table's quarantine, even where no rule quarantines any more but rows are left; else None."""
     path = manifest.quarantine_path(warehouse, table)
     if path is None and manifest.dataset(table).location is not None:
-        left = Path(quarantine_folder(str(manifest.table_path(warehouse, table))))
+        left = manifest.table_path(warehouse, table)
+        left = left.with_name(quarantine_folder(left.name))
         path = left if is_quarantine(left) else None
     return path

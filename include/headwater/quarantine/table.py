@@ -14,6 +14,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
+from headwater.storage.delta_tables import delta_table
 
 # Whatever version of Headwater made it.
 _ALWAYS_THERE = {c.REASON, c.ID, c.RULES, c.FLOW, c.BATCH, c.ROW, c.STATUS}
@@ -56,9 +57,8 @@ def is_quarantine(table: Path) -> bool:
     """Whether this is a quarantine, and not a user's table that happens to have such a name."""
     if not table_exists(table):
         return False
-    from deltalake import DeltaTable
 
-    return {field.name for field in DeltaTable(str(table)).schema().fields} >= _ALWAYS_THERE
+    return {field.name for field in delta_table(table).schema().fields} >= _ALWAYS_THERE
 
 
 def summaries(table: Path) -> list[RuleSummary]:
@@ -98,8 +98,6 @@ def discard(table: Path, chosen: RowFilter, reason: str) -> int:
     Raises:
         UnknownQuarantinedRow: where no held row matches.
     """
-    from deltalake import DeltaTable
-
     waiting = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
     records = _query(table, f"select {c.ID} as id from q where {waiting.where}")  # noqa: S608 - literals are quoted
     if not records:
@@ -116,7 +114,7 @@ def discard(table: Path, chosen: RowFilter, reason: str) -> int:
         c.STATUS_REASON: literal(reason),
     }
     return int(
-        DeltaTable(str(table)).update(predicate=f"{c.ID} IN ({which})", updates=updates)["num_updated_rows"]
+        delta_table(table).update(predicate=f"{c.ID} IN ({which})", updates=updates)["num_updated_rows"]
     )
 
 
@@ -129,8 +127,8 @@ def _query(table: Path, sql: str) -> list[dict[str, Any]]:
     if not table_exists(table):
         return []
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    answer = QueryBuilder().register("q", DeltaTable(str(table))).execute(sql).read_all()
+    answer = QueryBuilder().register("q", delta_table(table)).execute(sql).read_all()
     records: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return records

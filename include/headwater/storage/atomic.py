@@ -45,8 +45,8 @@ def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, da
     client = place.bucket.quick_client if quick else place.bucket.client
     try:
         with store_errors(place):
-            found = obstore.get(client, place.key)
-            meta, data = found.meta, bytes(found.bytes())
+            answer = obstore.get(client, place.key)
+            meta, data = answer.meta, bytes(answer.bytes())
     except FileNotFoundError:
         return None
     return data.decode("utf-8", errors="replace"), str(meta["e_tag"]), meta["last_modified"]

@@ -5,9 +5,9 @@ Decision 0184.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
 if TYPE_CHECKING:
@@ -30,4 +30,4 @@ def append(place: Place, rows: Any, **how: Any) -> None:
 
 def delta_options(place: Place) -> dict[str, str] | None:
     """``storage_options`` for a place, None for a local one."""
-    return None if isinstance(place, Path) else place.bucket.store.delta_options
+    return place.bucket.store.delta_options if isinstance(place, ObjectPath) else None

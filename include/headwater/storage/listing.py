@@ -2,6 +2,8 @@
 
 Inside ``looked_over(place)`` whatever lies below the place is answered from memory, as it was when the block began. That is for
 reading only: a status, a lag, the check for news. Whoever writes looks for himself.
+
+Decision 0185.
 """
 
 from __future__ import annotations

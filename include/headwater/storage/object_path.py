@@ -200,18 +200,23 @@ class ObjectPath:
 
         prefix = f"{self.key}/" if self.key else ""
         with store_errors(self):
-            found = obstore.list_with_delimiter(self.bucket.client, self.key or None)
+            listed = obstore.list_with_delimiter(self.bucket.client, self.key or None)
         files = {
             meta["path"][len(prefix) :]: Listed(
                 int(meta["size"]), meta["last_modified"].timestamp(), meta["e_tag"]
             )
-            for meta in found["objects"]
+            for meta in listed["objects"]
         }
         # Hadoop marks a folder by an object of its name with a slash, which is listed under the folder's own name.
         return (
             {name: listed for name, listed in files.items() if name and "/" not in name},
-            {path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]} - {""},
+            {path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]} - {""},
         )
+
+    def children(self) -> tuple[list[str], list[str]]:
+        """The names of the objects and of the folders directly below, sorted; empty where there is nothing."""
+        files, folders = self._children()
+        return sorted(files), sorted(folders)
 
     def is_file(self) -> bool:
         """Whether there is an object of this key."""
@@ -298,11 +303,11 @@ class ObjectPath:
         return data if mode == "rb" else io.TextIOWrapper(data, encoding=encoding)
 
     def touch(self, *, exist_ok: bool = True) -> None:
-        """Make an empty object where there is none."""
-        if self._head() is None:
-            self.write_bytes(b"")
-        elif not exist_ok:
+        """Make an empty object, or give the one that is there a new time."""
+        there = self._head()
+        if there is not None and not exist_ok:
             raise FileExistsError(17, "Object exists", str(self))
+        self.write_bytes(self.read_bytes() if there is not None and there.size else b"")
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the object; what lies below its key as below a folder stays."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote, urlparse
 
 from headwater.storage.access import SCHEMES, ObjectStore, object_store
 from headwater.storage.conditions import StoreRefused
@@ -46,3 +47,17 @@ def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:
 def near(place: Place, text: str) -> Place:
     """The place that a text names, reached as ``place`` is where it is on a store of the same kind."""
     return place_of(text, store=place.bucket.store if isinstance(place, ObjectPath) else None)
+
+
+def located(root: Place, location: str) -> Place:
+    """The place of a table as a manifest names it: from the warehouse, or the whole path or address."""
+    if isinstance(root, Path) or not (location.startswith("/") or is_url(location)):
+        return root / location
+    return near(root, location)
+
+
+def of_spark(place: Place, uri: str) -> Place:
+    """The place that a path of Spark's names: ``file:/a/b``, ``s3://bucket/a``, or a plain path. ``place``: a store's settings."""
+    if is_url(uri):
+        return near(place, unquote(uri))
+    return Path(unquote(urlparse(uri).path)) if uri.startswith("file:") else Path(uri)

@@ -93,3 +93,32 @@ def copy_tree(source: ObjectPath, target: ObjectPath) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for _ in pool.map(copy, [path for path, _ in objects_below(source)]):
             pass
+
+
+def files_and_folders(folder: Place) -> tuple[list[str], list[str]]:
+    """The names of the files and of the folders directly in a folder; empty on a store where there is none."""
+    if isinstance(folder, ObjectPath):
+        return folder.children()
+    with os.scandir(folder) as entries:
+        kinds = [(entry.name, entry.is_dir()) for entry in entries]
+    return [name for name, is_folder in kinds if not is_folder], [
+        name for name, is_folder in kinds if is_folder
+    ]
+
+
+def move(source: Place, target: Place) -> None:
+    """Move a file or a folder within one storage.
+
+    On a store it is copied and then removed: whoever is killed in between leaves both, and does it again.
+    """
+    if isinstance(source, ObjectPath) and isinstance(target, ObjectPath):
+        if source.is_file():
+            copy_file(source, target)
+            source.unlink(missing_ok=True)
+        else:
+            copy_tree(source, target)
+            remove_tree(source)
+    elif isinstance(source, Path) and isinstance(target, Path):
+        source.rename(target)
+    else:
+        raise TypeError(f"{source} and {target} are not in one storage")

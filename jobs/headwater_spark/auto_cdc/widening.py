@@ -8,6 +8,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType, TimestampNTZType
 
+from headwater.storage.delta_tables import delta_table
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import row_type
 from headwater_spark.auto_cdc.column_types import TYPE_WIDENING, Widened, fit_columns
@@ -55,7 +56,5 @@ def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
 
 
 def _widens(table: Path) -> bool:
-    from deltalake import DeltaTable
-
-    configuration = DeltaTable(str(table)).metadata().configuration
+    configuration = delta_table(table).metadata().configuration
     return configuration.get(TYPE_WIDENING, "false").lower() == "true"

@@ -20,6 +20,7 @@ from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import query_id
 from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.delta_tables import delta_table
 
 # No batch ever has this number; it is the largest integer that a double represents exactly.
 LAST_BATCH = 2**53 - 1
@@ -42,12 +43,10 @@ def ids_before(checkpoint: FlowCheckpoint, identity: FlowIdentity, epoch: int) -
 
 def retire(spark: SparkSession, tables: Iterable[Path | None], ids: Collection[str]) -> None:
     """Retire the ids, in one commit for each existing table that has not retired them yet."""
-    from deltalake import DeltaTable
-
     for table in tables:
         if table is None or not table_exists(table):
             continue
-        log = DeltaTable(str(table))
+        log = delta_table(table)
         live = [name for name in sorted(ids) if (last_batch(log, table, name) or 0) < LAST_BATCH]
         if live:
             _commit(spark, table, live)

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import FlowFailed
+from headwater.storage.delta_tables import delta_table
 from headwater_spark.delta_writes.tables import (
     DECLARED,
     columns_of,
@@ -37,9 +38,7 @@ def apply_declaration(
     Raises:
         FlowFailed: the declaration changes the partitioning, or what kind a column is: that takes a full refresh.
     """
-    from deltalake import DeltaTable as LogReader
-
-    table = LogReader(str(path))
+    table = delta_table(path)
     changed = _shape_change(table, dataset, schema)
     if not changed and schema is not None and kind is DatasetKind.MATERIALIZED_VIEW:
         changed = _other_columns(table, schema)
@@ -117,9 +116,7 @@ def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, 
 
 def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
     """Cluster by the declared columns again: overwriting a table drops its clustering."""
-    from deltalake import DeltaTable as LogReader
-
-    table = LogReader(str(path))
+    table = delta_table(path)
     clustered = "clustering" in (table.protocol().writer_features or [])
     if not (clustered or dataset.cluster_columns):
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from pyspark.sql.types import StructField, StructType
 from headwater.definitions.dataset import Dataset
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import FlowFailed
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.walking import remove_tree
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
 
@@ -30,7 +31,7 @@ def remove_empty_logs(*paths: Path | None) -> None:
     """Remove logs without a commit: a driver died while it created the table, and Delta would refuse to create it there."""
     for path in paths:
         if path is not None and (path / "_delta_log").is_dir() and not table_exists(path):
-            shutil.rmtree(path / "_delta_log")
+            remove_tree(path / "_delta_log")
 
 
 def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: StructType) -> None:
@@ -97,9 +98,7 @@ def reshape_table(
 
 def has_shape(path: Path, dataset: Dataset, schema: StructType) -> bool:
     """Whether the table has these columns, nullable and computed as declared, and the declared partitions."""
-    from deltalake import DeltaTable as LogReader
-
-    table = LogReader(str(path))
+    table = delta_table(path)
     stored = {n: (f.dataType, f.nullable, made_by(f)) for n, f in columns_of(table).items()}
     declared = {f.name.lower(): (f.dataType, f.nullable, declared_making(f)) for f in schema.fields}
     partitions = [name.lower() for name in table.metadata().partition_columns]

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from headwater.backfills.conditions import InvalidRange
 from headwater.delta_log.commits import commit_file, data_files, read_actions
+from headwater.storage.delta_tables import delta_table
 from headwater_spark.plans.names import quoted
 
 
@@ -76,8 +77,6 @@ def _data_files(table: Path, version: int) -> tuple[list[str], bool]:
 
 
 def _files_at(table: Path, version: int) -> set[str]:
-    from deltalake import DeltaTable
-
     # delta-rs returns paths below the table, or URIs.
-    uris = DeltaTable(str(table), version=version).file_uris()
+    uris = delta_table(table, version=version).file_uris()
     return {unquote(uri.removeprefix("file://").removeprefix(f"{table}/")) for uri in uris}

@@ -8,7 +8,6 @@ Decision 0145.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from headwater.checkpoints.offsets import last_committed_batch, last_planned_bat
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.walking import remove_tree
 from headwater_spark.execution.batch_counts import Recount
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -97,7 +97,7 @@ def _laid_out(checkpoint: Path, batch_id: int, copy: Path) -> Iterator[Path]:
         lay_out_batch(checkpoint, batch_id, copy)
         yield copy
     finally:
-        shutil.rmtree(copy, ignore_errors=True)
+        remove_tree(copy, ignore_errors=True)
 
 
 def _start(run: FlowRun, frame: DataFrame, checkpoint: Path) -> StreamingQuery:

@@ -21,6 +21,7 @@ from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FlowEntry
 from headwater.leases.lease import Lease
+from headwater.storage.place import located
 from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
@@ -105,7 +106,7 @@ class UpdateContext:
         """The folder of a table's quarantine; None where no rule of it quarantines."""
         project = self.pipeline.project
         location = dataset.quarantine_location(project.pipeline_id)
-        return None if location is None else project.warehouse / location
+        return None if location is None else located(project.warehouse, location)
 
     def change_memory(self, dataset: str) -> Path:
         """The folder of a table's side table for AUTO CDC."""

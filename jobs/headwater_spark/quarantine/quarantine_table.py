@@ -18,6 +18,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
+from headwater.storage.delta_tables import delta_table
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.tables import columns_of
 from headwater_spark.plans.names import quoted
@@ -174,6 +175,5 @@ def _origin(judged: DataFrame) -> dict[str, Column]:
 def _column_types(path: Path) -> dict[str, DataType]:
     if not table_exists(path):
         return {}
-    from deltalake import DeltaTable
 
-    return {name: field.dataType for name, field in columns_of(DeltaTable(str(path))).items()}
+    return {name: field.dataType for name, field in columns_of(delta_table(path)).items()}

@@ -24,6 +24,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
+from headwater.storage.place import located
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -101,7 +102,7 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         dataset = _dataset(context, arguments.table)
         refuse_foreign_tables(project, context.pipeline.manifest, [dataset.name])
         location = dataset.table_location(project.pipeline_id)
-        path = project.warehouse / quarantine_folder(str(location))
+        path = located(project.warehouse, quarantine_folder(str(location)))
         if not table_exists(path):
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
         filled_by = [flow.name for flow in context.pipeline.registry.flows() if flow.target == dataset.name]

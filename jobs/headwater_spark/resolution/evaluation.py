@@ -30,6 +30,7 @@ from headwater.errors import (
 )
 from headwater.graph.query_settings import query_settings
 from headwater.graph.registry import Registry, registering
+from headwater.storage.place import located
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.event_log_text import EventLogText
@@ -311,7 +312,7 @@ class Evaluation:
         location = dataset.table_location(self.pipeline_id)
         if location is None:
             raise KeyError(dataset.name)
-        return self._warehouse / location
+        return located(self._warehouse, location)
 
     def find_table(self, name: str) -> Path | None:
         """The folder of a table by its name: of the pipeline's datasets, or else of the warehouse; None for any other."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pyspark.sql.types import StructType
 
+from headwater.storage.delta_tables import delta_table
+
 
 def stored_types(table: Path) -> dict[str, str]:
     """Each column's type as Spark prints it, by its name in lower case."""
-    from deltalake import DeltaTable
-
-    schema = StructType.fromJson(json.loads(DeltaTable(str(table)).schema().to_json()))
+    schema = StructType.fromJson(json.loads(delta_table(table).schema().to_json()))
     return {field.name.lower(): field.dataType.simpleString() for field in schema.fields}

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
+from headwater.storage.delta_tables import delta_table
 from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
@@ -108,9 +109,7 @@ def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
 
 
 def _log(path: Path) -> Any:
-    from deltalake import DeltaTable as LogReader
-
-    return LogReader(str(path))
+    return delta_table(path)
 
 
 def _schema(log: Any) -> StructType:
