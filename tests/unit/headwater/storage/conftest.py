@@ -6,7 +6,7 @@ import pytest
 from tests.object_stores import StoreServer, store_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def s3() -> Iterator[StoreServer]:
     """An S3 server with a bucket ``places``."""
     with store_server() as server:
