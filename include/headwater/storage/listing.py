@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headwater.storage.conditions import store_errors
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.storage.object_path import Bucket, ObjectPath
     from headwater.storage.place import Place
 
+Children: TypeAlias = "tuple[dict[str, Listed], set[str]]"
 # Stateful streams keep thousands of files here, and no look needs their names.
 _SKIPPED = "state"
 _LOGS = ("offsets", "commits")
@@ -41,7 +42,7 @@ class Listing:
     bucket: Bucket
     key: str
     objects: dict[str, Listed] = field(default_factory=dict)
-    folders: dict[str, tuple[dict[str, Listed], set[str]]] = field(default_factory=dict)
+    folders: dict[str, Children] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
 
     def covers(self, bucket: Bucket, key: str) -> bool:
@@ -75,42 +76,65 @@ class Listing:
             folder = above
 
 
-_CURRENT: ContextVar[tuple[Listing, ...]] = ContextVar("headwater_listings", default=())
+@dataclass
+class Look:
+    """What is known inside one block: listings of whole folders, and what was read besides, each once."""
+
+    listings: tuple[Listing, ...]
+    children: dict[tuple[Bucket, str], Children] = field(default_factory=dict)
+    contents: dict[tuple[Bucket, str], bytes] = field(default_factory=dict)
+    tables: dict[object, Any] = field(default_factory=dict)
+
+
+_LOOK: ContextVar[Look | None] = ContextVar("headwater_look", default=None)
+
+
+def current_look() -> Look | None:
+    """The look that this block is part of, if any."""
+    return _LOOK.get()
 
 
 @contextmanager
 def looked_over(*places: Place) -> Iterator[None]:
     """Answer for what lies below the places from one listing each, while the block runs; local folders are as they are.
 
-    Folders named ``state`` are left out: they are asked for one by one.
+    Folders named ``state`` are left out: they are asked for one by one. What else is read on a store is read once. A block
+    inside another one belongs to that one.
 
     Raises:
         StoreRefused, StoreUnreachable: a store can't be listed.
     """
     from headwater.storage.object_path import ObjectPath
 
-    made = tuple(_listing(place) for place in places if isinstance(place, ObjectPath))
-    token = _CURRENT.set((*made, *_CURRENT.get()))
+    stored = [place for place in places if isinstance(place, ObjectPath)]
+    if not stored or _LOOK.get() is not None:
+        yield
+        return
+    token = _LOOK.set(Look(tuple(map(_listing, stored))))
     try:
         yield
     finally:
-        _CURRENT.reset(token)
+        _LOOK.reset(token)
 
 
 def known_object(bucket: Bucket, key: str) -> tuple[Listed | None] | None:
     """What a listing says of a key, in a tuple; None where no listing covers it."""
-    for listing in _CURRENT.get():
+    look = _LOOK.get()
+    for listing in look.listings if look is not None else ():
         if listing.covers(bucket, key):
             return (listing.objects.get(key),)
     return None
 
 
-def known_children(bucket: Bucket, key: str) -> tuple[dict[str, Listed], set[str]] | None:
-    """The objects and folders directly below a key by a listing; None where none covers it."""
-    for listing in _CURRENT.get():
+def known_children(bucket: Bucket, key: str) -> Children | None:
+    """The objects and folders directly below a key, where that is known."""
+    look = _LOOK.get()
+    if look is None:
+        return None
+    for listing in look.listings:
         if listing.covers(bucket, key):
             return listing.folders.get(key, ({}, set()))
-    return None
+    return look.children.get((bucket, key))
 
 
 def _listing(place: ObjectPath) -> Listing:

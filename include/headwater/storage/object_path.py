@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.storage.access import ObjectStore, client
 from headwater.storage.conditions import not_on_a_store, store_errors
-from headwater.storage.listing import Listed, known_children, known_object
+from headwater.storage.listing import Listed, current_look, known_children, known_object
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
@@ -208,10 +208,14 @@ class ObjectPath:
             for meta in listed["objects"]
         }
         # Hadoop marks a folder by an object of its name with a slash, which is listed under the folder's own name.
-        return (
+        children = (
             {name: listed for name, listed in files.items() if name and "/" not in name},
             {path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]} - {""},
         )
+        look = current_look()
+        if look is not None:
+            look.children[self.bucket, self.key] = children
+        return children
 
     def children(self) -> tuple[list[str], list[str]]:
         """The names of the objects and of the folders directly below, sorted; empty where there is nothing."""
@@ -273,11 +277,17 @@ class ObjectPath:
         known = known_object(self.bucket, self.key)
         if known is not None and known[0] is None:
             raise FileNotFoundError(2, "No such object", str(self))
+        look = current_look()
+        if look is not None and (self.bucket, self.key) in look.contents:
+            return look.contents[self.bucket, self.key]
         try:
             with store_errors(self):
-                return bytes(obstore.get(self.bucket.client, self.key).bytes())
+                data = bytes(obstore.get(self.bucket.client, self.key).bytes())
         except FileNotFoundError:
             raise FileNotFoundError(2, "No such object", str(self)) from None
+        if look is not None:
+            look.contents[self.bucket, self.key] = data
+        return data
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The object as text; raises FileNotFoundError and UnicodeDecodeError."""
