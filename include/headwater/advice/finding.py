@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from headwater.definitions.finding import Severity
+from headwater.storage.place import Place
 
 
 class Place(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from headwater.advice.facts import CommitFact, TableFact
@@ -15,6 +14,7 @@ from headwater.delta_log.versions import read_commit, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _COMMITS = 5
 _STEPS_BACK = 50
@@ -24,7 +24,7 @@ Record = Mapping[str, Any]
 
 def table_fact(
     manifest: Manifest,
-    warehouse: Path,
+    warehouse: Place,
     entry: DatasetEntry,
     dropped: int,
     changes: Sequence[Mapping[str, str]],
@@ -74,7 +74,7 @@ def is_cloud_files(options: Mapping[str, str]) -> bool:
     return {"maxfileage", "recursivefilelookup"} <= lowered
 
 
-def bytes_per_row(table: Path) -> float | None:
+def bytes_per_row(table: Place) -> float | None:
     """How many bytes a row takes in the newest commit that added some; None where that is not known."""
     head = _head(table)
     for version in range(head, max(-1, head - _STEPS_BACK), -1):
@@ -100,7 +100,7 @@ def schemas_over_time(
     return schemas
 
 
-def _opened(table: Path) -> tuple[list[int], int] | None:
+def _opened(table: Place) -> tuple[list[int], int] | None:
     """Sizes of the files, and how many partitions have some."""
     import pyarrow as pa
     from deltalake.exceptions import DeltaError
@@ -115,7 +115,7 @@ def _opened(table: Path) -> tuple[list[int], int] | None:
     )
 
 
-def _head(table: Path) -> int:
+def _head(table: Place) -> int:
     try:
         head = table_head(table)
     except SourceUnreachable:
@@ -123,7 +123,7 @@ def _head(table: Path) -> int:
     return head.version if head else -1
 
 
-def _commits(table: Path) -> tuple[CommitFact, ...]:
+def _commits(table: Place) -> tuple[CommitFact, ...]:
     head = _head(table)
     commits: list[CommitFact] = []
     for version in range(head, max(-1, head - _STEPS_BACK), -1):

@@ -13,6 +13,7 @@ from headwater.change_feed.counts import NO_CHANGES, ChangeCounts
 from headwater.delta_log.versions import AddedFile, snapshot_files, table_head
 from headwater.errors import ChangeFeedBroken
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRang
     )
 
 
-def _rows(table: Path, version: int, files: Sequence[AddedFile]) -> int | None:
+def _rows(table: Place, version: int, files: Sequence[AddedFile]) -> int | None:
     """How many rows a version holds, None where its statistics do not say."""
     from deltalake import QueryBuilder
 

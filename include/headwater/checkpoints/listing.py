@@ -12,6 +12,7 @@ from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import BatchOffsets, committed_at, committed_offsets
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.place import Place
 from headwater.storage.walking import files_below
 
 _SHOWN = 160
@@ -40,7 +41,7 @@ class CheckpointEntry:
         return asdict(self)
 
 
-def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
+def list_checkpoints(state_folder: Place) -> list[CheckpointEntry]:
     """Every epoch of every flow below a pipeline's folder in storage, by dataset, flow and epoch."""
     root = state_folder / "checkpoints"
     flows = sorted(path for path in root.glob("*/*") if path.is_dir()) if root.is_dir() else []

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlparse
 from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
+from headwater.storage.place import Place
 from headwater.storage.walking import names_in
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
@@ -75,13 +76,13 @@ def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
     return BatchOffsets(batch_id, metadata, tuple(None if line == "-" else line for line in lines[2:]), file)
 
 
-def committed_offsets(checkpoint: Path) -> BatchOffsets | None:
+def committed_offsets(checkpoint: Place) -> BatchOffsets | None:
     """Where the sources stood after the last committed batch, or None where there was none."""
     batch_id = last_committed_batch(checkpoint)
     return None if batch_id is None else read_offsets(checkpoint, batch_id)
 
 
-def kafka_initial_offset(checkpoint: Path, source: int = 0) -> Any:
+def kafka_initial_offset(checkpoint: Place, source: int = 0) -> Any:
     """Where a Kafka source began (it is kept before the first batch), or None where it has not begun."""
     file = checkpoint / "sources" / str(source) / "0"
     if not file.is_file():

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from headwater.files.atomic_files import sync_folder
 from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place
 
 _FOLDER = "backfills"
 
@@ -38,7 +39,7 @@ class PendingReplacement:
     known: Mapping[str, int]
 
     @contextmanager
-    def written_down(self, state_folder: Path) -> Iterator[None]:
+    def written_down(self, state_folder: Place) -> Iterator[None]:
         """Publish it, durably, before the block begins; it is locked while the block runs.
 
         The lock is taken before the file has its name: whoever sees the file also sees that it is in use.
@@ -64,7 +65,7 @@ class PendingReplacement:
                 raise
             yield
 
-    def cross_out(self, state_folder: Path) -> None:
+    def cross_out(self, state_folder: Place) -> None:
         """Remove the record: the rows are restored, or were never replaced."""
         self._file(state_folder).unlink(missing_ok=True)
 
@@ -86,20 +87,20 @@ class PendingReplacement:
         with _nobody_ends(state_folder):
             yield self.is_abandoned(state_folder)
 
-    def _file(self, state_folder: Path) -> Path:
+    def _file(self, state_folder: Place) -> Place:
         name = sha256(self.application.encode()).hexdigest()[:20]
         return state_folder / _FOLDER / self.dataset / f"{name}.json"
 
 
 @contextmanager
-def _nobody_ends(state_folder: Path) -> Iterator[None]:
+def _nobody_ends(state_folder: Place) -> Iterator[None]:
     """Serialise writing and removing entries."""
     with (state_folder / _FOLDER / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def pending_replacements(state_folder: Path, dataset: str = "*") -> Iterator[PendingReplacement]:
+def pending_replacements(state_folder: Place, dataset: str = "*") -> Iterator[PendingReplacement]:
     """The replacements, of a table or of all, that are not removed yet."""
     for file in sorted((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
         with suppress(FileNotFoundError):  # crossed out just now

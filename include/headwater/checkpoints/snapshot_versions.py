@@ -19,6 +19,7 @@ from typing import Any
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import commits_of
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 # Of a commit's user metadata: the version of the snapshot that it made.
 VERSION_KEY = "snapshot_version"
@@ -43,7 +44,7 @@ class SnapshotVersions:
     ``application``: the id under which the epoch commits; with an empty one the file can only be read.
     """
 
-    path: Path
+    path: Place
     application: str
 
     def read(self) -> SnapshotPosition | None:

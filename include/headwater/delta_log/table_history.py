@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
 from headwater.errors import SourceUnreachable
-from headwater.storage.delta_tables import delta_table
+from headwater.storage.delta_tables import table_log
+from headwater.storage.place import Place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 
 
-def table_exists(table: Path) -> bool:
+def table_exists(table: Place) -> bool:
     """Whether a Delta table is there. A folder for its log alone is none: a driver killed in its first commit leaves it."""
     log = table / "_delta_log"
     return log.is_dir() and any(path.name[:20].isdigit() for path in log.iterdir())
@@ -49,7 +50,7 @@ class FlowCommit:
     end_offsets: tuple[Any, ...] | None = None
 
 
-def readable_table_id(table: Path) -> str | None:
+def readable_table_id(table: Place) -> str | None:
     """The id that Delta gave the table when it was created; None where there is none.
 
     Raises:
@@ -59,7 +60,7 @@ def readable_table_id(table: Path) -> str | None:
     return str(opened.metadata().id) if opened is not None else None
 
 
-def table_id(table: Path) -> str | None:
+def table_id(table: Place) -> str | None:
     """As ``readable_table_id``, and None also where the log can't be read: for checks, one of which says so."""
     try:
         return readable_table_id(table)
@@ -67,7 +68,7 @@ def table_id(table: Path) -> str | None:
         return None
 
 
-def has_transaction(table: Path, application: str, batch_id: int) -> bool:
+def has_transaction(table: Place, application: str, batch_id: int) -> bool:
     """Whether a Delta table has a batch, or a later one, of this transaction id.
 
     Raises:
@@ -78,7 +79,7 @@ def has_transaction(table: Path, application: str, batch_id: int) -> bool:
     return version is not None and version >= batch_id
 
 
-def transaction_version(table: Path, application: str) -> int | None:
+def transaction_version(table: Place, application: str) -> int | None:
     """The last batch that a Delta table has under a transaction id; None where it has none, or its log can't be read."""
     try:
         opened = _opened(table)
@@ -87,19 +88,19 @@ def transaction_version(table: Path, application: str) -> int | None:
     return last_batch(opened, table, application) if opened is not None else None
 
 
-def _opened(table: Path) -> DeltaTable | None:
+def _opened(table: Place) -> DeltaTable | None:
     """The table's newest version, None where there is no table."""
     if not table_exists(table):
         return None
     from deltalake.exceptions import DeltaError
 
     try:
-        return delta_table(table)
+        return table_log(table)
     except DeltaError as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
 
 
-def last_batch(opened: Any, table: Path, application: str) -> int | None:
+def last_batch(opened: Any, table: Place, application: str) -> int | None:
     """As ``transaction_version``, of a table that is open already (a delta-rs ``DeltaTable``).
 
     A table with the property TRANSACTION_RETENTION forgets ids after a time. Its commits still name the batch.
@@ -128,7 +129,7 @@ def _retention(opened: Any) -> str | None:
     return configuration.get(TRANSACTION_RETENTION)
 
 
-def head_version(table: Path) -> int:
+def head_version(table: Place) -> int:
     """The newest version in a table's log, -1 where there is none; a checkpoint whose commit is gone counts."""
     log = table / "_delta_log"
     names = [path.name for path in log.iterdir()] if log.is_dir() else []
@@ -137,7 +138,7 @@ def head_version(table: Path) -> int:
     )
 
 
-def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
+def flow_commits(table: Place, pipeline_id: str, flow: str) -> list[FlowCommit]:
     """The commits of a flow that the table's log still has, oldest first."""
     commits = []
     for version, head in _heads(table, commit_versions(table)):
@@ -163,7 +164,7 @@ def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
     return commits
 
 
-def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
+def epochs_written(table: Place, pipeline_id: str, flow: str) -> list[int]:
     """The epochs under which a flow has committed to a table, ascending, as far back as the log reaches."""
     return sorted({commit.epoch for commit in flow_commits(table, pipeline_id, flow)})
 
@@ -174,7 +175,7 @@ def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, An
     return [m for m in metadata if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
 
 
-def last_pipeline(table: Path) -> str | None:
+def last_pipeline(table: Place) -> str | None:
     """The pipeline that made the newest commit with a pipeline's id in the table's log; None where there is none."""
     for _, head in _heads(table, reversed(commit_versions(table))):
         pipeline = head.metadata.get("pipeline")
@@ -183,7 +184,7 @@ def last_pipeline(table: Path) -> str | None:
     return None
 
 
-def _heads(table: Path, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
+def _heads(table: Place, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
     for version in versions:
         with suppress(FileNotFoundError):  # Delta cleans old commits away while others read
             yield version, commit_head(commit_file(table, version))

@@ -20,6 +20,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.place import Place
 from headwater.storage.walking import remove_tree
 
 
@@ -31,7 +32,7 @@ class DropPlan:
     """
 
     dataset: str
-    folders: tuple[Path, ...]
+    folders: tuple[Place, ...]
     lost: str = NOTHING
 
     def __str__(self) -> str:
@@ -95,7 +96,7 @@ def plan_drop(
     return DropPlan(dataset, there, _lost(folders[:-3]))
 
 
-def _lost(tables: Sequence[Path]) -> str:
+def _lost(tables: Sequence[Place]) -> str:
     """The rows of a table and of its quarantine; what the sources still hold can be read again."""
     counts = [rows_of_table(table) for table in tables if table_exists(table)]
     if not counts:

@@ -15,6 +15,7 @@ from typing import Any
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.files.atomic_files import sync_folder, write_atomically
+from headwater.storage.place import Place
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
@@ -51,7 +52,7 @@ class Snapshot:
         return asdict(self)
 
 
-def snapshots_of(state_folder: Path, dataset: str, flow: str) -> list[Snapshot]:
+def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]:
     """The snapshots of a flow, oldest first."""
     root = _root(state_folder, dataset, flow)
     files = sorted(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
@@ -61,7 +62,7 @@ def snapshots_of(state_folder: Path, dataset: str, flow: str) -> list[Snapshot]:
     return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
 
 
-def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:
+def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:
     """Copy a flow's live epoch and state; no update may run meanwhile.
 
     Returns:
@@ -97,7 +98,7 @@ def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str
     return Snapshot(**about, folder=str(target))  # type: ignore[arg-type]
 
 
-def make_folder(target: Path, fill: Callable[[Path], None]) -> Path:
+def make_folder(target: Place, fill: Callable[[Place], None]) -> Place:
     """Make a folder that is there whole or not at all, durable before it returns."""
     target.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
@@ -128,5 +129,5 @@ def copy_durably(source: Path, target: Path, keep: Callable[[Path], bool] = lamb
         sync_folder(into)
 
 
-def _root(state_folder: Path, dataset: str, flow: str) -> Path:
+def _root(state_folder: Place, dataset: str, flow: str) -> Place:
     return state_folder / "snapshots" / dataset / flow

@@ -9,7 +9,6 @@ Decision 0080.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from headwater.errors import FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress, update_progress
@@ -17,13 +16,14 @@ from headwater.event_log.event import Event
 from headwater.event_log.flow_result import FlowResult
 from headwater.event_log.reader import flow_results, updates
 from headwater.event_log.writer import EventLogWriter
+from headwater.storage.place import Place
 
 # More unclosed updates than this can only come from a version that did not close any.
 _LOOK_BACK = 20
 
 
 def close_dead_updates(
-    state_folder: Path,
+    state_folder: Place,
     pipeline_id: str,
     pipeline_name: str,
     request_id: str | None = None,

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +27,7 @@ from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
 from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.place import Place
 
 FLUSH_SECONDS = 1.0
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class EventLogWriter:
 
     def __init__(
         self,
-        state_folder: Path,
+        state_folder: Place,
         pipeline_id: str,
         pipeline_name: str,
         update_id: str,

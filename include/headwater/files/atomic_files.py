@@ -49,7 +49,7 @@ def who_asks() -> str:
     return f"the user with the number {os.geteuid()}"
 
 
-def whose(path: Path) -> str:
+def whose(path: Place) -> str:
     """The owner and the permissions of a file or folder, in words."""
     try:
         state = path.stat()

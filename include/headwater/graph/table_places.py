@@ -20,7 +20,7 @@ from headwater.errors import DuplicateDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import located
+from headwater.storage.place import Place, located
 from headwater.storage.walking import files_and_folders
 
 LOG = "_delta_log"
@@ -30,7 +30,7 @@ LOG = "_delta_log"
 class Place:
     """A folder that is written to. ``what``: its role, in words; ``where``: the line that declares it."""
 
-    path: Path
+    path: Place
     what: str
     where: object = None
 
@@ -110,7 +110,7 @@ def refuse_nested_on_disk(
                 raise _nested(entry, path, f"would lie around a table: {inner}", inner)
 
 
-def refuse_around_tables(folder: Path) -> None:
+def refuse_around_tables(folder: Place) -> None:
     """Raise TableNested where a table lies inside a folder that is about to be renamed or removed."""
     inner = next(tables_below(folder), None)
     if inner is not None:
@@ -121,7 +121,7 @@ def refuse_around_tables(folder: Path) -> None:
         )
 
 
-def tables_below(folder: Path) -> Iterator[Path]:
+def tables_below(folder: Place) -> Iterator[Place]:
     """The folders below one that hold a log of Delta's, outermost first; links are not followed."""
     if isinstance(folder, ObjectPath):
         yield from _stored_tables_below(folder)

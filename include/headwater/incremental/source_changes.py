@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlparse
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.storage.delta_tables import delta_table
-from headwater.storage.place import of_spark
+from headwater.storage.place import Place, of_spark
 
 # More than this, and reading the log costs as much as the view.
 MAX_FILE_ACTIONS = 50_000
@@ -61,7 +61,7 @@ class SourceChange:
 
 
 def changes_between(  # noqa: PLR0911 - one return a reason
-    table: Path, first: int, last: int, columns: Collection[str], name: str
+    table: Place, first: int, last: int, columns: Collection[str], name: str
 ) -> SourceChange | Issue:
     """What the versions after ``first`` up to ``last`` did to a table, or why that can't be known.
 
@@ -100,7 +100,7 @@ def changes_between(  # noqa: PLR0911 - one return a reason
     return SourceChange(ChangeKind.CHANGED, first, last, added, removed, feed)
 
 
-def missing_file(table: Path, files: Iterable[Action]) -> Path | None:
+def missing_file(table: Place, files: Iterable[Action]) -> Place | None:
     """A file that a change lies in and that is gone: vacuum has removed it. Only files of this machine are looked for."""
     for file in files:
         path = str(file["path"])

@@ -23,7 +23,7 @@ from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import fingerprint_version, source_table
-from headwater.storage.place import located
+from headwater.storage.place import Place, located
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReaderPosition:
 
 
 def reader_positions(
-    project: PipelineProject, table: Path, table_id: str, *, now: float
+    project: PipelineProject, table: Place, table_id: str, *, now: float
 ) -> list[ReaderPosition]:
     """Every reader of a table that keeps a position.
 
@@ -64,7 +64,7 @@ def reader_positions(
     ]
 
 
-def _flows(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _flows(state_folder: Place, warehouse: Place, table: Place, table_id: str) -> Iterator[ReaderPosition]:
     readers = _known_readers(state_folder, warehouse, table)
     seen = set()
     for folder in sorted((state_folder / "checkpoints").glob("*/*/")):
@@ -86,7 +86,7 @@ def _flows(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> I
         yield ReaderPosition(f"the flow {flow} of {state_folder.name}", unknown="its checkpoint is gone")
 
 
-def _views(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _views(state_folder: Place, warehouse: Place, table: Place, table_id: str) -> Iterator[ReaderPosition]:
     """The materialized views of the last graph that are refreshed by what changed: without it they are recomputed.
 
     Nothing is lost where one of them is not known, so that views that the graph no longer has keep no files.
@@ -105,7 +105,7 @@ def _views(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> I
                     yield ReaderPosition(f"the view {flow.name} of {state_folder.name}", version + 1)
 
 
-def _known_readers(state_folder: Path, warehouse: Path, table: Path) -> set[str] | None:
+def _known_readers(state_folder: Place, warehouse: Place, table: Place) -> set[str] | None:
     """The flows that stream from the table by the last graph, None where that is not known."""
     manifest = _manifest(state_folder)
     if manifest is None:
@@ -118,7 +118,7 @@ def _known_readers(state_folder: Path, warehouse: Path, table: Path) -> set[str]
     }
 
 
-def _manifest(state_folder: Path) -> Manifest | None:
+def _manifest(state_folder: Place) -> Manifest | None:
     try:
         return read_manifest(state_folder / FILE_NAME)
     except HeadwaterError:
@@ -152,7 +152,7 @@ def _of_offset(reader: str, offset: Mapping[str, Any]) -> ReaderPosition:
     return ReaderPosition(reader, version)
 
 
-def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _change_readers(folder: Place, table_id: str) -> Iterator[ReaderPosition]:
     for file in sorted(folder.rglob("*.json")) if folder.is_dir() else ():
         name = f"the reader of changes {file.relative_to(folder).with_suffix('')}"
         try:
@@ -171,7 +171,7 @@ def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
             yield ReaderPosition(name, unknown=f"its position can't be read: {error}")
 
 
-def _declared(project: PipelineProject, table: Path, table_id: str, now: float) -> Iterator[ReaderPosition]:
+def _declared(project: PipelineProject, table: Place, table_id: str, now: float) -> Iterator[ReaderPosition]:
     for reader in project.spec.maintenance.readers:
         name = DatasetName.parse(reader.table, catalog=project.spec.catalog, schema=project.spec.schema)
         if located(project.warehouse, name.location) == table:

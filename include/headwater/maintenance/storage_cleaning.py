@@ -24,6 +24,7 @@ from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def _manifest(project: PipelineProject) -> Manifest | None:
         return None
 
 
-def _below(folder: Path) -> Iterator[tuple[Path, int, float]]:
+def _below(folder: Place) -> Iterator[tuple[Place, int, float]]:
     """Every file with its size and the time of its last change."""
     for parent, _, names in os.walk(folder):
         for name in names:

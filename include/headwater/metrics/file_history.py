@@ -15,6 +15,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import committed_at, committed_batches, files_seen, read_offsets
 from headwater.errors import CheckpointUnreadable
 from headwater.event_log.reader import events
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class IngestedFile:
         return asdict(self)
 
 
-def ingested_files(state_folder: Path, dataset: str, flow: str) -> list[IngestedFile]:
+def ingested_files(state_folder: Place, dataset: str, flow: str) -> list[IngestedFile]:
     """The files that the live epoch of ``flow`` into ``dataset`` knows, in the order in which they were taken in.
 
     Raises:
@@ -100,7 +101,7 @@ def _from_checkpoint(folder: Path) -> _Ends:
     return ends
 
 
-def _from_events(state_folder: Path, flow: str, epoch: int) -> _Ends:
+def _from_events(state_folder: Place, flow: str, epoch: int) -> _Ends:
     batch_ends: _Ends = {}
     for event in events(state_folder, flow=flow, event_type="flow_progress", level="METRICS"):
         origin = event["origin"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import flow_checkpoint
@@ -14,6 +13,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.source_position import source_backlog
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def retention_use(project: PipelineProject, manifest: Manifest) -> list[Retentio
     return uses
 
 
-def _retention_seconds(table: Path) -> float | None:
+def _retention_seconds(table: Place) -> float | None:
     """For how many seconds the table keeps commits and the files that they removed; None where there is no table.
 
     Raises:

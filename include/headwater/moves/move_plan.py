@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import NameTaken, TableNested
@@ -142,7 +141,7 @@ def _check_kind(entry: DatasetEntry) -> None:
         )
 
 
-def _move(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> TableMove:
+def _move(wish: Wish, new: str, folders: tuple[tuple[Place, Place], ...]) -> TableMove:
     source, target = wish.source, wish.target
     recorded = last_batches(source.state_folder)
     flows: dict[str, str] = {}
@@ -179,7 +178,7 @@ def _ends(checkpoint: FlowCheckpoint, epoch: int, batch: int) -> list[str | None
         return None
 
 
-def flow_folders(state_folder: Path, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
+def flow_folders(state_folder: Place, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
     """The flows of a table that have a folder, also those that the sources no longer define."""
     folder = state_folder / root / dataset
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
@@ -192,7 +191,7 @@ def renamed_flow(flow: str, dataset: str, new: str) -> str:
     return named_after.get(flow, flow)
 
 
-def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[Path, Path]]:
+def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[Place, Place]]:
     source, target = wish.source.state_folder, wish.target.state_folder
     flows = [flow.folder.name for root in _ROOTS for flow in flow_folders(source, wish.dataset, root)]
     # Of each flow a copy is taken first, and goes along.
@@ -222,7 +221,7 @@ def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[s
     return (location, places[location]) if location in places else None
 
 
-def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> None:
+def _check_free(wish: Wish, new: str, folders: tuple[tuple[Place, Place], ...]) -> None:
     taken = next((after for _, after in folders if after.exists()), None)
     for root in _ROOTS:
         folder = wish.target.state_folder / root / new

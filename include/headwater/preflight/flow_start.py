@@ -13,6 +13,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, transaction_version
+from headwater.storage.place import Place
 
 Positions = tuple[str | None, ...]
 
@@ -39,7 +40,7 @@ class StreamSource:
 
     kind: SourceKind
     name: str
-    table: Path | None = None
+    table: Place | None = None
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     topics: Topics | None = None
@@ -78,7 +79,7 @@ class FlowStart:
     dataset: str
     checkpoint: FlowCheckpoint
     state: FlowState
-    table: Path | None
+    table: Place | None
     sink_id: str | None
     is_sink: bool = False
     sources: tuple[StreamSource, ...] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwater.definitions.source_location import SourceLocation
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)

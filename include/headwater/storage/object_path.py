@@ -222,6 +222,10 @@ class ObjectPath:
         files, folders = self._children()
         return sorted(files), sorted(folders)
 
+    def listed(self) -> dict[str, Listed]:
+        """The objects directly below, by name; empty where there are none."""
+        return dict(self._children()[0])
+
     def is_file(self) -> bool:
         """Whether there is an object of this key."""
         return self._head() is not None

@@ -19,6 +19,7 @@ from headwater.definitions.flow_settings import fast_path
 from headwater.delta_log.table_history import has_transaction
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.change_targets import RETENTION_PROPERTY
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
@@ -50,16 +51,16 @@ class ChangeTarget:
     ``fast_path``: whether small batches may be written from the driver, without a MERGE.
     """
 
-    path: Path
-    memory: Path
+    path: Place
+    memory: Place
     retention: timedelta = RETENTION
     fast_path: bool = True
 
     @classmethod
     def of(
         cls,
-        path: Path,
-        memory: Path,
+        path: Place,
+        memory: Place,
         properties: Mapping[str, str],
         configuration: Mapping[str, str] = MappingProxyType({}),
     ) -> ChangeTarget:

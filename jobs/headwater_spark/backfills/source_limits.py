@@ -14,6 +14,7 @@ from headwater.checkpoints.offsets import files_seen
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import head_version
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.place import Place
 
 _KIND_OF = {
     RangeKind.VERSION: (SourceKind.DELTA, SourceKind.DATASET),
@@ -130,7 +131,7 @@ def paths_seen(checkpoint: Path, source: int, last: int) -> set[str]:
     return {file.path.partition("?superseded=")[0] for file in files_seen(checkpoint, source, up_to=last)}
 
 
-def _delta(source: StreamSource, table: Path, first: int | None, last: int) -> DeltaLimit:
+def _delta(source: StreamSource, table: Place, first: int | None, last: int) -> DeltaLimit:
     skips = source.on("skipChangeCommits")
     return DeltaLimit(table, first, last, source.on("readChangeFeed"), skips)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 
@@ -22,7 +22,7 @@ class DeltaOverwrite:
             recomputed has no batches, and its refreshes have no numbers.
     """
 
-    table: Path
+    table: Place
     partition_columns: tuple[str, ...] = ()
     condition: str | None = None
     new_columns: bool = False

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import FlowFailed
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.tables import (
     DECLARED,
     columns_of,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def apply_declaration(
-    spark: SparkSession, dataset: Dataset, kind: DatasetKind, path: Path, schema: StructType | None
+    spark: SparkSession, dataset: Dataset, kind: DatasetKind, path: Place, schema: StructType | None
 ) -> None:
     """Commit only what differs.
 
@@ -114,7 +115,7 @@ def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, 
             spark.sql(f"ALTER TABLE delta.`{path}` {column}")
 
 
-def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
+def keep_clustering(spark: SparkSession, dataset: Dataset, path: Place) -> None:
     """Cluster by the declared columns again: overwriting a table drops its clustering."""
     table = delta_table(path)
     clustered = "clustering" in (table.protocol().writer_features or [])

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from headwater.backfills.conditions import InvalidRange
 from headwater.delta_log.commits import commit_file, data_files, read_actions
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 
 
@@ -48,7 +49,7 @@ def added_rows(
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, nothing)
 
 
-def rows_of_commit(session: SparkSession, table: Path, version: int) -> DataFrame:
+def rows_of_commit(session: SparkSession, table: Place, version: int) -> DataFrame:
     """The rows that one version added."""
     return _part(session, table, version, _data_files(table, version)[0])
 

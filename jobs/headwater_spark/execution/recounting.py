@@ -21,6 +21,7 @@ from headwater.checkpoints.offsets import last_committed_batch, last_planned_bat
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 from headwater.storage.walking import remove_tree
 from headwater_spark.execution.batch_counts import Recount
 from headwater_spark.execution.failures import flow_error
@@ -92,7 +93,7 @@ def _recount(run: FlowRun, state: FlowState, frame: DataFrame, batch_id: int) ->
 
 
 @contextmanager
-def _laid_out(checkpoint: Path, batch_id: int, copy: Path) -> Iterator[Path]:
+def _laid_out(checkpoint: Place, batch_id: int, copy: Place) -> Iterator[Place]:
     try:
         lay_out_batch(checkpoint, batch_id, copy)
         yield copy

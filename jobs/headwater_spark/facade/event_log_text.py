@@ -18,6 +18,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset, UnsupportedSource
 from headwater.event_log.event import event_table
 from headwater.metrics.file_states import COLUMNS, Row
+from headwater.storage.place import Place
 from headwater_spark.facade.colon_paths import Replacement, colon_paths, replaced
 from headwater_spark.plans.plan_walk import class_name, items, plan_nodes, simple_name
 
@@ -41,7 +42,7 @@ class EventLogText:
     def __init__(
         self,
         session: SparkSession,
-        state_folder: Path,
+        state_folder: Place,
         own_table: Callable[[str], object],
         files: Callable[[str], list[Row]] | None = None,
     ) -> None:
@@ -105,7 +106,7 @@ class EventLogText:
         self._session.createDataFrame(self._files(reference), COLUMNS).createOrReplaceTempView(view)
         return view
 
-    def _log_of(self, pipeline: str) -> Path:
+    def _log_of(self, pipeline: str) -> Place:
         usable = is_folder_name(pipeline)
         path = event_table(self._state_folder.with_name(pipeline) if usable else self._state_folder)
         if not usable or not table_exists(path):
@@ -116,7 +117,7 @@ class EventLogText:
             )
         return path
 
-    def _view(self, path: Path) -> str:
+    def _view(self, path: Place) -> str:
         if path not in self._views:
             self._views[path] = f"headwater_event_log_{next(self._numbers)}"
             self._session.read.format("delta").load(str(path)).createOrReplaceTempView(self._views[path])

@@ -19,6 +19,7 @@ from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.tables import columns_of
 from headwater_spark.plans.names import quoted
@@ -36,7 +37,7 @@ _WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 class QuarantineTable:
     """The quarantine table at ``path`` as one flow writes to it. ``rules``: of the flow's dataset."""
 
-    path: Path
+    path: Place
     flow: str
     epoch: int
     update_id: str
@@ -172,7 +173,7 @@ def _origin(judged: DataFrame) -> dict[str, Column]:
     }
 
 
-def _column_types(path: Path) -> dict[str, DataType]:
+def _column_types(path: Place) -> dict[str, DataType]:
     if not table_exists(path):
         return {}
 

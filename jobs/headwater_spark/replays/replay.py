@@ -6,7 +6,6 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -24,7 +23,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
-from headwater.storage.place import located
+from headwater.storage.place import Place, located
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -144,7 +143,7 @@ def _dataset(context: UpdateContext, name: str) -> Dataset:
 def _replay_flow(
     context: UpdateContext,
     dataset: Dataset,
-    path: Path,
+    path: Place,
     name: str,
     quarantined: DataFrame,
     arguments: ReplayArguments,
@@ -179,7 +178,7 @@ def _replay_flow(
         quarantined.unpersist()
 
 
-def _replay_rows(run: FlowRun, path: Path, quarantined: DataFrame, arguments: ReplayArguments) -> FlowReplay:
+def _replay_rows(run: FlowRun, path: Place, quarantined: DataFrame, arguments: ReplayArguments) -> FlowReplay:
     rows, method = _recomputed(run, quarantined, arguments)
     context, rules, marks = run.context, run.dataset.expectations, _marks_of(run, path)
     chosen = quarantined.count()
@@ -206,7 +205,7 @@ def _replay_rows(run: FlowRun, path: Path, quarantined: DataFrame, arguments: Re
     )
 
 
-def _replay_files(run: FlowRun, path: Path, files: Sequence[Row]) -> FlowReplay:
+def _replay_files(run: FlowRun, path: Place, files: Sequence[Row]) -> FlowReplay:
     """Read files again; rows of theirs that are to be held are pending until the table has the others."""
     context, flow, rules = run.context, run.flow, run.dataset.expectations
     marks = _marks_of(run, path, files=True)
@@ -318,5 +317,5 @@ def _identity_of(context: UpdateContext, dataset: Dataset, name: str) -> FlowIde
     return next((identity for identity in identities if identity.flow == name), removed)
 
 
-def _marks_of(run: FlowRun, path: Path, *, files: bool = False) -> ReplayMarks:
+def _marks_of(run: FlowRun, path: Place, *, files: bool = False) -> ReplayMarks:
     return ReplayMarks(run.context.spark, path, *run.identity.names, run.context.update_id, files)

@@ -30,6 +30,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import NotADataFrame
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_columns import END_AT, START_AT, ChangeColumns
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.plans.schemas import plain_schema
@@ -57,7 +58,7 @@ class FlowCalls(Protocol):
     def evaluate(self, flow: Flow) -> DataFrame:
         """The result of a flow's function."""
 
-    def table_path(self, dataset: Dataset) -> Path:
+    def table_path(self, dataset: Dataset) -> Place:
         """The folder of a dataset's Delta table."""
 
 

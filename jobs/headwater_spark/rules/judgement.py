@@ -24,6 +24,7 @@ from headwater.definitions.expectation import (
     ViolationAction,
 )
 from headwater.delta_log.table_history import table_exists
+from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.expectations import (
@@ -93,7 +94,7 @@ def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | 
 
 @contextmanager
 def judged_batch(
-    marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None
+    marked: DataFrame, rules: Sequence[Expectation], table: Place | None = None
 ) -> Iterator[tuple[DataFrame, Quality]]:
     """A batch of marked rows, judged, counted, and cached in memory while the block runs.
 

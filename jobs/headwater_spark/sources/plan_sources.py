@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from headwater.definitions.source import SourceKind
 from headwater.event_log.redaction import public_address
 from headwater.graph.manifest import SourceEntry
+from headwater.storage.place import Place
 from headwater_spark.plans.plan_walk import (
     class_name,
     descends_from,
@@ -71,8 +72,8 @@ _SPELLING = {
 class TableNames:
     """How paths of tables lead back to datasets: stand-ins by their folder, stored tables by their location."""
 
-    stubs: Path
-    warehouse: Path
+    stubs: Place
+    warehouse: Place
     datasets_by_location: Mapping[str, str]
 
     def entry(self, path: str, *, streaming: bool, options: Mapping[str, str]) -> SourceEntry:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
 from headwater.delta_log.table_history import table_exists
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_commits import as_metadata
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
@@ -45,7 +46,7 @@ class Judged:
 
     target: BatchTarget
     rules: Sequence[Expectation]
-    table: Path
+    table: Place
     quarantine: QuarantineTable | None
     check_lease: Callable[[], None]
     # The judged rows are cached by this target itself.
