@@ -19,7 +19,7 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
     """Answer the arguments; Java starts while Python imports the engine and what reads the event log (decision 0183)."""
     from headwater_spark.session import java_meanwhile
 
-    with java_meanwhile(project.pipeline_id, project.spec.spark):
+    with java_meanwhile(project.pipeline_id, project.spark_conf):
         # pyarrow imports pandas with the first rows.
         for name in ("deltalake", "pandas", "pyarrow"):
             import_module(name)

@@ -16,8 +16,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from headwater.runtime.java import java_environment
+from headwater.runtime.masters import PYTHON, is_local
+from headwater.runtime.object_store import needs_s3
 from headwater.runtime.shared_classes import make_after_exit
 from headwater.runtime.submit import command_line_conf, redaction, submit_conf
+from headwater_spark.object_store import refuse_unsafe_session
 
 # Settings that a running session can still take, and that every update needs.
 _RUNTIME_DEFAULTS = {
@@ -35,13 +38,14 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
 
     Args:
         name: the application's name.
-        user_conf: the ``spark`` section of ``pipeline.yml``; wins over Headwater's defaults.
+        user_conf: the pipeline's settings (``PipelineProject.spark_conf``); they win over Headwater's defaults.
 
     Raises:
         JavaNotFound: where no Java was found.
         JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
+        UnsafeStoreSetting: where the settings of this Spark would let two writers of a store overwrite each other.
     """
-    _name_python()
+    _name_python(_master(user_conf), user_conf)
     # Spark's Python loggers print one long JSON line for each failed query; our errors say it shorter.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
@@ -54,8 +58,10 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     for key, value in {**_RUNTIME_DEFAULTS, **user_conf, **redaction(user_conf)}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if needs_s3(user_conf):
+        refuse_unsafe_session(session)
     class_path = session.conf.get("spark.driver.extraClassPath", "")
-    if class_path and (session.sparkContext.master or "").startswith("local"):
+    if class_path and is_local(session.sparkContext.master or ""):
         make_after_exit(class_path)
     return session
 
@@ -76,17 +82,26 @@ def java_meanwhile(name: str, user_conf: Mapping[str, str]) -> Iterator[None]:
     if _submitted() or SparkContext._gateway is not None:  # noqa: SLF001 - whether one runs
         yield
         return
-    _name_python()
+    _name_python(_master(user_conf), user_conf)
     starter = ThreadPoolExecutor(1, thread_name_prefix="java-start")
     starter.submit(lambda: _start_java(_settings(name, user_conf)))
     yield
     starter.shutdown(wait=False)
 
 
-def _name_python() -> None:
-    """Workers run in this Python, unless somebody says otherwise."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def _name_python(master: str, user_conf: Mapping[str, str]) -> None:
+    """Workers run in this Python, unless somebody says otherwise, or they are on other machines."""
+    workers = sys.executable if is_local(master) else user_conf.get(PYTHON, "python3")
+    os.environ.setdefault("PYSPARK_PYTHON", workers)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _master(user_conf: Mapping[str, str]) -> str:
+    """Where executors run: what spark-submit was given, else what the pipeline says."""
+    if not _submitted():
+        return user_conf.get("spark.master", "local[*]")
+    SparkContext._ensure_initialized()  # noqa: SLF001 - no public way to reach the JVM that runs
+    return SparkConf().get("spark.master", "local[*]") or "local[*]"
 
 
 def _submitted() -> bool:
@@ -96,12 +111,12 @@ def _submitted() -> bool:
 
 def _settings(name: str, user_conf: Mapping[str, str]) -> dict[str, str]:
     """All settings of a driver that starts its JVM itself; what the JVM needs in the environment is put there."""
-    master = user_conf.get("spark.master", "local[*]")
+    master = _master(user_conf)
     os.environ.update(java_environment())
-    if "SPARK_LOCAL_IP" not in os.environ and master.startswith("local"):
+    if "SPARK_LOCAL_IP" not in os.environ and is_local(master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     return {
-        **submit_conf(user_conf, local=master.startswith("local")),
+        **submit_conf(user_conf, local=is_local(master)),
         "spark.app.name": name,
         "spark.master": master,
     }

@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Any
 
 from headwater.definitions.finding import Severity
-from headwater.storage.place import Place
 
 
 class Place(StrEnum):

@@ -12,6 +12,7 @@ from headwater.checkpoints.offsets import last_committed_batch, query_id, read_o
 from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def delta_end(position: Mapping[str, Any] | None, source: StreamSource, flow: st
     return int(position["reservoirVersion"])
 
 
-def _table_at(table: Path, applications: tuple[str, ...]) -> tuple[int, list[int | None]]:
+def _table_at(table: Place, applications: tuple[str, ...]) -> tuple[int, list[int | None]]:
     opened = delta_table(table)
     return opened.version(), [last_batch(opened, table, name) for name in applications]
 

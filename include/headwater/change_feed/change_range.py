@@ -67,7 +67,7 @@ class ChangeRange:
 
 def range_after(
     name: str,
-    table: Path,
+    table: Place,
     after: FeedPosition | None,
     *,
     columns: Sequence[str] = (),

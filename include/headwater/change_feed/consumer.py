@@ -22,6 +22,7 @@ from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place
 
 Start = str | int
 SNAPSHOT, LATEST = "snapshot", "latest"
@@ -40,9 +41,9 @@ class ChangeConsumer:
 
     """
 
-    file: Path
+    file: Place
     name: str
-    table: Path
+    table: Place
     start: Start = SNAPSHOT
 
     def has_begun(self) -> bool:

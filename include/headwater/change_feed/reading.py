@@ -10,6 +10,7 @@ from typing import Any
 from headwater.change_feed.change_range import ChangeRange
 from headwater.errors import ChangeFeedBroken, SourceUnreachable
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _FEED = "delta.enableChangeDataFeed"
 
@@ -31,7 +32,7 @@ class SparkRead:
         return spark.read.format(self.format).options(**self.options).load(self.path)
 
 
-def spark_read(table: Path, changes: ChangeRange) -> SparkRead:
+def spark_read(table: Place, changes: ChangeRange) -> SparkRead:
     """How Spark reads the range; raises ChangeFeedBroken where the table keeps no change feed."""
     if changes.snapshot:
         return SparkRead(str(table), {"versionAsOf": str(changes.end_version)})
@@ -45,7 +46,7 @@ def spark_read(table: Path, changes: ChangeRange) -> SparkRead:
     return SparkRead(str(table), options)
 
 
-def arrow_table(table: Path, changes: ChangeRange) -> Any:
+def arrow_table(table: Place, changes: ChangeRange) -> Any:
     """The rows of the range as a ``pyarrow.Table`` with Delta's columns of the change feed.
 
     A table without a change feed can be read as long as rows were only added to it.

@@ -12,9 +12,10 @@ from pathlib import Path
 from headwater.checkpoints.offsets import BatchOffsets, SeenFile, files_seen, numbered, read_offsets
 from headwater.errors import CheckpointUnreadable
 from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place
 
 
-def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
+def lay_out_batch(checkpoint: Place, batch_id: int, target: Place) -> None:
     """Fill ``target`` with a checkpoint whose next start runs ``batch_id``: planned, and not marked as done.
 
     The copy belongs to a query of its own, under a new id. Files of state are linked, not copied.
@@ -47,7 +48,7 @@ def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
     _copy_tree(checkpoint / "state", target / "state", os.link)
 
 
-def changed_files(checkpoint: Path, batch_id: int) -> list[str]:
+def changed_files(checkpoint: Place, batch_id: int) -> list[str]:
     """The files that a batch read and that are gone, or were written again since: Spark passes over what is gone.
 
     Raises:

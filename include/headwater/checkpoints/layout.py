@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged
@@ -150,7 +149,7 @@ class FlowCheckpoint:
             and any(path.name.isdigit() and int(path.name) >= state.first_batch for path in commits.iterdir())
         )
 
-    def live_folder(self) -> Path:
+    def live_folder(self) -> Place:
         """The checkpoint location that the next run uses."""
         state = self.read_state()
         return self.epoch_folder(state.epoch if state else 0)

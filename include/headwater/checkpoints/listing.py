@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import StorageNotReadable
@@ -101,5 +100,5 @@ def position_summary(text: str | None) -> str:
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
 
 
-def _size(folder: Path) -> int:
+def _size(folder: Place) -> int:
     return sum(state.st_size for _, state in files_below(folder))

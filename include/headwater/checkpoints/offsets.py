@@ -47,17 +47,17 @@ def committed_batches(checkpoint: Path) -> list[int]:
     return sorted(numbered(checkpoint / "offsets") & numbered(checkpoint / "commits"))
 
 
-def last_committed_batch(checkpoint: Path) -> int | None:
+def last_committed_batch(checkpoint: Place) -> int | None:
     """The last batch that is complete, or None."""
     return max(committed_batches(checkpoint), default=None)
 
 
-def last_planned_batch(checkpoint: Path) -> int | None:
+def last_planned_batch(checkpoint: Place) -> int | None:
     """The last batch that was begun, done or not, or None."""
     return max(numbered(checkpoint / "offsets"), default=None)
 
 
-def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
+def read_offsets(checkpoint: Place, batch_id: int) -> BatchOffsets:
     """The offset log's entry of a batch.
 
     Raises:
@@ -94,7 +94,7 @@ def kafka_initial_offset(checkpoint: Place, source: int = 0) -> Any:
     return _parse(text.removeprefix("v1\n"), file)
 
 
-def query_id(checkpoint: Path) -> str | None:
+def query_id(checkpoint: Place) -> str | None:
     """The id of the query that the checkpoint belongs to, or None where there is none yet."""
     file = checkpoint / "metadata"
     if not file.is_file():
@@ -116,7 +116,7 @@ def watermark_ms(checkpoint: Path) -> int | None:
     return int(data.get("nextBatchWatermarkMs", 0)) or None if isinstance(data, dict) else None
 
 
-def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -> list[SeenFile]:
+def files_seen(checkpoint: Place, source: int = 0, *, up_to: int | None = None) -> list[SeenFile]:
     """The files that a file source took in, up to its own batch ``up_to`` (``logOffset`` of a committed offset)."""
     folder = checkpoint / "sources" / str(source)
     names = {name for name in _names(folder) if not name.startswith(".")}
@@ -168,7 +168,7 @@ def numbered(folder: Path) -> set[int]:
     return {int(name) for name in _names(folder) if name.isdigit()}
 
 
-def committed_at(checkpoint: Path, batch_id: int) -> float | None:
+def committed_at(checkpoint: Place, batch_id: int) -> float | None:
     """When a batch was committed (seconds since 1970), None where its mark is gone: Spark keeps the last hundred."""
     try:
         return (checkpoint / "commits" / str(batch_id)).stat().st_mtime
@@ -186,7 +186,7 @@ def _names(folder: Path) -> list[str]:
         raise not_readable(folder, "where the flow stands", error) from None
 
 
-def _text(file: Path) -> str:
+def _text(file: Place) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError) as error:
@@ -205,7 +205,7 @@ def _lines(file: Path) -> list[str]:
     return lines
 
 
-def _parse(text: str, file: Path) -> Any:
+def _parse(text: str, file: Place) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:

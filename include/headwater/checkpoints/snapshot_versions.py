@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
@@ -72,7 +71,7 @@ class SnapshotVersions:
         assert position.intended is not None
         return self._write(SnapshotPosition(*position.intended))
 
-    def from_table(self, table: Path, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
+    def from_table(self, table: Place, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
         """The position according to the table's own log, for where the file is lost; None where the log has none."""
         positions = [
             (int(metadata["batch"]), metadata[VERSION_KEY])

@@ -14,7 +14,7 @@ from typing import Any
 from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
 from headwater.checkpoints.rights import not_readable
 from headwater.files.atomic_files import write_atomically
-from headwater.storage.place import Place
+from headwater.storage.place import Place as AnyPlace
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,17 @@ class TableMove:
         return asdict(self)
 
 
-def journal_file(state_folder: Place) -> Place:
+def journal_file(state_folder: AnyPlace) -> AnyPlace:
     """The journal of the move that is under way in a pipeline; there is no file where none is."""
     return state_folder / "move.json"
 
 
-def mark_file(state_folder: Place, dataset: str) -> Place:
+def mark_file(state_folder: AnyPlace, dataset: str) -> AnyPlace:
     """The mark that a table of this name has another one now."""
     return state_folder / "checkpoints" / dataset / "moved.json"
 
 
-def unfinished_move(state_folder: Place) -> TableMove | None:
+def unfinished_move(state_folder: AnyPlace) -> TableMove | None:
     """The move that was begun and not ended; raises FlowStateDamaged where its journal can't be read."""
     file = journal_file(state_folder)
     try:
@@ -102,7 +102,7 @@ def unfinished_move(state_folder: Place) -> TableMove | None:
         ) from None
 
 
-def refuse_unfinished(state_folder: Place) -> None:
+def refuse_unfinished(state_folder: AnyPlace) -> None:
     """Raise MoveUnfinished where a move was begun and not ended: half of the table may lie at its old place."""
     move = unfinished_move(state_folder)
     if move is not None:
@@ -127,7 +127,7 @@ def mark_old_name(move: TableMove) -> None:
     write_atomically(file, json.dumps(where, indent=1) + "\n")
 
 
-def refuse_old_names(state_folder: Place, declared: Mapping[str, object]) -> None:
+def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> None:
     """Raise TableMoved where sources declare a table by its old name: it would be filled again from the beginning.
 
     Args:
@@ -150,6 +150,6 @@ def refuse_old_names(state_folder: Place, declared: Mapping[str, object]) -> Non
         )
 
 
-def is_free(folder: Place, names: Iterable[str] = ("moved.json",)) -> bool:
+def is_free(folder: AnyPlace, names: Iterable[str] = ("moved.json",)) -> bool:
     """Whether nothing lies in a folder, but for what a move left there."""
     return not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(names))

@@ -125,6 +125,7 @@ class LakeflowSettings(_Settings):
     maintenance: Any = None
     lease: Any = None
     object_store: Any = None
+    cluster: Any = None
 
     @model_validator(mode="after")
     def _no_managed_ingestion(self) -> LakeflowSettings:
@@ -148,6 +149,7 @@ _OURS = (
     "event_log",
     "continuous",
     "object_store",
+    "cluster",
 )
 _SHARED = (
     "name",

@@ -20,6 +20,7 @@ from pydantic import (
 
 from headwater.definitions.airflow_spec import AirflowSpec
 from headwater.definitions.broker_login import BrokerLogin
+from headwater.definitions.cluster_spec import ClusterSpec
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
@@ -32,6 +33,7 @@ from headwater.definitions.trigger import AvailableNow, Continuous, ProcessingTi
 
 _ID = rf"^{FOLDER_PATTERN.pattern}$"  # to pydantic, $ is the end of the text
 _PART = rf"^{NAME_PATTERN.pattern}$"
+_DEPLOY_MODE = "spark.submit.deployMode"
 _STORE = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9.-]+(/[^\s\x00-\x1f]*)?")
 
 
@@ -192,6 +194,7 @@ class PipelineSpec(_Strict):
     maintenance: MaintenanceSpec = MaintenanceSpec()
     lease: str | None = None
     object_store: ObjectStoreSpec = ObjectStoreSpec()
+    cluster: ClusterSpec = ClusterSpec()
 
     @field_validator("configuration", "spark")
     @classmethod
@@ -203,6 +206,16 @@ class PipelineSpec(_Strict):
         if refused is not None:
             raise ValueError(f"{refused.what}. {refused.remedy.rstrip('.')}")
         return configuration
+
+    @field_validator("spark")
+    @classmethod
+    def _no_deploy_mode(cls, conf: dict[str, str]) -> dict[str, str]:
+        if conf.get(_DEPLOY_MODE, "client") != "client":
+            raise ValueError(
+                f"{_DEPLOY_MODE} has no place here: `headwater run` is the driver itself, under Airflow the connection's deploy-mode "
+                "decides, and on a standalone master (spark://) Spark has no cluster mode for Python programs"
+            )
+        return conf
 
     @field_validator("name")
     @classmethod

@@ -29,7 +29,7 @@ def table_exists(table: Place) -> bool:
     return log.is_dir() and any(path.name[:20].isdigit() for path in log.iterdir())
 
 
-def missing_versions(table: Path) -> list[int]:
+def missing_versions(table: Place) -> list[int]:
     """Versions that are missing between others in a table's log; what retention takes at its beginning is not a hole."""
     there = commit_versions(table)
     return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
@@ -115,7 +115,7 @@ def last_batch(opened: Any, table: Place, application: str) -> int | None:
     return version
 
 
-def transaction_retention(table: Path) -> str | None:
+def transaction_retention(table: Place) -> str | None:
     """For how long a table remembers which batches it has, as its property says; None where it never forgets."""
     try:
         opened = _opened(table)

@@ -114,7 +114,7 @@ def make_folder(target: Place, fill: Callable[[Place], None]) -> Place:
     return target
 
 
-def copy_durably(source: Path, target: Path, keep: Callable[[Path], bool] = lambda _: True) -> None:
+def copy_durably(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
     """Copy a folder; files for which ``keep`` says no (given their path in ``source``) are left out."""
     for parent, _, names in os.walk(source):
         into = target / Path(parent).relative_to(source)

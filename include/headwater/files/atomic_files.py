@@ -35,7 +35,7 @@ def write_atomically(path: Place, text: str) -> None:
         ) from None
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Place) -> None:
     """Make the names in a folder durable: a rename alone may be undone by a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

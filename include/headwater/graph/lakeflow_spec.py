@@ -34,6 +34,7 @@ _AS_THEY_ARE = (
     "maintenance",
     "lease",
     "object_store",
+    "cluster",
 )
 _IDLE = {
     "edition": "every feature is there",

@@ -24,14 +24,16 @@ from headwater.leases.conditional_store import S3Object
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
 from headwater.leases.stored_object import storage_lease
+from headwater.runtime.masters import python_settings
+from headwater.runtime.object_store import session_conf
 from headwater.storage.access import ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_url, place_of
 
 # Keys of the spec that no row depends on.
-_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store")
+_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
 # Whether storage and warehouse may lie on S3.
-_OPEN = False
+_OPEN = True
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
@@ -94,6 +96,21 @@ class PipelineProject:
     def object_store(self) -> ObjectStore:
         """How ``s3://`` is reached: by the spec's ``object_store``, else by the environment."""
         return object_store("s3", self.spec.object_store.model_dump(), self.environment)
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        """As ``spark_conf_on``, with the master that the spec names."""
+        return self.spark_conf_on(self.spec.spark.get("spark.master", ""))
+
+    def spark_conf_on(self, master: str) -> dict[str, str]:
+        """The settings of the pipeline's session on a master: ``spark`` of the spec, over what a store and a cluster need.
+
+        Raises:
+            UnsafeStoreSetting, UnsupportedStore: as ``session_conf`` does.
+        """
+        python = python_settings(master, self.spec.cluster.python)
+        roots = (self.storage, self.warehouse)
+        return session_conf(roots, self.object_store, {**python, **self.spec.spark})
 
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:

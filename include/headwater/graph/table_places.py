@@ -20,7 +20,8 @@ from headwater.errors import DuplicateDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, located
+from headwater.storage.place import Place as AnyPlace
+from headwater.storage.place import located
 from headwater.storage.walking import files_and_folders
 
 LOG = "_delta_log"
@@ -30,7 +31,7 @@ LOG = "_delta_log"
 class Place:
     """A folder that is written to. ``what``: its role, in words; ``where``: the line that declares it."""
 
-    path: Place
+    path: AnyPlace
     what: str
     where: object = None
 
@@ -62,7 +63,7 @@ def refuse_around_sources(project: PipelineProject, places: Iterable[Place]) -> 
 
 def refuse_overlaps(places: Iterable[Place]) -> None:
     """Raise DuplicateDataset where two places are one folder, or one lies inside the other."""
-    taken: dict[Path, Place] = {}
+    taken: dict[AnyPlace, Place] = {}
     for place in places:
         folder = real(place.path)
         other = taken.setdefault(folder, place)
@@ -110,7 +111,7 @@ def refuse_nested_on_disk(
                 raise _nested(entry, path, f"would lie around a table: {inner}", inner)
 
 
-def refuse_around_tables(folder: Place) -> None:
+def refuse_around_tables(folder: AnyPlace) -> None:
     """Raise TableNested where a table lies inside a folder that is about to be renamed or removed."""
     inner = next(tables_below(folder), None)
     if inner is not None:
@@ -121,7 +122,7 @@ def refuse_around_tables(folder: Place) -> None:
         )
 
 
-def tables_below(folder: Place) -> Iterator[Place]:
+def tables_below(folder: AnyPlace) -> Iterator[AnyPlace]:
     """The folders below one that hold a log of Delta's, outermost first; links are not followed."""
     if isinstance(folder, ObjectPath):
         yield from _stored_tables_below(folder)
@@ -133,7 +134,7 @@ def tables_below(folder: Place) -> Iterator[Place]:
         names[:] = sorted(name for name in names if name not in (LOG, "_change_data"))
 
 
-def real(path: Path) -> Path:
+def real(path: AnyPlace) -> AnyPlace:
     """The folder that a path leads to, without links and ``..``; also of one that is not there yet."""
     return Path(os.path.realpath(path)) if isinstance(path, Path) else path
 
@@ -149,7 +150,7 @@ def _stored_tables_below(folder: ObjectPath) -> Iterator[ObjectPath]:
             yield from _stored_tables_below(below)
 
 
-def _folders(project: PipelineProject, entry: DatasetEntry) -> list[Path]:
+def _folders(project: PipelineProject, entry: DatasetEntry) -> list[AnyPlace]:
     """Where a dataset's rows lie: its table, and the one for rows that its rules keep out."""
     return [
         located(project.warehouse, place)
@@ -158,7 +159,7 @@ def _folders(project: PipelineProject, entry: DatasetEntry) -> list[Path]:
     ]
 
 
-def _nested(entry: DatasetEntry, path: Path, how: str, other: Path) -> TableNested:
+def _nested(entry: DatasetEntry, path: AnyPlace, how: str, other: AnyPlace) -> TableNested:
     return TableNested(
         f"The folder of {entry.name!r}, {path}, {how}. Vacuum and drop of the outer one would take the inner one's files.",
         where=entry.defined_at or other,

@@ -148,7 +148,7 @@ def _records(file: Mapping[str, Any]) -> int | None:
 
 
 def _shape_issue(  # noqa: PLR0911 - one return a reason
-    table: Path, first: int, commits: list[list[Action]], columns: Collection[str], name: str
+    table: Place, first: int, commits: list[list[Action]], columns: Collection[str], name: str
 ) -> Issue | None:
     """Why the rows of the two versions are not of one shape, None where they are."""
     protocols = [action["protocol"] for actions in commits for action in actions if "protocol" in action]
@@ -231,7 +231,7 @@ def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
         return None
 
 
-def _has_feed(table: Path, first: int, commits: list[list[Action]]) -> bool:
+def _has_feed(table: Place, first: int, commits: list[list[Action]]) -> bool:
     """Whether the feed was on at the beginning, and nothing turned it off since."""
     switches = [metadata.get("configuration") or {} for metadata in _metadata_backwards(commits)]
     before = metadata_at(table, first)

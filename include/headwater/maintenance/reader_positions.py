@@ -125,7 +125,7 @@ def _manifest(state_folder: Place) -> Manifest | None:
         return None
 
 
-def _of_checkpoint(reader: str, folder: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _of_checkpoint(reader: str, folder: Place, table_id: str) -> Iterator[ReaderPosition]:
     offsets = committed_offsets(folder)
     if offsets is None:
         if last_planned_batch(folder) is not None and _names_table(folder, table_id):

@@ -24,6 +24,7 @@ from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_man
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.place import Place as AnyPlace
 
 _ROOTS = ("checkpoints", "snapshots")
 
@@ -141,7 +142,7 @@ def _check_kind(entry: DatasetEntry) -> None:
         )
 
 
-def _move(wish: Wish, new: str, folders: tuple[tuple[Place, Place], ...]) -> TableMove:
+def _move(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...]) -> TableMove:
     source, target = wish.source, wish.target
     recorded = last_batches(source.state_folder)
     flows: dict[str, str] = {}
@@ -178,7 +179,7 @@ def _ends(checkpoint: FlowCheckpoint, epoch: int, batch: int) -> list[str | None
         return None
 
 
-def flow_folders(state_folder: Place, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
+def flow_folders(state_folder: AnyPlace, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
     """The flows of a table that have a folder, also those that the sources no longer define."""
     folder = state_folder / root / dataset
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
@@ -191,7 +192,7 @@ def renamed_flow(flow: str, dataset: str, new: str) -> str:
     return named_after.get(flow, flow)
 
 
-def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[Place, Place]]:
+def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[AnyPlace, AnyPlace]]:
     source, target = wish.source.state_folder, wish.target.state_folder
     flows = [flow.folder.name for root in _ROOTS for flow in flow_folders(source, wish.dataset, root)]
     # Of each flow a copy is taken first, and goes along.
@@ -221,7 +222,7 @@ def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[s
     return (location, places[location]) if location in places else None
 
 
-def _check_free(wish: Wish, new: str, folders: tuple[tuple[Place, Place], ...]) -> None:
+def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...]) -> None:
     taken = next((after for _, after in folders if after.exists()), None)
     for root in _ROOTS:
         folder = wish.target.state_folder / root / new

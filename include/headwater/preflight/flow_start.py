@@ -89,7 +89,7 @@ class FlowStart:
     last_recorded: Callable[[], int | None] = _never
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """The live epoch's checkpoint, in Spark's format."""
         return self.checkpoint.epoch_folder(self.state.epoch)
 

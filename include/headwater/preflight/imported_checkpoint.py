@@ -16,6 +16,7 @@ from headwater.checkpoints.offsets import numbered, query_id, read_offsets
 from headwater.delta_log.table_history import table_exists, transaction_version
 from headwater.errors import CheckpointUnreadable
 from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place
 
 # The folder of a copy that is not complete.
 _COPYING = ".importing"
@@ -31,7 +32,7 @@ class ImportTarget:
     """
 
     flow: str
-    table: Path | None
+    table: Place | None
     sink_id: str | None
     sources: int
     repeats: bool

@@ -18,6 +18,7 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
+from headwater.storage.place import Place
 from headwater.storage.walking import files_and_folders, files_below, names_in
 
 _FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
@@ -150,7 +151,7 @@ def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
     )
 
 
-def store_names(folder: Path, stores: list[StateStore] | None = None) -> tuple[str, ...]:
+def store_names(folder: Place, stores: list[StateStore] | None = None) -> tuple[str, ...]:
     """Where a checkpoint's state lies, below its ``state`` folder (``0/1``: the first operator's second partition)."""
     all_stores = state_stores(folder) if stores is None else stores
     below = len(f"{folder}/state/")

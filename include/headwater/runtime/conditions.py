@@ -27,3 +27,21 @@ class PortTaken(UsageError):
     """The configured port of a server is in use."""
 
     condition = "PORT_TAKEN"
+
+
+class UnsafeStoreSetting(UsageError):
+    """A setting would let two writers of an object store overwrite each other."""
+
+    condition = "UNSAFE_STORE_SETTING"
+
+
+class UnsupportedStore(UsageError):
+    """Storage or warehouse lies in a store that has no exclusive writers here."""
+
+    condition = "UNSUPPORTED_STORE"
+
+
+class UnsupportedDeployment(UsageError):
+    """A driver is to be run in a way that can't work, or was never built."""
+
+    condition = "UNSUPPORTED_DEPLOYMENT"

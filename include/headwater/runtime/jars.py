@@ -45,14 +45,35 @@ _KAFKA_BROKER = (
     Coordinate("org.apache.kafka", "kafka_2.13", "4.2.0", transitive=True),
     Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
 )
-GROUPS = {"spark": _SPARK, "kafka_broker": _KAFKA_BROKER}
+# Hadoop's S3A and the parts of Amazon's SDK that it loads, instead of the SDK's bundle, which has fifty times their size.
+# What Spark brings itself (netty, httpclient, commons) is left out.
+_SDK = "software.amazon.awssdk"
+_S3 = (
+    Coordinate("org.apache.hadoop", "hadoop-aws", "3.5.0"),
+    Coordinate("software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3", "1.3.1"),
+    Coordinate("org.reactivestreams", "reactive-streams", "1.0.4"),
+    Coordinate("software.amazon.eventstream", "eventstream", "1.0.1"),
+    *(
+        Coordinate(_SDK, name, "2.35.4")
+        for name in (
+            *("annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol"),
+            *("aws-xml-protocol", "checksums", "checksums-spi", "crt-core", "endpoints-spi"),
+            *("http-auth", "http-auth-aws", "http-auth-aws-eventstream", "http-auth-spi", "http-client-spi"),
+            *("identity-spi", "json-utils", "metrics-spi", "netty-nio-client", "profiles", "protocol-core"),
+            *("regions", "retries", "retries-spi", "s3", "s3-transfer-manager", "sdk-core", "sts"),
+            *("third-party-jackson-core", "utils", "utils-lite"),
+        )
+    ),
+)
+GROUPS = {"spark": _SPARK, "s3": _S3, "kafka_broker": _KAFKA_BROKER}
 
 
 def ensure_jars(group: str) -> list[Path]:
     """Return the jars of a group, fetched on the first call; safe to call from several processes at once.
 
     Args:
-        group: ``spark`` (Delta, the sources Kafka and Avro, the driver of Postgres) or ``kafka_broker``.
+        group: ``spark`` (Delta, the sources Kafka and Avro, the driver of Postgres), ``s3`` (Hadoop's client of S3) or
+            ``kafka_broker``.
 
     Raises:
         JarsUnavailable: if they are not in the cache and could not be fetched.

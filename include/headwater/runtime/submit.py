@@ -12,7 +12,9 @@ from pathlib import Path
 
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
+from headwater.runtime.object_store import needs_s3
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
+from headwater.runtime.store_classes import store_jar
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -42,16 +44,21 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     """What to pass as ``--conf`` (or to a session's builder) for an update.
 
     Args:
-        user_conf: the ``spark`` section of ``pipeline.yml``; it wins over every default.
+        user_conf: the settings of the pipeline's session (``PipelineProject.spark_conf``); they win over every default.
         local: whether the master is ``local[...]``: then jars go on the class path as they lie, servers bind to
             loopback and the JVM is tuned for small data.
 
+    Raises:
+        JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
     """
-    jars = ensure_jars("spark")
+    jars = [*ensure_jars("spark"), *([*ensure_jars("s3"), store_jar()] if needs_s3(user_conf) else [])]
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         _OF_TEXTS: _VALUES,
+        # Delta's default of 50 would be fifty tasks for each look at a table, on a cluster as on one machine.
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.ui.showConsoleProgress": "false",
     }
     if local:
         class_path = shareable(os.pathsep.join(str(jar) for jar in jars))
@@ -61,9 +68,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
-            "spark.databricks.delta.snapshotPartitions": "2",
         }
     else:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)

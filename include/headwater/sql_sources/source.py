@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwater.definitions.source_location import SourceLocation
-from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows, find_rows
 from headwater_spark.auto_cdc.on_driver.rows import local_frame
@@ -38,7 +39,7 @@ class OpenTarget:
     rows: DataFrame
 
     @classmethod
-    def at(cls, spark: SparkSession, path: Path) -> OpenTarget:
+    def at(cls, spark: SparkSession, path: Place) -> OpenTarget:
         """The current version of the target."""
         table = DeltaTable.forPath(spark, str(path))
         return cls(path, table, table.toDF())

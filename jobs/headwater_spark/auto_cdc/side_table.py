@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -25,6 +24,7 @@ from pyspark.sql.types import StructField, StructType
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import has_transaction, table_exists
 from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_columns import OWN
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
 from headwater_spark.auto_cdc.column_types import fitted_type
@@ -51,7 +51,7 @@ class SideTable:
     """The side table of one target. ``path`` need not exist: most targets never need one."""
 
     spark: SparkSession
-    path: Path
+    path: Place
 
     @property
     def exists(self) -> bool:
@@ -172,7 +172,7 @@ class SideTable:
             writer = widened.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.save(str(self.path))
 
-    def recover(self, target: Path) -> None:
+    def recover(self, target: Place) -> None:
         """Revert the last commit if the target never got its batch."""
         if not self.exists:
             return

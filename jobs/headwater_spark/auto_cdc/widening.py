@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType, TimestampNTZType
 
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import row_type
 from headwater_spark.auto_cdc.column_types import TYPE_WIDENING, Widened, fit_columns
@@ -19,7 +20,7 @@ from headwater_spark.plans.names import quoted
 def widen_target(
     spark: SparkSession,
     columns: ChangeColumns,
-    table: Path,
+    table: Place,
     schema: StructType,
     side: SideTable | None,
     where: object,

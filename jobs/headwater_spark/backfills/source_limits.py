@@ -30,7 +30,7 @@ SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
 class DeltaLimit:
     """Versions of a Delta table, both ends included; ``first`` None: all rows of version ``last`` (-1: none)."""
 
-    table: Path
+    table: Place
     first: int | None
     last: int
     changes: bool = False

@@ -31,7 +31,7 @@ def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
         UnknownDataset: the pipeline has no materialized view of that name.
         InvalidPipeline: its definition can't be run.
     """
-    spark = start_session(f"{project.pipeline_id} explain", project.spec.spark)
+    spark = start_session(f"{project.pipeline_id} explain", project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
         explained = explain(pipeline, name)
     if as_json:

@@ -22,7 +22,7 @@ from headwater_spark.session import start_session
 def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
     """Do the steps that are Spark's, and report; raises MaintenanceFailed where one failed."""
     planned = chores(project, stored_manifest(project), maintenance_options(parsed))
-    spark = start_session(f"headwater-{project.pipeline_id}-maintenance", project.spec.spark)
+    spark = start_session(f"headwater-{project.pipeline_id}-maintenance", project.spark_conf)
     outcomes = maintain(
         project,
         planned,

@@ -28,7 +28,7 @@ RAW = "event_log_raw"
 
 def answer_query(project: PipelineProject, sql: str, limit: int, *, as_json: bool) -> int:
     """Run statements over event logs and print the rows of the last one, at most ``limit``. Raises NotAQuery, QueryFailed."""
-    frame = run_statements(start_session(f"{project.pipeline_id} events", project.spec.spark), project, sql)
+    frame = run_statements(start_session(f"{project.pipeline_id} events", project.spark_conf), project, sql)
     columns = frame.columns if frame is not None else []
     rows = [list(row) for row in frame.limit(limit).collect()] if frame is not None else []
     if as_json:

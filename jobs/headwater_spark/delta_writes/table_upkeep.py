@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -84,7 +83,7 @@ def _other_columns(table: LogReader, schema: StructType) -> str | None:
     return "other columns" if stored != declared else None
 
 
-def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: Path) -> None:
+def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: Place) -> None:
     metadata = table.metadata()
     stored: dict[str, Any] = dict(metadata.configuration)
     previous = json.loads(stored.get(DECLARED) or "[]")
@@ -105,7 +104,7 @@ def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: P
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS NULL")
 
 
-def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, path: Path) -> None:
+def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, path: Place) -> None:
     columns = columns_of(table)
     for field in schema.fields:
         stored = columns.get(field.name.lower())

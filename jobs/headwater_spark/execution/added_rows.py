@@ -54,7 +54,7 @@ def rows_of_commit(session: SparkSession, table: Place, version: int) -> DataFra
     return _part(session, table, version, _data_files(table, version)[0])
 
 
-def _part(session: SparkSession, table: Path, version: int, names: list[str]) -> DataFrame:
+def _part(session: SparkSession, table: Place, version: int, names: list[str]) -> DataFrame:
     frame = DataFrameReader(session).format("delta").option("versionAsOf", str(version)).load(str(table))
     columns = [F.col(quoted(name)) for name in frame.columns]
     if not names:
@@ -64,7 +64,7 @@ def _part(session: SparkSession, table: Path, version: int, names: list[str]) ->
     return frame.where(file.isin([name.rpartition("/")[2] for name in names])).select(*columns)
 
 
-def _data_files(table: Path, version: int) -> tuple[list[str], bool]:
+def _data_files(table: Place, version: int) -> tuple[list[str], bool]:
     try:
         actions = read_actions(commit_file(table, version))
     except FileNotFoundError:

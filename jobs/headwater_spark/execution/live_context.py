@@ -25,7 +25,7 @@ def live_context(
     lease: AbstractContextManager[Lease] | None = None,
 ) -> Iterator[UpdateContext]:
     """The context while the block runs. ``lease``: acquired for it; None where it runs beside updates."""
-    spark = start_session(project.pipeline_id, project.spec.spark)
+    spark = start_session(project.pipeline_id, project.spark_conf)
     with ExitStack() as stack:
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
         held_lease = stack.enter_context(lease) if lease is not None else BesideUpdates()

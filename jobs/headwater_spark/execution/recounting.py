@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -64,7 +63,7 @@ def recount_batches(
     return recounts
 
 
-def _written_only(run: FlowRun, state: FlowState, folder: Path) -> list[int]:
+def _written_only(run: FlowRun, state: FlowState, folder: Place) -> list[int]:
     """The planned batch, if it is in the table and not marked as done."""
     table, planned = run.delta_table, last_planned_batch(folder)
     if table is None or planned is None or planned == last_committed_batch(folder):
@@ -101,7 +100,7 @@ def _laid_out(checkpoint: Place, batch_id: int, copy: Place) -> Iterator[Place]:
         remove_tree(copy, ignore_errors=True)
 
 
-def _start(run: FlowRun, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
+def _start(run: FlowRun, frame: DataFrame, checkpoint: Place) -> StreamingQuery:
     return (
         frame.writeStream.outputMode(run.mode.kind.query_mode)
         .queryName(f"{run.context.query_name(run.name)}.recount")

@@ -23,6 +23,7 @@ from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.state_checks import store_names
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import BatchRecords
@@ -160,7 +161,7 @@ def _await(
     context: UpdateContext,
     started: StartedStream,
     ended: threading.Event,
-    folder: Path,
+    folder: Place,
     meanwhile: Callable[[], None],
     is_idle: Callable[[], bool],
 ) -> None:

@@ -35,6 +35,7 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
+from headwater.leases.stop_request import stop_requests
 from headwater.runtime.submit import LONG_RUNNING
 from headwater.updates.continuous_mode import is_continuous, refuse_once_flows, refuse_selection
 from headwater.updates.failed_tables import with_failed
@@ -88,14 +89,14 @@ class UpdateResult:
 
 def resolve_only(project: PipelineProject) -> Manifest:
     """Resolve the graph and give its manifest; writes nothing. Raises InvalidPipeline."""
-    spark = start_session(project.pipeline_id, project.spec.spark)
+    spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
         return pipeline.manifest
 
 
 def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
     """Resolve the graph and look for what will go wrong; writes nothing. Raises InvalidPipeline."""
-    spark = start_session(project.pipeline_id, project.spec.spark)
+    spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
         return pipeline.manifest, lint(pipeline)
 
@@ -108,7 +109,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         RefusedForSafety: another update is running, or the selection would lose data.
     """
     long_running = LONG_RUNNING if is_continuous(project) else {}
-    spark = start_session(project.pipeline_id, {**long_running, **project.spec.spark})
+    spark = start_session(project.pipeline_id, {**long_running, **project.spark_conf})
     update_id = str(uuid.uuid4())
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
@@ -119,6 +120,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_selection(project, request.selection)
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
+        stack.enter_context(stop_requests(project.state_folder, (update_id, request.request_id), stop.signal))
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)

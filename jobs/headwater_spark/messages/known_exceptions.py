@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headwater.errors import HELP_PAGE
-from headwater_spark.messages.exception_text import Cause
+from headwater_spark.messages.exception_text import Cause, worker_traceback
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,15 @@ PASSING = (
         kind="^(?:IOException|FileSystemException|FSError|OSError)$",
         message="(?:^|: )(?:No space left on device|Connection refused)(?: |$)",
     ),
+)
+
+
+# An executor has no such program, or a Python of another version than the driver.
+_NO_PYTHON = (Sign(kind="^IOException$", message=r'\ACannot run program "'),)
+_OTHER_PYTHON = "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH]"
+_CLUSTER_PYTHON = (
+    "Executors run another Python than they should, or have none: name one of the driver's version, with pyspark and what the sources "
+    "import, at the same path on all workers, by `cluster: {python: PATH}` in pipeline.yml (docs/clusters.md)."
 )
 
 
@@ -129,6 +138,9 @@ _WITHOUT_RECORDS = re.compile(
 
 def hint_for(causes: Sequence[Cause]) -> str | None:
     """What to do about an exception and its causes, None where nothing special is known."""
+    endings = filter(None, map(worker_traceback, causes))
+    if shows(causes, _NO_PYTHON) or any(ending.startswith(_OTHER_PYTHON) for ending in endings):
+        return _CLUSTER_PYTHON
     text = "\n".join(map(_outline, causes))
     hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), None)
     if hint is not None:

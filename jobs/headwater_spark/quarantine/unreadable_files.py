@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
+from headwater.storage.place import Place
 from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
 from headwater_spark.plans.plan_walk import items, pair_of, simple_name
@@ -80,7 +81,7 @@ def damaged_file(messages: Sequence[str]) -> str | None:
 
 
 def find_unreadable(
-    frame: DataFrame, checkpoint: Path, messages: Messages, known: Sequence[UnreadableFile]
+    frame: DataFrame, checkpoint: Place, messages: Messages, known: Sequence[UnreadableFile]
 ) -> list[UnreadableFile]:
     """The files of the failed batch that can't be read, without those already ``known``.
 

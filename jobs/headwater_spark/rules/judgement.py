@@ -80,7 +80,7 @@ def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     return frame
 
 
-def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None) -> DataFrame:
+def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Place | None = None) -> DataFrame:
     """The marked rows of a batch with a column for each key that must be unique.
 
     Args:

@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 # The supervisor of a task kills it five seconds after it was asked to end.
@@ -53,13 +54,15 @@ class Driver:
     Args:
         hook: a SparkSubmitHook.
         folder: the working directory.
+        variables: for the process itself, over those of the task; unlike the hook's, they stand on no command line.
 
     """
 
-    def __init__(self, hook: Any, folder: Path) -> None:
+    def __init__(self, hook: Any, folder: Path, variables: Mapping[str, str] = MappingProxyType({})) -> None:
         self.report = DriverReport()
         self._hook = hook
         self._folder = folder
+        self._variables = variables
         self._stopped = False
         self._submit: Callable[..., Any] = hook.submit
         self._log_lines: Callable[[Iterable[str]], None] = hook._process_spark_submit_log  # noqa: SLF001
@@ -113,7 +116,10 @@ class Driver:
         if self._stopped:
             return None
         dies_with = {"preexec_fn": _end_with_parent} if sys.platform == "linux" else {}
-        return self._submit(application, start_new_session=True, cwd=str(self._folder), **dies_with)
+        environment = {"env": {**os.environ, **self._variables}} if self._variables else {}
+        return self._submit(
+            application, start_new_session=True, cwd=str(self._folder), **dies_with, **environment
+        )
 
     def _listen(self, lines: Iterable[str]) -> None:
         if self._stopped:

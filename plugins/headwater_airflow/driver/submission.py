@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from headwater.definitions.trigger import AvailableNow, Continuous
-from headwater.graph.conditions import InvalidParameter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.runtime.java import java_environment
 from headwater.runtime.submit import LONG_RUNNING, command_line_conf, submit_conf
+from headwater_airflow.driver.target import Target
 from headwater_airflow.roots import home_folder
 
 UPDATE = "run_update.py"
@@ -30,14 +30,14 @@ def application(name: str = UPDATE) -> str:
     return str(home_folder() / "jobs" / name)
 
 
-def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
-    """What has to be known before the JVM starts, without any secret; ``master`` as the connection names it.
+def driver_conf(project: PipelineProject, target: Target) -> dict[str, str]:
+    """What has to be known before the JVM starts, without any secret.
 
     Everything here stands on the command line of ``spark-submit`` and in the task's log.
 
     Raises:
         JarsUnavailable, JarChecksumMismatch: if the jars are neither in the cache nor can be fetched.
-
+        UnsafeStoreSetting, UnsupportedStore: as ``PipelineProject.spark_conf_on`` does.
     """
     spark_ui = project.spec.airflow.spark_ui
     # A short update is over before anybody opens its UI.
@@ -45,33 +45,27 @@ def driver_conf(project: PipelineProject, master: str) -> dict[str, str]:
     shown = not isinstance(trigger, AvailableNow) if spark_ui is None else spark_ui
     ui = {"spark.ui.enabled": "true"} if shown else {}
     long_running = LONG_RUNNING if isinstance(trigger, Continuous) else {}
-    conf = {**long_running, **ui, **project.spec.spark}
-    return command_line_conf(submit_conf(conf, local=master.startswith("local")))
+    conf = {**long_running, **ui, **project.spark_conf_on(target.master)}
+    return command_line_conf(submit_conf(conf, local=target.local))
 
 
 def driver_environment(
-    project: PipelineProject, secrets: Mapping[str, str] = MappingProxyType({}), master: str = ""
+    project: PipelineProject, target: Target, secrets: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Variables for the driver, over those of the worker.
+    """Variables for the driver beside the task, over those of the worker.
 
-    ``secrets``: variables that hold secret parameters. ``master``: as the connection names it; the Spark provider puts
-    variables for YARN and Kubernetes on the command line.
+    ``secrets``: variables that hold secret parameters.
 
     Raises:
         JavaNotFound: if there is no Java that Spark runs on.
-        InvalidParameter: a secret would stand on a command line.
 
     """
-    if secrets and master.startswith(("yarn", "k8s")):
-        raise InvalidParameter(
-            f"Secret parameters from Airflow would stand on the command line of spark-submit for {master.partition(':')[0]}.",
-            remedy="Set the variable where the driver runs, and refer to it: env:NAME.",
-        )
+    # On a cluster, settings say which Python runs where: a variable would hand this one's path to executors.
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return {
         **secrets,
         **java_environment(),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **(python if target.local else {}),
         "HEADWATER_STORAGE": str(project.storage),
         "HEADWATER_WAREHOUSE": str(project.warehouse),
         "PYTHONUNBUFFERED": "1",

@@ -74,7 +74,7 @@ class BackfillOperator(RunUpdateOperator):
     def _prepare_backfill(
         self, project: PipelineProject, backfill: BackfillRequest, request: str, secrets: Mapping[str, str]
     ) -> None:
-        master = self._master()
+        target = self._target()
         self.application = submission.application(submission.BACKFILL)
         roots = [f"--storage={project.storage}", f"--warehouse={project.warehouse}"]
         self.application_args = [
@@ -85,9 +85,7 @@ class BackfillOperator(RunUpdateOperator):
             "--json",
             *backfill.arguments(),
         ]
-        self.conf = submission.driver_conf(project, master)
-        self.env_vars = submission.driver_environment(project, secrets, master)
-        self._spark_binary = self.spark_submit or submission.spark_submit()
+        self._configure(project, target, secrets)
 
 
 def _run_type(context: Mapping[str, Any]) -> str:

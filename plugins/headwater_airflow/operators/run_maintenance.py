@@ -85,7 +85,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
     def _by_spark(
         self, context: Any, project: PipelineProject, plan: MaintenancePlan, options: MaintenanceOptions
     ) -> list[dict[str, Any]]:
-        master = self._master()
+        target = self._target()
         self.application = submission.application(JOB)
         tables = [f"--tables={','.join(options.tables)}"] if options.tables else []
         self.application_args = [
@@ -98,16 +98,14 @@ class RunMaintenanceOperator(RunUpdateOperator):
             "--yes",
             "--json",
         ]
-        self.conf = submission.driver_conf(project, master)
-        self.env_vars = submission.driver_environment(project)
-        self._spark_binary = self.spark_submit or submission.spark_submit()
+        self._configure(project, target)
         self.log.info("%d tables need Spark: %s", len(plan.for_spark), [s.subject for s in plan.for_spark])
         report = self._drive(context)
         return list(report.get("steps") or [])
 
     def _drive(self, context: Any) -> Mapping[str, Any]:
         self._hook = self._get_hook()
-        self._driver = driver = Driver(self._hook, home_folder())
+        self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -25,6 +26,7 @@ from headwater_airflow.driver import submission
 from headwater_airflow.driver.no_news import report_without_news
 from headwater_airflow.driver.process import Driver
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
+from headwater_airflow.driver.target import Target, target_of
 from headwater_airflow.driver.verdict import Failure, judge
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
@@ -62,6 +64,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.tables = list(tables)
         self.spark_submit = spark_submit
         self._driver: Driver | None = None
+        self._variables: Mapping[str, str] = {}
         self._killed = False
 
     def execute(self, context: Any) -> dict[str, Any]:
@@ -147,18 +150,29 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         begun: datetime | None,
         secrets: Mapping[str, str],
     ) -> None:
-        master = self._master()
+        target = self._target()
         self.application = submission.application()
         self.application_args = [
             *submission.driver_arguments(project, request, attempt, attempts, begun),
             *selection.arguments(),
         ]
-        self.conf = submission.driver_conf(project, master)
-        self.env_vars = submission.driver_environment(project, secrets, master)
+        self._configure(project, target, secrets)
+
+    def _configure(
+        self, project: PipelineProject, target: Target, secrets: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.conf = submission.driver_conf(project, target)
+        # The driver's own process has them all. What the hook is given, it writes on the command line for YARN and Kubernetes.
+        self._variables = submission.driver_environment(project, target, secrets)
+        self.env_vars = {} if target.managed else self._variables
         self._spark_binary = self.spark_submit or submission.spark_submit()
 
-    def _master(self) -> str:
-        """The connection's master; the provider would quietly take YARN for a connection that does not exist."""
+    def _target(self) -> Target:
+        """The connection's target; the provider would quietly take YARN for a connection that does not exist.
+
+        Raises:
+            UnsupportedDeployment: no driver can run there.
+        """
         try:
             connection = BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException as error:
@@ -167,11 +181,13 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 f"There is no connection {self._conn_id!r}. Make one of type spark, for instance "
                 f"""{variable}='{{"conn_type": "spark", "host": "local[*]"}}'."""
             ) from error
-        return str(connection.host or "")
+        target = target_of(connection, self._deploy_mode)
+        target.refuse_unsupported(f"connection {self._conn_id}")
+        return target
 
     def _submit(self, context: Any, project: PipelineProject, request: str, *, last: bool) -> dict[str, Any]:
         self._hook = self._get_hook()
-        self._driver = driver = Driver(self._hook, home_folder())
+        self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
         try:

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
@@ -83,7 +84,7 @@ def keys_about(path: Path, keys: Sequence[str], key_rows: Any) -> Any:
     return None if isinstance(matches, str) else matches.rows
 
 
-def is_plain_table(path: Path) -> bool:
+def is_plain_table(path: Place) -> bool:
     """Whether a table's features and columns let its rows move from file to file without anything else to update."""
     log = _log(path)
     return (

@@ -13,14 +13,16 @@ import pytest
 from tests.unit.headwater.metrics.conftest import pipeline
 
 from headwater.commands.stop import stop_update
-from headwater.errors import UpdateInProgress, UsageError
+from headwater.errors import UpdateInProgress
 from headwater.leases.lease import update_lease
+from headwater.leases.stop_request import is_stop_requested
 
 __all__ = ["pipeline"]
 HOLDER = """
 import signal, sys, time
 from pathlib import Path
 from headwater.leases.lease import update_lease
+from headwater.leases.stop_request import is_stop_requested
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
 with update_lease(Path(sys.argv[1]), "u1"):
@@ -78,11 +80,14 @@ def test_one_that_does_not_end_is_named(pipeline, holders):
 
 
 @pytest.mark.parametrize(("field", "value"), [("host", "elsewhere"), ("process", None), ("process", 1)])
-def test_one_of_another_machine_is_left_alone(pipeline, holders, field, value):
-    """A process number means nothing elsewhere; the message names the machine."""
-    driver = hold(holders, pipeline.project.state_folder)
-    lease = pipeline.project.state_folder / "update.lease"
+def test_one_of_another_machine_finds_a_request(pipeline, holders, field, value):
+    """A process number means nothing elsewhere: nothing is signalled, and the request in storage names the update."""
+    folder = pipeline.project.state_folder
+    driver = hold(holders, folder)
+    lease = folder / "update.lease"
     lease.write_text(json.dumps({**json.loads(lease.read_text()), field: value}))
-    with pytest.raises(UsageError, match="it can be stopped from there only"):
-        stop_update(pipeline.project, timedelta(seconds=5), as_json=False)
+    with pytest.raises(UpdateInProgress, match="u1 was told to stop"):
+        stop_update(pipeline.project, timedelta(seconds=0.5), as_json=False)
     assert driver.poll() is None
+    assert is_stop_requested(folder, "u1")
+    assert not is_stop_requested(folder, "u2")

@@ -167,7 +167,7 @@ def test_keys_of_both_forms_go_together(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ('{"name": "a",\n "clusterz": []}', 2, "Did you mean `clusters`"),
+        ('{"name": "a",\n "clustrs": []}', 2, "Did you mean `clusters`"),
         ('{"name": "a",\n "clusters": [\n  {"autoscale": {"min_workers": 5, "max_workers": 1}}]}', 3, "more than max_workers"),
         ('{"name": "a",\n "clusters": [{"autoscale":\n  {"min_worker": 5, "max_workers": 1}}]}', 2, "Did you mean `min_workers`"),
         ('{"name": "a",\n "clusters": 5}', 2, "clusters"),

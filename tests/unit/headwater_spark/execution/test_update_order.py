@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ class Enough(Exception):
     """Ends the update once the lease is there."""
 
 
-def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPatch):
+def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """While an update waits, the one before it goes on recording batches: what the log has is read after that one's end."""
     order: list[str] = []
 
@@ -53,7 +54,7 @@ def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(update, "plan_update", lambda *_: None)
     monkeypatch.setattr(update, "refuse_old_names", enough)
     project: Any = SimpleNamespace(
-        state_folder=None, pipeline_id="p", spec=SimpleNamespace(spark={}, trigger=AvailableNow())
+        state_folder=tmp_path, pipeline_id="p", spark_conf={}, spec=SimpleNamespace(trigger=AvailableNow())
     )
     with pytest.raises(Enough):
         run_update(project, UpdateRequest(Selection()))

@@ -105,3 +105,26 @@ def test_signs(text: str, signs: list):
     """Each exception has its signs and no others."""
     every = (SOURCE_CHANGED, TARGET_CHANGED, CONFLICT, PASSING, REFUSED_RECORD)
     assert [sign for sign in every if shows(causes_of([text]), sign)] == signs
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'IOException: Cannot run program "/opt/python3": error=2, No such file or directory',
+        "SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in "
+        'stage 1.0 (TID 6) (127.0.0.1 executor 0): java.io.IOException: Cannot run program "python3.11": error=2',
+        'PythonException: Traceback (most recent call last):\n  File "worker.py", line 1, in main\n'
+        "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
+    ],
+)
+def test_executors_without_the_right_python_are_named(said: str):
+    """The advice is the setting, and not to look into the query."""
+    hint = hint_for(causes_of([said]))
+    assert hint is not None
+    assert "`cluster: {python: PATH}`" in hint
+    assert (
+        hint_for(
+            causes_of([said.replace("Cannot run", "A record says: Cannot run").replace("MISMATCH", "X")])
+        )
+        is None
+    )

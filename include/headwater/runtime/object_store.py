@@ -1,0 +1,120 @@
+"""Settings of a Spark session whose storage or warehouse lies in an object store.
+
+Decision 0186.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from headwater.runtime.conditions import UnsafeStoreSetting, UnsupportedStore
+from headwater.runtime.store_classes import CHECKPOINT_MANAGER, LOG_STORE
+from headwater.storage.access import ObjectStore
+
+_HADOOP = "spark.hadoop."
+_FILE_SYSTEM = f"{_HADOOP}fs.s3.impl"
+# Each makes a plain create of S3A an overwrite that looks at nothing, or takes conditional puts away.
+_FLAGS = re.compile(r"fs\.s3a(?:\.bucket\.[^.].*?)?\.performance\.flags")
+_QUICK_CREATE = re.compile(r"fs\.s3a(?:\.bucket\.[^.].*?)?\.create\.performance")
+_CONDITIONAL = re.compile(r"fs\.s3a(?:\.bucket\.[^.].*?)?\.create\.conditional\.enabled")
+# The class of every scheme, which Delta takes before those of one scheme.
+_OF_ALL_SCHEMES = "spark.delta.logStore.class"
+
+
+def store_settings(store: ObjectStore) -> dict[str, str]:
+    """What a session needs to read and write below a store, without credentials: those are found by S3A's own chain.
+
+    Raises:
+        UnsupportedStore: where Headwater has no exclusive writers for the scheme.
+    """
+    if store.scheme != "s3":
+        raise unsupported(store.scheme)
+    settings = {**_exclusive(), f"{_HADOOP}fs.s3a.path.style.access": str(store.path_style).lower()}
+    if store.endpoint is not None:
+        settings[f"{_HADOOP}fs.s3a.endpoint"] = store.endpoint
+        settings[f"{_HADOOP}fs.s3a.connection.ssl.enabled"] = str(store.encrypted).lower()
+    region = store.region or ("us-east-1" if store.endpoint is not None else None)
+    if region is not None:
+        settings[f"{_HADOOP}fs.s3a.endpoint.region"] = region
+    return settings
+
+
+def session_conf(roots: Iterable[object], store: ObjectStore, user_conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a pipeline's session: the user's, over those of the store where a root lies in one.
+
+    Args:
+        roots: storage and warehouse.
+        store: how ``s3://`` is reached.
+        user_conf: the ``spark`` section of ``pipeline.yml``.
+
+    Raises:
+        UnsafeStoreSetting: the user's would let two writers overwrite each other.
+        UnsupportedStore: a root lies in a store without exclusive writers.
+    """
+    schemes = {scheme_of(root) for root in roots} - {""}
+    for scheme in sorted(schemes - {"s3"}):
+        raise unsupported(scheme)
+    if not schemes:
+        return dict(user_conf)
+    refuse_unsafe({name.removeprefix(_HADOOP): value for name, value in user_conf.items()}, "pipeline.yml")
+    ours = _exclusive()
+    for name, value in user_conf.items():
+        if name == _OF_ALL_SCHEMES or value != ours.get(name, value):
+            raise _unsafe(name, value, "pipeline.yml", "takes the place of the writers that never overwrite")
+    return {**store_settings(store), **user_conf}
+
+
+def scheme_of(root: object) -> str:
+    """The scheme of a place, empty for a folder."""
+    before, separator, _ = str(root).partition("://")
+    return before.lower() if separator and before.lower() != "file" else ""
+
+
+def needs_s3(conf: Mapping[str, str]) -> bool:
+    """Whether a session with these settings reads ``s3://``, and needs the jars for it."""
+    return _FILE_SYSTEM in conf
+
+
+def refuse_unsafe(hadoop_conf: Mapping[str, str], where: str) -> None:
+    """Raise UnsafeStoreSetting where Hadoop's settings would let two writers overwrite each other.
+
+    Args:
+        hadoop_conf: by the names that Hadoop knows.
+        where: where they come from, for the message.
+    """
+    for name, value in hadoop_conf.items():
+        text = value.strip().lower()
+        if _FLAGS.fullmatch(name) and {"create", "*"} & set(re.split(r"[\s,]+", text)):
+            raise _unsafe(name, value, where, "makes plain creates of files overwrites that look at nothing")
+        if _QUICK_CREATE.fullmatch(name) and text == "true":
+            raise _unsafe(name, value, where, "makes plain creates of files overwrites that look at nothing")
+        if _CONDITIONAL.fullmatch(name) and text != "true":
+            raise _unsafe(name, value, where, "turns conditional puts off")
+
+
+def unsupported(scheme: str) -> UnsupportedStore:
+    """The error of a root in a store that Headwater can't write to."""
+    return UnsupportedStore(
+        f"Tables and checkpoints can't lie in {scheme}://.",
+        remedy="Put storage and warehouse into a folder or into s3://. Without a writer that never overwrites, two updates could "
+        "lose each other's commits.",
+    )
+
+
+def _exclusive() -> dict[str, str]:
+    return {
+        _FILE_SYSTEM: "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        f"{_HADOOP}fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
+        "spark.delta.logStore.s3.impl": LOG_STORE,
+        "spark.delta.logStore.s3a.impl": LOG_STORE,
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_MANAGER,
+    }
+
+
+def _unsafe(name: str, value: str, where: str, why: str) -> UnsafeStoreSetting:
+    return UnsafeStoreSetting(
+        f"{name}={value} {why}: two updates could lose each other's commits without an error.",
+        where=where,
+        remedy=f"Take {name} away.",
+    )

@@ -1,0 +1,105 @@
+package headwater.store;
+
+import java.io.IOException;
+import java.util.Locale;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
+import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
+
+/**
+ * Checkpoints on S3: a file that must be new (offsets, commits) has exactly one writer.
+ *
+ * <p>The setting is one for the whole session: a checkpoint on another file system is left to what Spark has for it.
+ */
+public class ConditionalPutCheckpointFileManager extends FileSystemBasedCheckpointFileManager {
+  private final CheckpointFileManager elsewhere;
+
+  /** As Spark makes it, by the name of its class. */
+  public ConditionalPutCheckpointFileManager(Path path, Configuration configuration) {
+    super(path, configuration);
+    String scheme = fs().getUri().getScheme().toLowerCase(Locale.ROOT);
+    boolean ours = scheme.equals("s3") || scheme.equals("s3a");
+    elsewhere = ours ? null : new FileContextBasedCheckpointFileManager(path, configuration);
+  }
+
+  @Override
+  public CheckpointFileManager.CancellableFSDataOutputStream createAtomic(Path path, boolean overwrite) {
+    if (elsewhere != null) {
+      return elsewhere.createAtomic(path, overwrite);
+    }
+    try {
+      return overwrite ? new Overwriting(fs().create(path, true)) : new Creating(new ConditionalPut(fs(), path), path);
+    } catch (IOException failure) {
+      throw ConditionalPutCheckpointFileManager.<RuntimeException>asItIs(failure);
+    }
+  }
+
+  /** Scala declares no exceptions, and Spark expects the one that the file system threw. */
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> T asItIs(Throwable failure) throws T {
+    throw (T) failure;
+  }
+
+  /** A file that may replace another: it appears, whole, when it is closed. */
+  private static final class Overwriting extends CheckpointFileManager.CancellableFSDataOutputStream {
+    private final FSDataOutputStream stream;
+    private boolean over;
+
+    Overwriting(FSDataOutputStream stream) {
+      super(stream);
+      this.stream = stream;
+    }
+
+    @Override
+    public synchronized void close() throws IOException {
+      if (!over) {
+        over = true;
+        stream.close();
+      }
+    }
+
+    @Override
+    public synchronized void cancel() {
+      if (!over) {
+        over = true;
+        stream.abort();
+      }
+    }
+  }
+
+  /** A file that must be new. */
+  private static final class Creating extends CheckpointFileManager.CancellableFSDataOutputStream {
+    private final ConditionalPut put;
+    private final Path path;
+    private boolean over;
+
+    Creating(ConditionalPut put, Path path) {
+      super(put.stream());
+      this.put = put;
+      this.path = path;
+    }
+
+    @Override
+    public synchronized void close() throws IOException {
+      if (over) {
+        return;
+      }
+      over = true;
+      if (!put.finish()) {
+        throw new FileAlreadyExistsException(path.toString());
+      }
+    }
+
+    @Override
+    public synchronized void cancel() {
+      if (!over) {
+        over = true;
+        put.cancel();
+      }
+    }
+  }
+}

@@ -1,0 +1,261 @@
+"""Two JVMs write the same keys of an S3 server at once, by the classes that commits and checkpoints go through."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+from werkzeug.serving import make_server
+
+from headwater.runtime.object_store import store_settings
+from headwater.runtime.submit import submit_conf
+from headwater.storage.access import ObjectStore
+
+ROUNDS = 40
+BUCKET = "races"
+# What Delta expects of a version that is there, and Spark of a batch.
+REFUSALS = {
+    "commit": "java.nio.file.FileAlreadyExistsException",
+    "record": "org.apache.hadoop.fs.FileAlreadyExistsException",
+}
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+class Server:
+    """An S3 server on loopback that can lose the answer to a put: it stores the object, and says that it failed."""
+
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+        self._to_lose: set[str] = set()
+        self._emulator = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self.endpoint = f"http://127.0.0.1:{self._server.port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        keys = {"aws_access_key_id": "k", "aws_secret_access_key": "k"}
+        self._client = boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **keys)
+        self._client.create_bucket(Bucket=BUCKET)
+
+    def metadata(self, key: str) -> dict[str, str]:
+        """What was put along with an object."""
+        return dict(self._client.head_object(Bucket=BUCKET, Key=key)["Metadata"])
+
+    def lose_answer_to(self, key: str) -> None:
+        """Lose the first answer to a put of this key."""
+        self._to_lose.add(f"/{BUCKET}/{key}")
+
+    def end(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+
+    def _answer(self, request: dict[str, Any], start: Callable[..., Any]) -> Any:
+        path = request["PATH_INFO"]
+        if request["REQUEST_METHOD"] != "PUT" or path not in self._to_lose:
+            return self._emulator(request, start)
+        self._to_lose.remove(path)
+        self.lost.append(path.removeprefix(f"/{BUCKET}/"))
+        list(self._emulator(request, lambda *_: None))
+        start("500 Internal Server Error", [("Content-Length", "0")])
+        return [b""]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One server for all tests, with a bucket."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = Server()
+    yield running
+    running.end()
+
+
+@contextmanager
+def java(settings: dict[str, str]) -> Iterator[Any]:
+    """A JVM of its own with the class path of a driver, without a Spark context."""
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(list(submit_conf(settings).items()))
+    gateway = launch_gateway(conf)
+    try:
+        yield gateway
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+
+
+class Writer:
+    """One JVM's log store and checkpoint manager, made by name as Delta and Spark make them."""
+
+    def __init__(self, gateway: Any, settings: dict[str, str]) -> None:
+        self.jvm = gateway.jvm
+        self.conf = self.jvm.org.apache.hadoop.conf.Configuration()
+        for name, value in settings.items():
+            if name.startswith("spark.hadoop."):
+                self.conf.set(name.removeprefix("spark.hadoop."), value)
+        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        self.logs = self._made(gateway, loader, settings["spark.delta.logStore.s3.impl"], self.conf)
+        folder = self.path("checkpoint")
+        name = settings["spark.sql.streaming.checkpointFileManagerClass"]
+        self.checkpoints = self._made(gateway, loader, name, folder, self.conf)
+
+    def _made(self, gateway: Any, loader: Any, name: str, *arguments: Any) -> Any:
+        values = gateway.new_array(self.jvm.java.lang.Object, len(arguments))
+        for index, argument in enumerate(arguments):
+            values[index] = argument
+        java_class = self.jvm.java.lang.Class.forName(name, True, loader)
+        return java_class.getConstructors()[0].newInstance(values)
+
+    def path(self, key: str) -> Any:
+        return self.jvm.org.apache.hadoop.fs.Path(f"s3://{BUCKET}/{key}")
+
+    def commit(self, key: str, text: str) -> None:
+        """One version of a Delta table."""
+        lines = self.jvm.java.util.ArrayList()
+        lines.add(text)
+        self.logs.write(self.path(key), lines.iterator(), False, self.conf)
+
+    def record(self, key: str, text: str) -> None:
+        """One batch of a checkpoint."""
+        stream = self.checkpoints.createAtomic(self.path(key), False)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+
+    def read(self, key: str) -> str:
+        """What is stored."""
+        return str(self.logs.read(self.path(key), self.conf).next())
+
+
+def at_once(actions: Sequence[Callable[[], None]]) -> list[str]:
+    """Run all in the same moment; how each ended: empty, or the name of what it threw."""
+    together = threading.Barrier(len(actions))
+    ends = [""] * len(actions)
+
+    def run(index: int) -> None:
+        together.wait()
+        try:
+            actions[index]()
+        except Py4JJavaError as error:
+            ends[index] = error.java_exception.getClass().getName()
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(actions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return ends
+
+
+@pytest.fixture(scope="module")
+def writers(server: Server) -> Iterator[list[Writer]]:
+    """Two JVMs."""
+    settings = store_settings(ObjectStore("s3", server.endpoint, "us-east-1", path_style=True))
+    with pytest.MonkeyPatch.context() as environment, ExitStack() as machines:
+        environment.setenv("AWS_ACCESS_KEY_ID", "k")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "k")
+        yield [Writer(machines.enter_context(java(settings)), settings) for _ in range(2)]
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSALS))
+def test_one_of_two_writers_wins_each_key(writers: list[Writer], kind: str):
+    """Also where both write the same bytes; the loser gets what Delta or Spark expects, and the winner's content stays."""
+    for number in range(ROUNDS):
+        key = f"{kind}/{number:020}.json"
+        texts = ["the same"] * 2 if number % 2 else ["of the first", "of the second"]
+        pairs = zip(writers, texts, strict=True)
+        ends = at_once([partial(getattr(writer, kind), key, text) for writer, text in pairs])
+        assert sorted(ends) == ["", REFUSALS[kind]], (number, ends)
+        assert writers[0].read(key) == texts[ends.index("")]
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSALS))
+def test_a_put_whose_answer_was_lost_is_a_success(server: Server, writers: list[Writer], kind: str):
+    """The client sends it again, and the store refuses it because of itself; the next writer is refused all the same."""
+    key = f"{kind}/lost.json"
+    server.lose_answer_to(key)
+    getattr(writers[0], kind)(key, "written once")
+    assert server.lost[-1:] == [key]
+    assert at_once([partial(getattr(writers[1], kind), key, "written once")]) == [REFUSALS[kind]]
+    assert writers[1].read(key) == "written once"
+
+
+def test_what_is_cancelled_or_may_be_replaced(writers: list[Writer]):
+    """A cancelled file never appears and can be written by another; one that may replace another does."""
+    first, second = writers
+    cancelled = first.checkpoints.createAtomic(first.path("checkpoint/3"), False)
+    cancelled.write(bytearray(b"half"))
+    cancelled.cancel()
+    second.record("checkpoint/3", "whole")
+    assert first.read("checkpoint/3") == "whole"
+    again = first.checkpoints.createAtomic(first.path("checkpoint/3"), True)
+    again.write(bytearray(b"newer"))
+    assert second.read("checkpoint/3") == "whole"
+    again.close()
+    assert second.read("checkpoint/3") == "newer"
+
+
+# A Spark of its own, because the class path is fixed when a JVM starts.
+SESSION = """
+import json, sys
+from headwater.runtime.conditions import UnsafeStoreSetting
+from headwater.runtime.object_store import session_conf
+from headwater.storage.access import ObjectStore
+from headwater_spark.object_store import refuse_unsafe_session
+from headwater_spark.session import start_session
+
+roots = ("s3://races/storage", "s3://races/warehouse")
+user = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+store = ObjectStore("s3", sys.argv[1], None, path_style=True)
+spark = start_session("store", session_conf(roots, store, user))
+for ids in (range(10), range(5, 15)):
+    spark.createDataFrame([(i,) for i in ids], "id INT").write.format("delta").mode("append").save(f"{roots[1]}/source")
+    rows = spark.readStream.format("delta").load(f"{roots[1]}/source").groupBy("id").count()
+    write = rows.writeStream.format("delta").outputMode("complete").trigger(availableNow=True)
+    write.option("checkpointLocation", f"{roots[0]}/checkpoint").start(f"{roots[1]}/counts").awaitTermination()
+counts = sorted(tuple(row) for row in spark.read.format("delta").load(f"{roots[1]}/counts").collect())
+spark._jsc.hadoopConfiguration().set("fs.s3a.bucket.races.performance.flags", "create")
+try:
+    refuse_unsafe_session(spark)
+    refused = ""
+except UnsafeStoreSetting as error:
+    refused = error.what
+print(json.dumps({"counts": counts, "refused": refused}))
+spark.stop()
+"""
+
+
+def test_spark_writes_commits_and_batches_with_the_mark(server: Server):
+    """A session with the settings of a store: Delta's commits, offsets and commits of a stateful stream are conditional puts; what Hadoop's own files say is checked too."""
+    paths = os.pathsep.join(str(CHECKOUT / name) for name in ("include", "jobs"))
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "k"}
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, server.endpoint],
+        env={**os.environ, **keys, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer = json.loads(done.stdout.strip().rpartition("\n")[2])
+    assert answer["counts"] == [[i, 2 if 5 <= i < 10 else 1] for i in range(15)]
+    assert "fs.s3a.bucket.races.performance.flags" in answer["refused"]
+    checkpoint, tables = "storage/checkpoint", ("warehouse/source", "warehouse/counts")
+    written = [f"{checkpoint}/{log}/{batch}" for log in ("offsets", "commits") for batch in (0, 1)]
+    written += [f"{table}/_delta_log/{version:020}.json" for table in tables for version in (0, 1)]
+    written += [f"{checkpoint}/metadata"]
+    assert [key for key in written if "headwater-put" not in server.metadata(key)] == []

@@ -1,0 +1,65 @@
+"""A request to stop reaches the update that it names, once, and no other."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from headwater.leases.stop_request import (
+    FILE_NAME,
+    is_stop_requested,
+    request_stop,
+    stop_requests,
+    withdraw_stop,
+)
+
+
+@pytest.mark.parametrize("who", ["u1", "r1"])
+def test_the_named_update_is_stopped(tmp_path: Path, who: str):
+    """By its id or by that of its request, within a look; what was heard is gone when the update has ended."""
+    stopped = threading.Event()
+    with stop_requests(tmp_path, ("u1", "r1"), stopped.set, every=0.01):
+        assert not stopped.wait(0.05)
+        request_stop(tmp_path, who)
+        assert stopped.wait(10)
+    assert not (tmp_path / FILE_NAME).exists()
+
+
+def test_another_update_goes_on(tmp_path: Path):
+    """A request for one that is over, or that never was, says nothing to the next."""
+    stopped = threading.Event()
+    request_stop(tmp_path, "u0")
+    with stop_requests(tmp_path, ("u1", "r1"), stopped.set, every=0.01):
+        assert not stopped.wait(0.2)
+    assert is_stop_requested(tmp_path, "u0")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"u1"', "null", '{"stop": null}', '{"stop": ["u1"]}', "\xff"]
+)
+def test_a_damaged_request_stops_nothing(tmp_path: Path, text: str):
+    """Whatever lies there."""
+    (tmp_path / FILE_NAME).write_bytes(text.encode("latin-1"))
+    assert not is_stop_requested(tmp_path, "u1", None)
+
+
+def test_nobody_looks_after_the_update(tmp_path: Path):
+    """The thread ends with the block."""
+    before = threading.active_count()
+    with stop_requests(tmp_path, ("u1", "r1"), lambda: None, every=0.01):
+        assert threading.active_count() == before + 1
+    for thread in threading.enumerate():
+        if thread.name == "stop-requests":
+            thread.join(5)
+    assert threading.active_count() == before
+
+
+def test_a_request_is_withdrawn_before_the_next_attempt(tmp_path: Path):
+    """It has the same request id; a request for another is left alone."""
+    request_stop(tmp_path / "state", "r1")
+    withdraw_stop(tmp_path / "state", "r2")
+    assert is_stop_requested(tmp_path / "state", "r1")
+    withdraw_stop(tmp_path / "state", "r1")
+    assert not is_stop_requested(tmp_path / "state", "r1")
