@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
@@ -27,7 +26,7 @@ class LivePosition:
     ends: tuple[Any, ...]
     table_version: int
     applications: tuple[str, ...]
-    checkpoint: Path
+    checkpoint: Place
 
 
 def live_position(start: FlowStart) -> LivePosition:

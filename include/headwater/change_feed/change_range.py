@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.change_feed.commit_changes import CommitChanges, commit_changes
@@ -114,7 +113,7 @@ def range_after(
     return _of_commits(name, head.table_id, unread)
 
 
-def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
+def the_same_range(table: Place, begun: ChangeRange) -> ChangeRange:
     """A range that was begun before, with its bounds; raises ChangeFeedBroken if the table was recreated since."""
     head = table_head(table)
     if head is None or head.table_id != begun.table_id or head.version < begun.end_version:
@@ -126,7 +125,7 @@ def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
     return begun
 
 
-def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRange:
+def _snapshot(name: str, table: Place, table_id: str, version: int) -> ChangeRange:
     files = snapshot_files(table, version)
     rows = _rows(table, version, files)
     snapshot_range = ChangeRange(name, table_id, 0, version, snapshot=True, counts=ChangeCounts(insert=rows))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.change_feed.change_range import ChangeRange
@@ -81,7 +80,7 @@ def arrow_table(table: Place, changes: ChangeRange) -> Any:
         ) from None
 
 
-def _snapshot(table: Path, changes: ChangeRange) -> Any:
+def _snapshot(table: Place, changes: ChangeRange) -> Any:
     import pyarrow as pa
     from deltalake import QueryBuilder
 
@@ -97,7 +96,7 @@ def _snapshot(table: Path, changes: ChangeRange) -> Any:
     return rows
 
 
-def _keeps_feed(table: Path) -> bool:
+def _keeps_feed(table: Place) -> bool:
     configuration = delta_table(table).metadata().configuration
     return str(configuration.get(_FEED, "false")).lower() == "true"
 

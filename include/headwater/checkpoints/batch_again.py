@@ -11,8 +11,7 @@ from pathlib import Path
 
 from headwater.checkpoints.offsets import BatchOffsets, SeenFile, files_seen, numbered, read_offsets
 from headwater.errors import CheckpointUnreadable
-from headwater.storage.conditions import not_on_a_store
-from headwater.storage.place import Place
+from headwater.storage.place import Place, local_only
 
 
 def lay_out_batch(checkpoint: Place, batch_id: int, target: Place) -> None:
@@ -36,8 +35,7 @@ def lay_out_batch(checkpoint: Place, batch_id: int, target: Place) -> None:
             where=checkpoint / "offsets",
             remedy="What the batch read can't be looked up; the batches after it are not affected.",
         )
-    if not isinstance(target, Path):
-        raise not_on_a_store("Counting a batch again", target)
+    checkpoint, target = (local_only(folder, "Counting a batch again") for folder in (checkpoint, target))
     if target.exists():
         shutil.rmtree(target)
     _copy_numbered(checkpoint / "offsets", target / "offsets", batch_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -25,7 +24,7 @@ class BatchOffsets:
     batch_id: int
     metadata: Mapping[str, Any]
     sources: tuple[str | None, ...]
-    file: Path
+    file: Place
 
     def source(self, index: int) -> Any:
         """The parsed offset of a source, None where it has none (yet); raises CheckpointUnreadable."""
@@ -42,7 +41,7 @@ class SeenFile:
     batch_id: int
 
 
-def committed_batches(checkpoint: Path) -> list[int]:
+def committed_batches(checkpoint: Place) -> list[int]:
     """The batches that are both planned and committed, ascending."""
     return sorted(numbered(checkpoint / "offsets") & numbered(checkpoint / "commits"))
 
@@ -105,7 +104,7 @@ def query_id(checkpoint: Place) -> str | None:
     return str(metadata["id"])
 
 
-def watermark_ms(checkpoint: Path) -> int | None:
+def watermark_ms(checkpoint: Place) -> int | None:
     """The event-time watermark after the last committed batch (ms since 1970), None where there is none."""
     batch_id = last_committed_batch(checkpoint)
     if batch_id is None:
@@ -133,7 +132,7 @@ def files_seen(checkpoint: Place, source: int = 0, *, up_to: int | None = None) 
     return list(seen.values())
 
 
-def file_log_entries(checkpoint: Path, source: int) -> tuple[int, set[int]]:
+def file_log_entries(checkpoint: Place, source: int) -> tuple[int, set[int]]:
     """The newest compacted entry of a file source's log (-1 for none), and the plain entries."""
     folder = checkpoint / "sources" / str(source)
     names = _names(folder)
@@ -146,7 +145,7 @@ def entry_path(data: Any) -> str:
     return _decoded(str(data["path"]))
 
 
-def _seen_file(data: Any, file: Path) -> SeenFile:
+def _seen_file(data: Any, file: Place) -> SeenFile:
     try:
         return SeenFile(_decoded(str(data["path"])), int(data["timestamp"]), int(data["batchId"]))
     except (KeyError, TypeError, ValueError):
@@ -163,7 +162,7 @@ def _decoded(uri: str) -> str:
     return (unquote(url.path) if url.scheme in ("", "file") else unquote(uri)) + sign + mark
 
 
-def numbered(folder: Path) -> set[int]:
+def numbered(folder: Place) -> set[int]:
     """The numbers that are names of files in a folder of Spark's (batches), empty where there is no folder."""
     return {int(name) for name in _names(folder) if name.isdigit()}
 
@@ -176,7 +175,7 @@ def committed_at(checkpoint: Place, batch_id: int) -> float | None:
         return None
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Place) -> list[str]:
     """The names in a folder, none where there is none; it may be removed, or replaced by a file, at any time."""
     try:
         return names_in(folder)
@@ -197,7 +196,7 @@ def _text(file: Place) -> str:
         raise not_readable(file, "where the flow stands", error) from None
 
 
-def _lines(file: Path) -> list[str]:
+def _lines(file: Place) -> list[str]:
     lines = lines_of(_text(file))
     if not lines or lines[0] != "v1":
         shown = repr(lines[0][:20]) if lines else "nothing (the file is empty)"

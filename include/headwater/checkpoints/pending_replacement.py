@@ -15,6 +15,7 @@ from uuid import uuid4
 from headwater.files.atomic_files import sync_folder
 from headwater.storage.conditions import not_on_a_store
 from headwater.storage.place import Place
+from headwater.storage.walking import in_order
 
 _FOLDER = "backfills"
 
@@ -69,7 +70,7 @@ class PendingReplacement:
         """Remove the record: the rows are restored, or were never replaced."""
         self._file(state_folder).unlink(missing_ok=True)
 
-    def is_abandoned(self, state_folder: Path) -> bool:
+    def is_abandoned(self, state_folder: Place) -> bool:
         """Whether the backfill that recorded it has ended, for whatever reason; it may be started again (see ``abandoned``)."""
         try:
             with self._file(state_folder).open("r+") as file:
@@ -79,7 +80,7 @@ class PendingReplacement:
         return True
 
     @contextmanager
-    def abandoned(self, state_folder: Path) -> Iterator[bool]:
+    def abandoned(self, state_folder: Place) -> Iterator[bool]:
         """As ``is_abandoned``; while the block runs the backfill can't be started again and record it a second time.
 
         For removing the record: what is not committed by then never will be, under this entry.
@@ -102,6 +103,6 @@ def _nobody_ends(state_folder: Place) -> Iterator[None]:
 
 def pending_replacements(state_folder: Place, dataset: str = "*") -> Iterator[PendingReplacement]:
     """The replacements, of a table or of all, that are not removed yet."""
-    for file in sorted((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
+    for file in in_order((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
         with suppress(FileNotFoundError):  # crossed out just now
             yield PendingReplacement(**json.loads(file.read_text(encoding="utf-8")))

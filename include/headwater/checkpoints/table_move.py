@@ -46,7 +46,7 @@ class TableMove:
     last_batches: Mapping[str, tuple[int, int, Any]]
 
     @property
-    def journals(self) -> tuple[Path, ...]:
+    def journals(self) -> tuple[AnyPlace, ...]:
         """The journals, the target's first: the pipeline that has nothing to lose yet waits first."""
         states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
         return tuple(journal_file(Path(folder)) for folder in states)

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from headwater.contract.printing import print_json
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import UsageError
-from headwater.storage.place import Place
 
 # Source templates carry this ending, so that nothing takes them for modules.
 _ENDING = ".tmpl"
@@ -36,7 +35,7 @@ def init(folder: str, name: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _name(name: str | None, folder: Place) -> str:
+def _name(name: str | None, folder: Path) -> str:
     chosen = name if name is not None else re.sub(r"[^A-Za-z0-9_-]+", "_", folder.resolve().name).lstrip("-")
     try:
         PipelineSpec(name=chosen or "pipeline")

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from headwater.storage.place import Place
-
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
@@ -24,7 +22,7 @@ class SourceLocation:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
-    def relative_to(self, folder: Place) -> SourceLocation:
+    def relative_to(self, folder: Path) -> SourceLocation:
         """The same place with the file named from ``folder``, where it lies below it."""
         try:
             return SourceLocation(Path(self.file).relative_to(folder).as_posix(), self.line)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
@@ -169,7 +168,7 @@ def epochs_written(table: Place, pipeline_id: str, flow: str) -> list[int]:
     return sorted({commit.epoch for commit in flow_commits(table, pipeline_id, flow)})
 
 
-def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
+def commits_of(table: Place, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
     """The user metadata of a flow's commits to a table, oldest first, as far back as the log reaches."""
     metadata = [head.metadata for _, head in _heads(table, commit_versions(table))]
     return [m for m in metadata if m.get("pipeline") == pipeline_id and m.get("flow") == flow]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
@@ -20,7 +19,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_below
 from headwater.storage.walking import remove_tree
 
 
@@ -130,9 +129,9 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
             )
 
 
-def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Path]:
+def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Place]:
     folders = [folder for plan in plans for folder in plan.folders]
-    return [folder for folder in folders if not folder.is_relative_to(project.state_folder)]
+    return [folder for folder in folders if not is_below(folder, project.state_folder)]
 
 
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:

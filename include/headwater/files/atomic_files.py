@@ -35,7 +35,7 @@ def write_atomically(path: Place, text: str) -> None:
         ) from None
 
 
-def sync_folder(folder: Place) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable: a rename alone may be undone by a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -51,6 +51,8 @@ def who_asks() -> str:
 
 def whose(path: Place) -> str:
     """The owner and the permissions of a file or folder, in words."""
+    if not isinstance(path, Path):
+        return "it lies on an object store"
     try:
         state = path.stat()
     except OSError:

@@ -33,7 +33,7 @@ from headwater.storage.place import Place, is_url, place_of
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
 # Whether storage and warehouse may lie on S3.
-_OPEN = True
+_OPEN = False
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 

@@ -19,7 +19,6 @@ from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.graph.conditions import InvalidParameter
 from headwater.graph.spec_file import place_of
 from headwater.runtime.secret_values import REDACTED, names_a_secret, note_secret
-from headwater.storage.place import Place
 from headwater.suggestions import did_you_mean, nearest
 
 _LISTED = 12
@@ -124,12 +123,12 @@ def _unreachable(reference: str) -> str:
     return "is not set" if reference.startswith("env:") else "only Airflow can look up"
 
 
-def _declaration(where: Place | None, name: str) -> str | None:
+def _declaration(where: Path | None, name: str) -> str | None:
     """The line at which a parameter is declared."""
     return None if where is None else place_of(where, "parameters", name)
 
 
-def _read(name: str, spec: ParameterSpec, value: object, where: Place | None) -> Value:
+def _read(name: str, spec: ParameterSpec, value: object, where: Path | None) -> Value:
     try:
         return spec.read(value)
     except ValueError as error:

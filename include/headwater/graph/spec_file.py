@@ -20,7 +20,6 @@ from headwater.graph.asset_bundle import NotOnePipeline, bundle_pipeline, is_bun
 from headwater.graph.lakeflow_spec import SettingNote, translated
 from headwater.graph.spec_text import parse_spec, unusable
 from headwater.runtime.secret_values import names_a_secret
-from headwater.storage.place import Place
 from headwater.suggestions import nearest
 
 SPEC_FILES = (
@@ -102,7 +101,7 @@ def _line(node: yaml.Node | None, keys: Sequence[str]) -> int:
     return line
 
 
-def place_of(path: Place, *keys: str) -> str:
+def place_of(path: Path, *keys: str) -> str:
     """Where a key stands in a spec file that :func:`read_spec` has accepted, as far as its keys can be seen there."""
     return f"{path}:{_line(read_source(path).node, keys)}"
 

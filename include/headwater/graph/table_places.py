@@ -21,7 +21,7 @@ from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
-from headwater.storage.place import located
+from headwater.storage.place import is_below, located
 from headwater.storage.walking import files_and_folders
 
 LOG = "_delta_log"
@@ -53,7 +53,7 @@ def refuse_around_sources(project: PipelineProject, places: Iterable[Place]) -> 
     """Raise DuplicateDataset where the pipeline's own folder lies inside a table: vacuum would take its files."""
     folder = real(project.folder)
     for place in places:
-        if place.where is not None and folder.is_relative_to(real(place.path)):
+        if place.where is not None and is_below(folder, real(place.path)):
             raise DuplicateDataset(
                 f"{place.what} would lie around the pipeline's own folder.",
                 where=place.where,

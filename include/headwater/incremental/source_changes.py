@@ -9,7 +9,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -206,7 +205,7 @@ def _fields(schema: str) -> dict[str, str]:
     return shown
 
 
-def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
+def metadata_at(table: Place, version: int) -> dict[str, Any] | None:
     """Schema, partitioning and properties of a version, None where it can't be opened."""
     from deltalake.exceptions import DeltaError
 

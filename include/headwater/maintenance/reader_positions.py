@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
@@ -23,7 +22,8 @@ from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import fingerprint_version, source_table
-from headwater.storage.place import Place, located
+from headwater.storage.place import Place, located, parts_below
+from headwater.storage.walking import in_order
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def reader_positions(
         now: seconds since 1970.
 
     """
-    states = sorted((project.storage / "pipelines").glob("*/"))
+    states = in_order((project.storage / "pipelines").glob("*/"))
     return [
         *(position for state in states for position in _flows(state, project.warehouse, table, table_id)),
         *(position for state in states for position in _views(state, project.warehouse, table, table_id)),
@@ -67,7 +67,7 @@ def reader_positions(
 def _flows(state_folder: Place, warehouse: Place, table: Place, table_id: str) -> Iterator[ReaderPosition]:
     readers = _known_readers(state_folder, warehouse, table)
     seen = set()
-    for folder in sorted((state_folder / "checkpoints").glob("*/*/")):
+    for folder in in_order((state_folder / "checkpoints").glob("*/*/")):
         name = f"the flow {folder.name} of {state_folder.name}"
         seen.add(folder.name)
         try:
@@ -137,7 +137,7 @@ def _of_checkpoint(reader: str, folder: Place, table_id: str) -> Iterator[Reader
             yield _of_offset(reader, offset)
 
 
-def _names_table(folder: Path, table_id: str) -> bool:
+def _names_table(folder: Place, table_id: str) -> bool:
     for file in (folder / "offsets").glob("[0-9]*"):
         with suppress(FileNotFoundError):  # Spark lets go of old batches
             if table_id.encode() in file.read_bytes():
@@ -153,8 +153,8 @@ def _of_offset(reader: str, offset: Mapping[str, Any]) -> ReaderPosition:
 
 
 def _change_readers(folder: Place, table_id: str) -> Iterator[ReaderPosition]:
-    for file in sorted(folder.rglob("*.json")) if folder.is_dir() else ():
-        name = f"the reader of changes {file.relative_to(folder).with_suffix('')}"
+    for file in in_order(folder.rglob("*.json")) if folder.is_dir() else ():
+        name = f"the reader of changes {'/'.join((*parts_below(file.parent, folder), file.stem))}"
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             begun, position = record.get("begun"), record.get("position")

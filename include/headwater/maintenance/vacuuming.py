@@ -22,7 +22,7 @@ from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, S
 from headwater.maintenance.file_layout import open_table
 from headwater.maintenance.needed_files import NotKnown, needed_files, plain
 from headwater.maintenance.reader_positions import ReaderPosition, moment_shown, reader_positions
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_below
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -86,8 +86,8 @@ class Vacuum:
             opened.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full)
             for full in (False, True)
         )
-        going: list[Path] = []
-        still_needed: list[Path] = []
+        going: list[Place] = []
+        still_needed: list[Place] = []
         others = _OtherTables(self.table)
         for name in sorted({*removed, *in_log}):
             path = _on_disk(self.table, name)
@@ -108,14 +108,14 @@ class Vacuum:
 class _OtherTables:
     """The tables below one: to its log, their files are leftovers that no commit names."""
 
-    def __init__(self, table: Path) -> None:
+    def __init__(self, table: Place) -> None:
         self._table = table
-        self._owners: dict[Path, bool] = {}
+        self._owners: dict[Place, bool] = {}
 
     def have(self, path: Place) -> bool:
         """Whether a file below the table is another table's."""
         folder = path.parent
-        if not folder.is_relative_to(self._table) or folder == self._table:
+        if not is_below(folder, self._table) or folder == self._table:
             return False
         if folder not in self._owners:
             self._owners[folder] = (folder / "_delta_log").is_dir() or self.have(folder)
@@ -126,8 +126,8 @@ class _OtherTables:
 class _Candidates:
     """Files that may be removed, and files that are old enough but needed, with the readers that need them."""
 
-    going: list[Path]
-    needed: list[Path]
+    going: list[Place]
+    needed: list[Place]
     positions: list[ReaderPosition]
     retention: timedelta
 

@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.file_source_log import SUPERSEDED_MARK
@@ -16,6 +15,7 @@ from headwater.checkpoints.offsets import committed_at, committed_batches, files
 from headwater.errors import CheckpointUnreadable
 from headwater.event_log.reader import events
 from headwater.storage.place import Place
+from headwater.storage.walking import in_order
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def ingested_files(state_folder: Place, dataset: str, flow: str) -> list[Ingeste
 _Ends = dict[int, tuple[list[int | None], datetime]]
 
 
-def _from_checkpoint(folder: Path) -> _Ends:
+def _from_checkpoint(folder: Place) -> _Ends:
     """Of the batches that Spark still keeps (the last hundred)."""
     ends: _Ends = {}
     for batch in committed_batches(folder):
@@ -131,21 +131,21 @@ def _skipped(checkpoint: FlowCheckpoint) -> set[str]:
     return {path for record in records for path in json.loads(record.read_text(encoding="utf-8"))}
 
 
-def _sources(folder: Path) -> int:
+def _sources(folder: Place) -> int:
     root = folder / "sources"
     if not root.is_dir():
         return 0
     return max((int(p.name) + 1 for p in root.iterdir() if p.name.isdigit() and _is_file_log(p)), default=0)
 
 
-def _is_file_log(folder: Path) -> bool:
+def _is_file_log(folder: Place) -> bool:
     """A Kafka source keeps its first offset in the same place, in another form."""
     try:
-        first = next((p for p in sorted(folder.iterdir()) if not p.name.startswith(".")), None)
+        first = next((p for p in in_order(folder.iterdir()) if not p.name.startswith(".")), None)
         if first is None:
             return False
         with first.open("rb") as stream:
-            return stream.read(2) == b"v1"
+            return bool(stream.read(2) == b"v1")
     except FileNotFoundError:
         # Spark removes entries that are in a compacted one since; there is another first one now.
         return folder.is_dir() and _is_file_log(folder)

@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from headwater.errors import SourceUnreachable
-from headwater.storage.place import Place
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
@@ -138,7 +137,7 @@ def _matches(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern))  # noqa: PTH207 - absolute patterns
 
 
-def _below(root: Place, *, recursive: bool) -> Iterator[os.DirEntry[str]]:
+def _below(root: Path, *, recursive: bool) -> Iterator[os.DirEntry[str]]:
     if root.is_file():
         with os.scandir(root.parent) as entries:
             yield from (entry for entry in entries if entry.name == root.name)
@@ -153,7 +152,7 @@ def _below(root: Place, *, recursive: bool) -> Iterator[os.DirEntry[str]]:
             yield entry
 
 
-def _entries(folder: Place) -> list[os.DirEntry[str]]:
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         return sorted(entries, key=lambda item: item.name)
     return []

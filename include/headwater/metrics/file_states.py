@@ -10,7 +10,7 @@ from headwater.checkpoints.layout import flow_checkpoint
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.metrics.file_history import IngestedFile, ingested_files
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_below, of_spark
 
 # What is NULL here is known to nobody: Spark's log of files has no times of its own.
 COLUMNS = (
@@ -49,11 +49,11 @@ def _is_meant(flow: FlowEntry, state_folder: Place, manifest: Manifest, referenc
     if reference.lower() in {name.lower() for name in names}:
         return True
     folder = flow_checkpoint(state_folder, flow.target, flow.name).folder
-    path = Path(reference.removeprefix("file:"))
+    path = of_spark(state_folder, reference)
     return (
         path.is_absolute()
         and path in (folder, *folder.parents)
-        and path.is_relative_to(state_folder / "checkpoints")
+        and is_below(path, state_folder / "checkpoints")
     )
 
 

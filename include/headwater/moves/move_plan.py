@@ -25,6 +25,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
 from headwater.storage.place import Place as AnyPlace
+from headwater.storage.place import is_below, local_only
 
 _ROOTS = ("checkpoints", "snapshots")
 
@@ -80,6 +81,9 @@ class Wish:
     command: str
 
 
+_WHAT = "Moving or renaming a table"
+
+
 def plan_move(wish: Wish) -> MovePlan:
     """The plan for the request; changes nothing.
 
@@ -90,6 +94,9 @@ def plan_move(wish: Wish) -> MovePlan:
         TableNested: it would lie inside another table, or another one lies inside it.
         RefusedForSafety: the table can't go there in one step.
     """
+    for side in (wish.source, wish.target):
+        local_only(side.storage, _WHAT)
+        local_only(side.warehouse, _WHAT)
     begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
     if begun is not None and _is_the_same(begun, wish):
         return MovePlan(begun, resumed=True)
@@ -192,7 +199,9 @@ def renamed_flow(flow: str, dataset: str, new: str) -> str:
     return named_after.get(flow, flow)
 
 
-def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[AnyPlace, AnyPlace]]:
+def _folders(
+    wish: Wish, entry: DatasetEntry, name: DatasetName, new: str
+) -> Iterator[tuple[AnyPlace, AnyPlace]]:
     source, target = wish.source.state_folder, wish.target.state_folder
     flows = [flow.folder.name for root in _ROOTS for flow in flow_folders(source, wish.dataset, root)]
     # Of each flow a copy is taken first, and goes along.
@@ -235,7 +244,7 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], 
             f"headwater drop PIPELINE_DIR {new} --yes",
         )
     for before, after in folders:
-        if not before.is_relative_to(wish.source.state_folder):
+        if not is_below(before, wish.source.state_folder):
             refuse_around_tables(before)
         outer = next((above for above in after.parents if table_exists(above)), None)
         if outer is not None:
@@ -245,7 +254,7 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], 
                 remedy="Choose another name or schema.",
             )
         here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
-        if here.stat().st_dev != there.stat().st_dev:
+        if local_only(here, _WHAT).stat().st_dev != local_only(there, _WHAT).stat().st_dev:
             raise RefusedForSafety(
                 f"{before} and {there} are on different file systems: the folder could not be renamed in one step.",
                 where=before,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Protocol
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
@@ -148,7 +147,7 @@ class FlowStart:
         return f"headwater checkpoints diagnose PIPELINE_DIR {self.flow}"
 
 
-def _query_id(folder: Path) -> str | None:
+def _query_id(folder: Place) -> str | None:
     from headwater.checkpoints.offsets import query_id
     from headwater.errors import CheckpointUnreadable
 

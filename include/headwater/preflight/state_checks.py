@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zipfile
@@ -9,7 +10,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.checksums import agrees
@@ -18,8 +18,8 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
-from headwater.storage.place import Place
-from headwater.storage.walking import files_and_folders, files_below, names_in
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import files_and_folders, files_below, in_order, names_in
 
 _FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
@@ -29,7 +29,7 @@ _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
 class StateStore:
     """The files of one store of one partition, by version: complete ones (snapshots), and changes on top of them."""
 
-    folder: Path
+    folder: Place
     whole: dict[int, str] = field(default_factory=dict)
     changes: dict[int, str] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class StateStore:
             at -= 1
         return 0
 
-    def needed(self, version: int) -> list[Path]:
+    def needed(self, version: int) -> list[Place]:
         """The files that a start at ``version`` reads."""
         base = self.base(version)
         if base is None:
@@ -54,12 +54,12 @@ class StateStore:
         return [self.folder / name for name in names]
 
 
-def state_stores(folder: Path) -> list[StateStore]:
+def state_stores(folder: Place) -> list[StateStore]:
     """Every store below the ``state`` folder of a checkpoint."""
     root = folder / "state"
     partitions = [
         operator / name
-        for operator in (sorted(root.iterdir()) if root.is_dir() else ())
+        for operator in (in_order(root.iterdir()) if root.is_dir() else ())
         if operator.name.isdigit() and operator.is_dir()
         for name in sorted(names_in(operator))
         if name.isdigit()
@@ -67,7 +67,7 @@ def state_stores(folder: Path) -> list[StateStore]:
     return [store for partition in partitions for store in _stores_below(partition)]
 
 
-def _stores_below(partition: Path) -> list[StateStore]:
+def _stores_below(partition: Place) -> list[StateStore]:
     # A join of streams keeps several stores a partition, each in a folder of its name.
     files, folders = files_and_folders(partition)
     below = [partition / name for name in folders if name not in ("SSTs", "_metadata")]
@@ -75,7 +75,7 @@ def _stores_below(partition: Path) -> list[StateStore]:
     return [store for store in stores if store.whole or store.changes]
 
 
-def _store(folder: Path, names: list[str]) -> StateStore:
+def _store(folder: Place, names: list[str]) -> StateStore:
     store = StateStore(folder)
     for name in names:
         match = _FILE.fullmatch(name)
@@ -168,7 +168,7 @@ def _absent(start: FlowStart, stores: list[StateStore]) -> list[str]:
     ]
 
 
-def _parts(store: StateStore, version: int) -> list[Path]:
+def _parts(store: StateStore, version: int) -> list[Place]:
     """The tables that a RocksDB snapshot consists of."""
     base = store.base(version)
     name = store.whole.get(base or 0, "")
@@ -176,7 +176,7 @@ def _parts(store: StateStore, version: int) -> list[Path]:
         return []
     file = store.folder / name
     try:
-        with zipfile.ZipFile(file) as packed:
+        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
             lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
         data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
     except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
@@ -192,9 +192,9 @@ def _missing_parts(store: StateStore, version: int) -> list[str]:
     return [f"{part} is not there" for part in parts if part.name not in there]
 
 
-def size_by_operator(folder: Path) -> dict[str, int]:
+def size_by_operator(folder: Place) -> dict[str, int]:
     """Bytes on disk of each operator's state, by its number."""
     sizes: dict[str, int] = defaultdict(int)
     for file, about in files_below(folder / "state"):
-        sizes[file.relative_to(folder / "state").parts[0]] += about.st_size
+        sizes[parts_below(file, folder / "state")[0]] += about.st_size
     return dict(sizes)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket (a container, of ``abfss``). ``known_client``: used instead of the one that the store's settings give."""
+    """A bucket (a container, of ``abfss``), known by its name. ``known_client``: used instead of the one that the store's settings give."""
 
-    store: ObjectStore
+    store: ObjectStore = field(compare=False)
     name: str
     known_client: Any = field(default=None, compare=False, repr=False)
 

@@ -5,9 +5,10 @@ Decision 0184.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -122,3 +123,13 @@ def move(source: Place, target: Place) -> None:
         source.rename(target)
     else:
         raise TypeError(f"{source} and {target} are not in one storage")
+
+
+def in_order(places: Iterable[Place]) -> list[Place]:
+    """The places sorted by their names, folder by folder."""
+    return sorted(places, key=lambda place: place.parts)
+
+
+def readable(file: Place) -> Path | io.BytesIO:
+    """A file for libraries that take a path or a stream; raises FileNotFoundError for a missing object."""
+    return file if isinstance(file, Path) else io.BytesIO(file.read_bytes())

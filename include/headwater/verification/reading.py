@@ -16,7 +16,6 @@ from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.checkpoint_health import pipeline_health
 from headwater.metrics.lag import pipeline_lag
-from headwater.storage.place import Place
 from headwater.verification.facts import LagFact, Operation, ProductionFacts
 
 _UPDATES = 100
@@ -102,7 +101,7 @@ def _texts(folder: Path) -> list[str]:
     return [_text(path) for path in sorted(folder.rglob("*.py"))]
 
 
-def _text(path: Place) -> str:
+def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -30,7 +29,7 @@ from headwater_spark.auto_cdc.widening import widen_target
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 # Several flows of one application may write to a target at the same time: each batch is decided over the result of the last.
-_TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_TARGETS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
 # What a target's rows are made with, in words.
 _PARTS = {
     "from": "what it is filled from",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +33,7 @@ class TargetRows:
 class OpenTarget:
     """A target opened for one batch. ``table`` is merged into, ``rows`` are read."""
 
-    path: Path
+    path: Place
     table: DeltaTable
     rows: DataFrame
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType, TimestampNTZType
@@ -46,7 +44,7 @@ def widen_target(
     return None if fitted.columns.fields == columns.fields and not fitted.widened else fitted.columns
 
 
-def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
+def _alter(spark: SparkSession, table: Place, widened: Widened) -> None:
     # Delta turns this feature on by itself only for a new table; a user who enables type widening wants it.
     if any(isinstance(kind, TimestampNTZType) for _, kind in widened):
         DeltaTable.forPath(spark, str(table)).addFeatureSupport("timestampNtz")
@@ -56,6 +54,6 @@ def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
         )
 
 
-def _widens(table: Path) -> bool:
+def _widens(table: Place) -> bool:
     configuration = delta_table(table).metadata().configuration
     return configuration.get(TYPE_WIDENING, "false").lower() == "true"

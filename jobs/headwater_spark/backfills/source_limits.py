@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.backfills.backfill_range import BackfillRange, RangeKind
@@ -126,7 +125,7 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
     )
 
 
-def paths_seen(checkpoint: Path, source: int, last: int) -> set[str]:
+def paths_seen(checkpoint: Place, source: int, last: int) -> set[str]:
     """The paths of the files that a stream's source has taken in up to an offset of its log."""
     return {file.path.partition("?superseded=")[0] for file in files_seen(checkpoint, source, up_to=last)}
 

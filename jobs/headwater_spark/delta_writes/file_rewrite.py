@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from delta.exceptions import (
@@ -27,6 +26,7 @@ from delta.exceptions import (
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import (
     DELTA,
@@ -170,7 +170,11 @@ class FileRewrite:
 
 @contextmanager
 def file_rewrite(
-    session: SparkSession, table: Path, version: int, files: Sequence[DataFile], transaction: BatchTransaction
+    session: SparkSession,
+    table: Place,
+    version: int,
+    files: Sequence[DataFile],
+    transaction: BatchTransaction,
 ) -> Iterator[FileRewrite | str]:
     """Begin to replace some of a table's files; a text says why a merge has to do it instead.
 
@@ -184,7 +188,7 @@ def file_rewrite(
 def _begin(
     session: SparkSession,
     jvm: Any,
-    table: Path,
+    table: Place,
     version: int,
     files: Sequence[DataFile],
     transaction: BatchTransaction,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import reduce
-from pathlib import Path
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -18,7 +17,7 @@ from headwater_spark.plans.names import quoted
 
 
 def added_rows(
-    session: SparkSession, table: Path, first: int, last: int, *, skip_changes: bool = False
+    session: SparkSession, table: Place, first: int, last: int, *, skip_changes: bool = False
 ) -> DataFrame:
     """The rows that the versions ``first`` to ``last`` appended, each file read as it was when it was added.
 
@@ -77,7 +76,7 @@ def _data_files(table: Place, version: int) -> tuple[list[str], bool]:
     return added, bool(data_files(actions, "remove"))
 
 
-def _files_at(table: Path, version: int) -> set[str]:
+def _files_at(table: Place, version: int) -> set[str]:
     # delta-rs returns paths below the table, or URIs.
     uris = delta_table(table, version=version).file_uris()
     return {unquote(uri.removeprefix("file://").removeprefix(f"{table}/")) for uri in uris}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import InvalidSourceOption
 from headwater.metrics.file_history import IngestedFile, ingested_files
-from headwater.storage.place import Place
 from headwater_spark.sources.cloud_files.new_files import listed
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def move_destination(read: CloudRead) -> Path:
     return destination
 
 
-def _move(source: Place, target: Place) -> None:
+def _move(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         target = target.with_name(f"{target.stem}-{time.time_ns()}{target.suffix}")

@@ -8,8 +8,6 @@ Decision 0111.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -39,7 +37,7 @@ retry_conflicts = retry(
 
 
 @retry_conflicts
-def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, table: Path) -> None:
+def finish_replacements(spark: SparkSession, state_folder: Place, dataset: str, table: Place) -> None:
     """Put back the late rows of replaced ranges whose backfill was killed.
 
     Two processes at once do it once: each commit has its own id. An uncommitted replacement is left to its backfill.

@@ -9,7 +9,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -193,7 +192,7 @@ def stop_seconds() -> float:
     return float(os.environ.get("HEADWATER_STOP_SECONDS", STOP_SECONDS))
 
 
-def wait_for_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
+def wait_for_batch(query: StreamingQuery, folder: Place, seconds: float | None) -> None:
     """Wait until the batch in flight is done and its progress reported, for ``seconds`` at most (None: without limit).
 
     One that takes longer is abandoned and repeated by the next update: no row is lost or doubled. What the query starts

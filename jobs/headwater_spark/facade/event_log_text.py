@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import ParseException
@@ -50,7 +49,7 @@ class EventLogText:
         self._files = files
         self._state_folder = state_folder
         self._own_table = own_table
-        self._views: dict[Path, str] = {}
+        self._views: dict[Place, str] = {}
         self._numbers = itertools.count(1)
 
     def rewrite(self, text: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from headwater.storage.place import Place
 from headwater_spark.loader.compilation import compile_source
 from headwater_spark.loader.source_text import SourceText
 
@@ -104,7 +103,7 @@ class _FolderFinder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def _below(folder: Place, roots: Sequence[Place]) -> bool:
+def _below(folder: Path, roots: Sequence[Path]) -> bool:
     return any(folder.is_relative_to(root) for root in roots)
 
 

@@ -7,7 +7,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
@@ -30,7 +29,7 @@ from headwater_spark.rules.quarantine_schema import own_fields
 from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, has_bytes
 
 # Several flows may fill one quarantine concurrently: its columns grow one batch at a time.
-_WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_WRITING: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass(frozen=True)

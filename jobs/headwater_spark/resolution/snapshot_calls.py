@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -46,7 +45,7 @@ class FlowCalls(Protocol):
     """What calls the functions of a pipeline's flows: an ``Evaluation``."""
 
     session: PipelineSession
-    state_folder: Path
+    state_folder: Place
     changes: dict[str, ChangeColumns]
 
     def flows_of(self, dataset: Dataset) -> list[Flow]:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
-from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
@@ -146,7 +145,7 @@ def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality:
         bad.select(F.raise_error(violation_text(names, columns))).collect()
 
 
-def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | None) -> DataFrame:
+def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Place | None) -> DataFrame:
     """Mark each row whose key occurred before. The first one is the first in its source, else the least row: replays agree."""
     assert rule.unique is not None
     types = {field.name: field.dataType for field in rows.schema.fields}

@@ -51,4 +51,4 @@ def _stamp(file: Place) -> _Stamp:
         now = file.stat()
     except FileNotFoundError:
         return None
-    return now.st_ino, now.st_mtime_ns, now.st_size
+    return getattr(now, "st_ino", 0), now.st_mtime_ns, now.st_size

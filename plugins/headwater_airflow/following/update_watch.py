@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.event_log.event import event_table
 from headwater.event_log.flow_result import FlowResult
@@ -21,7 +20,7 @@ class _Seen:
 
 
 _lock = threading.Lock()
-_seen: dict[tuple[Path, str], _Seen] = {}
+_seen: dict[tuple[Place, str], _Seen] = {}
 
 
 def log_version(state_folder: Place) -> int:

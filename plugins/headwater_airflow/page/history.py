@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.details import FlowStatus, batch_millis
@@ -25,7 +24,7 @@ _TYPES = ("create_update", "update_progress", "flow_progress", "planning_informa
 _KEPT = 100
 
 _lock = threading.Lock()
-_cache: dict[Path, tuple[int, History]] = {}
+_cache: dict[Place, tuple[int, History]] = {}
 
 
 @dataclass(frozen=True)

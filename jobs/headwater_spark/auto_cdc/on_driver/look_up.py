@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +53,7 @@ class MatchingRows:
 
 
 def rows_about(
-    spark: SparkSession, path: Path, keys: Sequence[str], key_rows: Any, *, schema: StructType | None = None
+    spark: SparkSession, path: Place, keys: Sequence[str], key_rows: Any, *, schema: StructType | None = None
 ) -> DataFrame | None:
     """The rows of a Delta table whose keys may be among those of ``key_rows``, read without a Spark job.
 
@@ -72,12 +71,12 @@ def rows_about(
     return None if isinstance(matches, str) else local_frame(spark, matches.rows, schema)
 
 
-def find_rows(path: Path, keys: Sequence[str], key_rows: Any, schema: StructType) -> MatchingRows | str:
+def find_rows(path: Place, keys: Sequence[str], key_rows: Any, schema: StructType) -> MatchingRows | str:
     """The rows that ``rows_about`` returns, by file; or why Spark has to read them."""
     return _matching_keys(_log(path), schema, keys, key_rows)
 
 
-def keys_about(path: Path, keys: Sequence[str], key_rows: Any) -> Any:
+def keys_about(path: Place, keys: Sequence[str], key_rows: Any) -> Any:
     """The keys of the rows that ``rows_about`` returns, as Arrow; None where Spark has to read the table."""
     log = _log(path)
     matches = _matching_keys(log, _schema(log), keys, key_rows, columns=keys)
@@ -94,7 +93,7 @@ def is_plain_table(path: Place) -> bool:
     )
 
 
-def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
+def has_all_keys(path: Place, keys: Sequence[str], key_rows: Any) -> bool:
     """Whether a Delta table certainly has a row of each of the keys of ``key_rows``, Arrow rows; without a Spark job."""
     log = _log(path)
     schema = _schema(log)
@@ -109,7 +108,7 @@ def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
     return bool(missing.num_rows == 0)
 
 
-def _log(path: Path) -> Any:
+def _log(path: Place) -> Any:
     return delta_table(path)
 
 

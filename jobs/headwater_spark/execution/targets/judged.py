@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
 
@@ -28,7 +27,7 @@ from headwater_spark.rules.judgement import judged_batch, kept_rows
 from headwater_spark.rules.one_pass import can_collect, observe_rows, read_observed
 
 # For keys that must be unique in a table: concurrent flows check and write one after the other.
-_LOCKS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_LOCKS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass

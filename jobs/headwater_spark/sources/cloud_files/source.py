@@ -76,8 +76,8 @@ class CloudFiles:
     def __init__(self, session: SparkSession, state_folder: Place) -> None:
         self._session = session
         self._state_folder = state_folder
-        self._schemas: dict[Path, StructType] = {}
-        self._inferred_from: dict[Path, int] = {}
+        self._schemas: dict[Place, StructType] = {}
+        self._inferred_from: dict[Place, int] = {}
         self._reads: dict[str, dict[str, CloudRead]] = {}
         self._noted: set[str] = set()
         self._lock = threading.RLock()
