@@ -26,7 +26,9 @@ from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_i
 from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
+from headwater.event_log.store_append import COMMITS_KEPT, append_next, keep_short
 from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
 FLUSH_SECONDS = 1.0
@@ -214,7 +216,7 @@ class EventLogWriter:
         while not self._wake.wait(min(FLUSH_SECONDS, self._flush_seconds)):
             if self._is_due():
                 self._append()
-            if self._appends >= _COMPACT_AFTER:
+            if self._appends >= (COMMITS_KEPT if isinstance(self._table, ObjectPath) else _COMPACT_AFTER):
                 self._appends = 0
                 self._compact()
 
@@ -241,7 +243,8 @@ class EventLogWriter:
                 rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
                 self._table.parent.mkdir(parents=True, exist_ok=True)
                 # Another version's table may have columns that this one lacks, or lack some of them.
-                append(self._table, rows, mode="append", schema_mode="merge")
+                if not (isinstance(self._table, ObjectPath) and append_next(self._table, rows)):
+                    append(self._table, rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
                     self._tell(logging.WARNING, "The event log can't be written for now", error)
@@ -258,6 +261,9 @@ class EventLogWriter:
 
     def _compact(self) -> None:
         try:
+            if isinstance(self._table, ObjectPath):
+                keep_short(self._table)
+                return
             table = delta_table(self._table) if (self._table / "_delta_log").is_dir() else None
             if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:
                 table.optimize.compact()
