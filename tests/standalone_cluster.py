@@ -28,12 +28,14 @@ class StandaloneCluster:
         self._start("master", _MASTER, "--port", "0")
         self.master = self._said("master", r"Starting Spark master at (spark://\S+)")
 
-    def start_worker(self, name: str) -> None:
-        """Start a worker of one core and wait until the master knows it."""
-        work = self._folder / f"{name}-work"
-        options = ("--port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
-        self._start(name, _WORKER, *options)
-        self._said(name, r"(Successfully registered with master)")
+    def start_workers(self, *names: str) -> None:
+        """Start workers of one core each and wait until the master knows them."""
+        for name in names:
+            work = self._folder / f"{name}-work"
+            options = ("--port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
+            self._start(name, _WORKER, *options)
+        for name in names:
+            self._said(name, r"(Successfully registered with master)")
 
     def kill_worker(self, name: str) -> None:
         """End a worker, its executors and their Python at once, as a machine that loses its power."""
@@ -84,8 +86,7 @@ def standalone_cluster(folder: Path, workers: int) -> Iterator[StandaloneCluster
     folder.mkdir(parents=True, exist_ok=True)
     cluster = StandaloneCluster(folder)
     try:
-        for number in range(workers):
-            cluster.start_worker(f"worker-{number}")
+        cluster.start_workers(*(f"worker-{number}" for number in range(workers)))
         yield cluster
     finally:
         cluster.end()

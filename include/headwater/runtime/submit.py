@@ -16,7 +16,7 @@ from headwater.runtime.object_store import needs_s3
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 from headwater.runtime.store_classes import store_jar
 
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DEFAULT_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 _REDACTION = "spark.redaction.regex"
@@ -85,7 +85,7 @@ def _java_options(conf: Mapping[str, str], *, local: bool) -> str:
         shared = sharing_options(
             conf["spark.driver.extraClassPath"], options, conf.get(_DEFAULT_JAVA_OPTIONS, "")
         )
-    return " ".join(filter(None, [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", shared, options]))
+    return " ".join(filter(None, [f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", shared, options]))
 
 
 def redaction(user_conf: Mapping[str, str]) -> dict[str, str]:

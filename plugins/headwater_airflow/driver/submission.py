@@ -60,12 +60,14 @@ def driver_environment(
         JavaNotFound: if there is no Java that Spark runs on.
 
     """
-    # On a cluster, settings say which Python runs where: a variable would hand this one's path to executors.
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    # On a cluster a setting says which Python executors run: a variable would hand this one's path to them.
+    python = {"PYSPARK_PYTHON": sys.executable} if target.local else {}
     return {
         **secrets,
         **java_environment(),
-        **(python if target.local else {}),
+        **python,
+        # spark-submit finds its own Spark by it.
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
         "HEADWATER_STORAGE": str(project.storage),
         "HEADWATER_WAREHOUSE": str(project.warehouse),
         "PYTHONUNBUFFERED": "1",

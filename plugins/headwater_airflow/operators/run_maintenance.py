@@ -43,6 +43,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
     """
 
     ui_color: ClassVar[str] = "#e6efe0"
+    runs_updates: ClassVar[bool] = False
 
     def __init__(self, *, pipeline: str, only_plan: bool = False, **kwargs: Any) -> None:
         super().__init__(pipeline=pipeline, **kwargs)

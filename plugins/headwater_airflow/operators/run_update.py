@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -21,12 +22,20 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.leases.stop_request import request_stop, withdraw_stop
 from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.no_news import report_without_news
+from headwater_airflow.driver.on_yarn import (
+    failure_in_log,
+    refuse_secrets,
+    report_in_log,
+    shipment,
+    wait_for_running,
+)
 from headwater_airflow.driver.process import Driver
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
-from headwater_airflow.driver.target import Target, target_of
+from headwater_airflow.driver.target import CLIENT, Target, target_of
 from headwater_airflow.driver.verdict import Failure, judge
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
@@ -55,6 +64,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     template_fields: Sequence[str] = ()
     ui_color: ClassVar[str] = "#fbe3d0"
     runs_updates: ClassVar[bool] = True
+    _deploy_mode: str | None
 
     def __init__(
         self, *, pipeline: str, tables: Sequence[str] = (), spark_submit: str | None = None, **kwargs: Any
@@ -65,6 +75,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.spark_submit = spark_submit
         self._driver: Driver | None = None
         self._variables: Mapping[str, str] = {}
+        self._in_cluster = False
+        self._elsewhere: tuple[PipelineProject, str] | None = None
         self._killed = False
 
     def execute(self, context: Any) -> dict[str, Any]:
@@ -101,7 +113,12 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     def on_kill(self) -> None:
         """Stop after the batch in flight; what is not done then can be killed without harm to the tables."""
         self._killed = True
-        if self._driver is not None:
+        if self._elsewhere is not None:
+            project, request = self._elsewhere
+            request_stop(project.state_folder, request)
+            if self._driver is not None:
+                self._driver.stop()
+        elif self._driver is not None:
             self._driver.stop()
             super().on_kill()
 
@@ -166,6 +183,12 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._variables = submission.driver_environment(project, target, secrets)
         self.env_vars = {} if target.managed else self._variables
         self._spark_binary = self.spark_submit or submission.spark_submit()
+        self._in_cluster = target.in_cluster
+        if target.in_cluster:
+            refuse_secrets(secrets)
+            there = shipment(project, self.conf)
+            self.conf, self._archives, self.files = there.conf, there.archives, there.files
+            self.application_args = [there.folder, *self.application_args[1:]]
 
     def _target(self) -> Target:
         """The connection's target; the provider would quietly take YARN for a connection that does not exist.
@@ -183,6 +206,10 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             ) from error
         target = target_of(connection, self._deploy_mode)
         target.refuse_unsupported(f"connection {self._conn_id}")
+        if target.in_cluster and not self.runs_updates:
+            # What the event log does not tell of, its driver's report does: that one runs beside the task.
+            self._deploy_mode = CLIENT
+            return replace(target, deploy_mode=CLIENT)
         return target
 
     def _submit(self, context: Any, project: PipelineProject, request: str, *, last: bool) -> dict[str, Any]:
@@ -190,6 +217,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
+        if self._in_cluster:
+            return self._submit_elsewhere(context, project, request, driver, last=last)
         try:
             super().execute(context)
         except AirflowException as error:
@@ -201,6 +230,30 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         if driver.exit_code is None:
             raise AirflowException("The task was stopped before its driver was started.")
         return driver.report.content or {"state": "COMPLETED", "flows": []}
+
+    def _submit_elsewhere(
+        self, context: Any, project: PipelineProject, request: str, driver: Driver, *, last: bool
+    ) -> dict[str, Any]:
+        """Have YARN run the driver, and learn how it ended from the event log. A driver of this request that still runs is followed."""
+        self._elsewhere = (project, request)
+        before = wait_for_running(project, request, self.log)
+        cause: Exception | None = None
+        report = None if before is None else report_in_log(project, request, None)
+        if report is None:
+            withdraw_stop(project.state_folder, request)
+            before = getattr(newest_update(project, request), "update_id", None)
+            try:
+                super().execute(context)
+            except AirflowException as error:
+                cause = error
+            finally:
+                driver.stop()
+            report = report_in_log(project, request, before)
+        failure = failure_in_log(project, request, report)
+        if failure is not None:
+            self._raise_failure(failure, project, request, last, cause or AirflowException(failure.message))
+        assert report is not None, "no failure means that the update is in the log"
+        return report
 
     def _failure(self, project: PipelineProject, request: str, driver: Driver) -> Failure:
         flows = failed_flows(project, newest_update(project, request))

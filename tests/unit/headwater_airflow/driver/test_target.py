@@ -74,7 +74,6 @@ def test_a_connection_is_read_as_the_provider_reads_it(monkeypatch: pytest.Monke
             Target("spark://one:7077", "cluster"),
             "no cluster mode for Python programs on a standalone cluster",
         ),
-        (Target("yarn", "cluster"), "not supported yet"),
         (Target("k8s://https://api:6443", "cluster"), "not supported yet"),
         (Target("k8s://https://api:6443"), "exit code"),
     ],
@@ -86,7 +85,7 @@ def test_what_can_not_run_is_refused_with_the_reason(target: Target, reason: str
     assert not caught.value.transient
 
 
-@pytest.mark.parametrize("target", [Target("local[2]"), Target("spark://one:7077"), Target("yarn")])
+@pytest.mark.parametrize("target", [Target("local[2]"), Target("spark://one:7077"), Target("yarn"), Target("yarn", "cluster")])
 def test_what_can_run_is_let_through(target: Target):
     """One machine, a standalone cluster, and YARN with the driver beside the task."""
     target.refuse_unsupported("connection spark_default")
@@ -117,7 +116,8 @@ def test_a_driver_beside_its_task_on_a_cluster(
     assert settings["spark.dynamicAllocation.enabled"] == "true"
     assert "/this/machines/java" not in " ".join(command)
     assert CANARY not in " ".join(command)
-    assert not {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"} & set(variables)
+    assert "PYSPARK_PYTHON" not in variables
+    assert variables["PYSPARK_DRIVER_PYTHON"] == sys.executable
 
 
 def test_one_machine_keeps_its_one_python(project: PipelineProject):
