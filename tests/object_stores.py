@@ -103,7 +103,10 @@ def serve() -> None:
     import logging
 
     from moto.server import ThreadedMotoServer
+    from werkzeug.serving import WSGIRequestHandler
 
+    # werkzeug answers "Expect: 100-continue" itself; a second answer by http.server is taken for the end of the request.
+    WSGIRequestHandler.handle_expect_100 = lambda self: True  # type: ignore[method-assign]
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

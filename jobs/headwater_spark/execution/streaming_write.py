@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -44,6 +45,9 @@ from headwater_spark.sources.source_schemas import check_source_schemas, stream_
 # Enough for an update that is stopped by hand; Airflow, which kills a task after five seconds, sets a shorter time.
 STOP_SECONDS = 30.0
 _RECORDED_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+# Each look is two requests.
+_LOOK_SECONDS_ON_A_STORE = 1.0
 
 
 def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
@@ -86,8 +90,11 @@ def _run_query(
         started = start_stream(run, state, frame, unreadable)
     batches.started(started, recounts)
 
+    saved = False
+
     def meanwhile() -> None:
-        _save_destination(run)
+        nonlocal saved
+        saved = saved or _save_destination(run)
         if context.continuous is not None:
             kept.look()
 
@@ -149,11 +156,14 @@ def _checked(
     return apply_expectations(frame, rules, OBSERVATION, count=count)
 
 
-def _save_destination(run: FlowRun) -> None:
-    """Save early what the flow writes to: a driver may be killed in its first update."""
+def _save_destination(run: FlowRun) -> bool:
+    """Save early what the flow writes to: a driver may be killed in its first update. Returns whether that is done."""
     state = run.checkpoint.read_state()
-    if state is not None and state.sink_id is None and (sink := run.destination_id()) is not None:
-        run.checkpoint.update_state(sink_id=sink)
+    if state is None:
+        return False
+    if state.sink_id is None and (sink := run.destination_id()) is not None:
+        state = run.checkpoint.update_state(sink_id=sink)
+    return state.sink_id is not None
 
 
 def _await(
@@ -212,7 +222,7 @@ def wait_for_batch(query: StreamingQuery, folder: Place, seconds: float | None) 
             or (committed_at and now > committed_at + _RECORDED_SECONDS)
         ):
             return
-        time.sleep(0.05)
+        time.sleep(_LOOK_SECONDS if isinstance(folder, Path) else _LOOK_SECONDS_ON_A_STORE)
 
 
 def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:
