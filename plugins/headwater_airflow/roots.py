@@ -13,7 +13,8 @@ from headwater.errors import InvalidName
 from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
 from headwater.graph.spec_file import SPEC_FILES
-from headwater.storage.place import Place
+from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place, is_url
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -116,7 +117,10 @@ def table_name(name: str) -> DatasetName:
 
 
 def _root(variable: str, default: str, environment: Mapping[str, str]) -> Place:
-    return home_folder(environment) / local_path(environment.get(variable) or default)
+    chosen = environment.get(variable) or default
+    if is_url(chosen):
+        raise not_on_a_store("Following changes of a table by its name", chosen)
+    return home_folder(environment) / local_path(chosen)
 
 
 def _from_home(home: Path, value: str | None) -> str | None:

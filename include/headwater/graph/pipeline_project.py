@@ -28,7 +28,7 @@ from headwater.runtime.masters import python_settings
 from headwater.runtime.object_store import session_conf
 from headwater.storage.access import ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, is_url, place_of
+from headwater.storage.place import Place, is_url, local_only, place_of
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
@@ -111,6 +111,11 @@ class PipelineProject:
         python = python_settings(master, self.spec.cluster.python)
         roots = (self.storage, self.warehouse)
         return session_conf(roots, self.object_store, {**python, **self.spec.spark})
+
+    def refuse_on_a_store(self, what: str) -> None:
+        """Raise NotOnAStore of ``what`` (a sentence's subject) where storage or warehouse lie on an object store."""
+        for root in (self.storage, self.warehouse):
+            local_only(root, what)
 
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:
@@ -244,6 +249,12 @@ def open_project(
         given,
         environment,
     )
+    if spec.lease is not None and isinstance(project.storage, ObjectPath):
+        raise InvalidSpec(
+            "`lease` has nothing to add where storage lies on an object store: the lease lies there already.",
+            where=spec_file,
+            remedy="Take `lease` out.",
+        )
     if not alone:
         # Two checkouts beside each other, each with its storage inside, share nothing.
         refuse_shared_id(

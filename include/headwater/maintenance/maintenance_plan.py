@@ -19,7 +19,7 @@ from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageClea
 from headwater.maintenance.table_log import LogCheckpoint
 from headwater.maintenance.vacuuming import Vacuum
 from headwater.quarantine.location import quarantine_location
-from headwater.storage.place import local_only, located
+from headwater.storage.place import located
 from headwater.storage.walking import in_order
 
 
@@ -50,8 +50,7 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
         UnknownDataset: where a table is named that the pipeline does not have.
         TableOwned: where another pipeline fills one; only its owner knows how long its files are needed.
     """
-    for root in (project.storage, project.warehouse):
-        local_only(root, "Maintenance")
+    project.refuse_on_a_store("Maintenance")
     _check_tables(manifest, options.tables)
     refuse_foreign_tables(project, manifest, options.tables or None)
     tables = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]

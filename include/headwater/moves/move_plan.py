@@ -95,8 +95,7 @@ def plan_move(wish: Wish) -> MovePlan:
         RefusedForSafety: the table can't go there in one step.
     """
     for side in (wish.source, wish.target):
-        local_only(side.storage, _WHAT)
-        local_only(side.warehouse, _WHAT)
+        side.refuse_on_a_store(_WHAT)
     begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
     if begun is not None and _is_the_same(begun, wish):
         return MovePlan(begun, resumed=True)
