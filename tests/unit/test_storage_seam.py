@@ -44,6 +44,7 @@ OTHERS = {
     "include/headwater/contract/failure_report.py": "the standard output",
     "jobs/headwater_spark/execution/file_cleaning.py": "source files",
     "plugins/headwater_airflow/roots.py": "the folder of pipelines",
+    "plugins/headwater_airflow/driver/shipping.py": "the code that is shipped to other machines",
 }
 
 

@@ -55,7 +55,8 @@ def append_next(table: ObjectPath, rows: Any) -> bool:
 
 def keep_short(table: ObjectPath) -> None:
     """Write a checkpoint of the log, and few files instead of many, where that is due; raises what delta-rs raises."""
-    commits, checkpoints = set(), {-1}
+    commits: set[int] = set()
+    checkpoints = {-1}
     for name in (table / LOG).listed():
         if name[:20].isdigit():
             (checkpoints if ".checkpoint" in name else commits).add(int(name[:20]))

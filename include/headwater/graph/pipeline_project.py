@@ -25,15 +25,13 @@ from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
 from headwater.leases.stored_object import storage_lease
 from headwater.runtime.masters import python_settings
-from headwater.runtime.object_store import session_conf
+from headwater.runtime.object_store import session_conf, unsupported
 from headwater.storage.access import ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_url, local_only, place_of
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
-# Whether storage and warehouse may lie on S3.
-_OPEN = False
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
@@ -281,11 +279,8 @@ def _root(chosen: str | Place, store: ObjectStore) -> Place:
     if not is_url(str(chosen)):
         return _resolved(chosen)
     place = place_of(str(chosen), store=store)
-    if not _OPEN or not str(chosen).startswith("s3://"):
-        raise UsageError(
-            f"{str(chosen)!r} is not a local folder.",
-            remedy="This version keeps storage and warehouse on a file system; object stores come later.",
-        )
+    if not str(chosen).startswith("s3://"):
+        raise unsupported(str(chosen).partition("://")[0])
     return place
 
 

@@ -26,8 +26,7 @@ def roots(s3):
 
 
 @pytest.fixture(autouse=True)
-def opened(monkeypatch, tmp_path):
-    monkeypatch.setattr("headwater.graph.pipeline_project._OPEN", True)
+def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
 
 
