@@ -10,8 +10,10 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeAlias
+
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 # A value as it is compared: whole numbers, texts, dates as days and times as microseconds since 1970.
 Value: TypeAlias = int | str
@@ -83,7 +85,7 @@ class TableFile:
         return all(self.bounds.get(one.column.lower(), _UNKNOWN).may_have(one) for one in sought)
 
 
-def table_files(table: Path, version: int | None, columns: Collection[str]) -> tuple[TableFile, ...] | None:
+def table_files(table: Place, version: int | None, columns: Collection[str]) -> tuple[TableFile, ...] | None:
     """The files of a version, with the bounds of some columns.
 
     Args:
@@ -94,11 +96,10 @@ def table_files(table: Path, version: int | None, columns: Collection[str]) -> t
         None where a file's rows are not simply those that it has, or where its path or partition can't be written down again.
     """
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version)
         protocol, partitions = opened.protocol(), opened.metadata().partition_columns
         if protocol.min_reader_version > 1 and not (
             protocol.min_reader_version >= _FIRST_WITH_FEATURES

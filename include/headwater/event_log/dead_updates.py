@@ -10,7 +10,6 @@ Decision 0188.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from headwater.errors import FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress, update_progress
@@ -19,13 +18,14 @@ from headwater.event_log.flow_result import FlowResult
 from headwater.event_log.reader import events as records_of
 from headwater.event_log.reader import flow_results, updates
 from headwater.event_log.writer import EventLogWriter
+from headwater.storage.place import Place
 
 # More unclosed updates than this can only come from a version that did not close any.
 _LOOK_BACK = 20
 
 
 def close_dead_updates(
-    state_folder: Path,
+    state_folder: Place,
     pipeline_id: str,
     pipeline_name: str,
     request_id: str | None = None,
@@ -59,7 +59,7 @@ def close_dead_updates(
     return [update.update_id for update in dead]
 
 
-def _was_told_to_stop(state_folder: Path, update_id: str) -> bool:
+def _was_told_to_stop(state_folder: Place, update_id: str) -> bool:
     records = records_of(state_folder, update_id=update_id, event_type="user_action")
     return any(record["details"].get("user_action", {}).get("action") == "CANCEL" for record in records)
 

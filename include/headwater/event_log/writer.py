@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +26,10 @@ from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_i
 from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
+from headwater.event_log.store_append import COMMITS_KEPT, append_next, keep_short
+from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 FLUSH_SECONDS = 1.0
 _log = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ class EventLogWriter:
 
     def __init__(
         self,
-        state_folder: Path,
+        state_folder: Place,
         pipeline_id: str,
         pipeline_name: str,
         update_id: str,
@@ -213,7 +216,7 @@ class EventLogWriter:
         while not self._wake.wait(min(FLUSH_SECONDS, self._flush_seconds)):
             if self._is_due():
                 self._append()
-            if self._appends >= _COMPACT_AFTER:
+            if self._appends >= (COMMITS_KEPT if isinstance(self._table, ObjectPath) else _COMPACT_AFTER):
                 self._appends = 0
                 self._compact()
 
@@ -235,13 +238,13 @@ class EventLogWriter:
                 return
             try:
                 import pyarrow as pa
-                from deltalake import write_deltalake
 
                 events = self._sequence.number(events)
                 rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
                 self._table.parent.mkdir(parents=True, exist_ok=True)
                 # Another version's table may have columns that this one lacks, or lack some of them.
-                write_deltalake(str(self._table), rows, mode="append", schema_mode="merge")
+                if not (isinstance(self._table, ObjectPath) and append_next(self._table, rows)):
+                    append(self._table, rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
                     self._tell(logging.WARNING, "The event log can't be written for now", error)
@@ -257,10 +260,11 @@ class EventLogWriter:
                 listener(events)
 
     def _compact(self) -> None:
-        from deltalake import DeltaTable
-
         try:
-            table = DeltaTable(str(self._table)) if (self._table / "_delta_log").is_dir() else None
+            if isinstance(self._table, ObjectPath):
+                keep_short(self._table)
+                return
+            table = delta_table(self._table) if (self._table / "_delta_log").is_dir() else None
             if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:
                 table.optimize.compact()
         except Exception as error:

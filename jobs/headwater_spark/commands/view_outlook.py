@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import flow_identity
@@ -22,6 +21,7 @@ from headwater.incremental.refresh_record import RefreshRecord, last_record
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
 from headwater.incremental.techniques import Issue, Technique
 from headwater.metrics.fingerprint import source_table
+from headwater.storage.place import Place
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 
@@ -78,18 +78,18 @@ def outlook(
     return body
 
 
-def _name(source: SourceEntry, folder: Path) -> str:
+def _name(source: SourceEntry, folder: Place) -> str:
     return source.name or str(folder)
 
 
-def _bytes(folder: Path) -> int | None:
+def _bytes(folder: Place) -> int | None:
     try:
         return sum(file.bytes for file in snapshot_files(folder)) if table_head(folder) else None
     except SourceUnreachable:
         return None
 
 
-def _change(source: SourceEntry, folder: Path, record: RefreshRecord | Issue) -> SourceChange | Issue | None:
+def _change(source: SourceEntry, folder: Place, record: RefreshRecord | Issue) -> SourceChange | Issue | None:
     """What happened to a source since the last refresh; None where that is not known."""
     if isinstance(record, Issue) or record.sources is None:
         return None

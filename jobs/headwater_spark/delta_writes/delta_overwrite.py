@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 
@@ -23,7 +23,7 @@ class DeltaOverwrite:
         rows_per_file: a file has no more rows than this; None leaves it to Spark.
     """
 
-    table: Path
+    table: Place
     partition_columns: tuple[str, ...] = ()
     condition: str | None = None
     new_columns: bool = False

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from delta.exceptions import (
@@ -27,6 +26,7 @@ from delta.exceptions import (
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import (
     DELTA,
@@ -203,7 +203,7 @@ class FileRewrite:
 @contextmanager
 def file_rewrite(
     session: SparkSession,
-    table: Path,
+    table: Place,
     version: int,
     files: Sequence[DataFile],
     transaction: BatchTransaction,
@@ -225,7 +225,7 @@ def file_rewrite(
 def _begin(
     session: SparkSession,
     jvm: Any,
-    table: Path,
+    table: Place,
     version: int,
     files: Sequence[DataFile],
     transaction: BatchTransaction,

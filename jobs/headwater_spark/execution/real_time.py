@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,6 +21,7 @@ from headwater.graph.conditions import RealTimeNotPermitted
 from headwater.graph.manifest import Manifest
 from headwater.kafka.login import broker_connection
 from headwater.kafka.offsets import Connect
+from headwater.storage.place import Place
 from headwater_spark.execution.flow_run import FlowRun
 
 # Whoever has come so far has passed Spark's own checks, which are made when the first batch runs.
@@ -82,7 +82,7 @@ def has_settled(query: StreamingQuery, started_at: float) -> bool:
 
 
 def wait_for_position(
-    query: StreamingQuery, folder: Path, seconds: float | None, *, recorded: Callable[[], bool]
+    query: StreamingQuery, folder: Place, seconds: float | None, *, recorded: Callable[[], bool]
 ) -> None:
     """Wait until the batch that runs has committed its position and is recorded, for ``seconds`` at most (None: without limit).
 

@@ -25,6 +25,7 @@ from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.state_checks import store_names
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import BatchRecords
@@ -47,8 +48,11 @@ from headwater_spark.sources.source_schemas import check_source_schemas, stream_
 # Enough for an update that is stopped by hand; Airflow, which kills a task after five seconds, sets a shorter time.
 STOP_SECONDS = 30.0
 _RECORDED_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+# Each look is two requests.
+_LOOK_SECONDS_ON_A_STORE = 1.0
 # Waits until a query can be stopped, for so many seconds at most.
-Finish = Callable[[StreamingQuery, Path, float | None], None]
+Finish = Callable[[StreamingQuery, Place, float | None], None]
 
 
 def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
@@ -96,8 +100,11 @@ def _run_query(
         started = start_stream(run, state, frame, unreadable)
     batches.started(started, recounts)
 
+    saved = False
+
     def meanwhile() -> None:
-        _save_destination(run)
+        nonlocal saved
+        saved = saved or _save_destination(run)
         if context.continuous is not None:
             kept.look()
 
@@ -162,18 +169,21 @@ def _checked(
     return apply_expectations(frame, rules, OBSERVATION, count=count)
 
 
-def _save_destination(run: FlowRun) -> None:
-    """Save early what the flow writes to: a driver may be killed in its first update."""
+def _save_destination(run: FlowRun) -> bool:
+    """Save early what the flow writes to: a driver may be killed in its first update. Returns whether that is done."""
     state = run.checkpoint.read_state()
-    if state is not None and state.sink_id is None and (sink := run.destination_id()) is not None:
-        run.checkpoint.update_state(sink_id=sink)
+    if state is None:
+        return False
+    if state.sink_id is None and (sink := run.destination_id()) is not None:
+        state = run.checkpoint.update_state(sink_id=sink)
+    return state.sink_id is not None
 
 
 def _await(
     context: UpdateContext,
     started: StartedStream,
     ended: threading.Event,
-    folder: Path,
+    folder: Place,
     meanwhile: Callable[[], None],
     is_idle: Callable[[], bool],
     finish: Finish,
@@ -206,7 +216,7 @@ def stop_seconds() -> float:
     return float(os.environ.get("HEADWATER_STOP_SECONDS", STOP_SECONDS))
 
 
-def wait_for_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
+def wait_for_batch(query: StreamingQuery, folder: Place, seconds: float | None) -> None:
     """Wait until the batch in flight is done and its progress reported, for ``seconds`` at most (None: without limit).
 
     One that takes longer is abandoned and repeated by the next update: no row is lost or doubled. What the query starts
@@ -226,7 +236,7 @@ def wait_for_batch(query: StreamingQuery, folder: Path, seconds: float | None) -
             or (committed_at and now > committed_at + _RECORDED_SECONDS)
         ):
             return
-        time.sleep(0.05)
+        time.sleep(_LOOK_SECONDS if isinstance(folder, Path) else _LOOK_SECONDS_ON_A_STORE)
 
 
 def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:

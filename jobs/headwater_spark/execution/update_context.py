@@ -6,7 +6,6 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,6 +21,7 @@ from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FlowEntry
 from headwater.leases.lease import Lease
+from headwater.storage.place import Place, located
 from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
@@ -97,23 +97,23 @@ class UpdateContext:
         project = self.pipeline.project
         return flow_identity(project.state_folder, project.pipeline_id, dataset, flow)
 
-    def table_path(self, dataset: Dataset) -> Path:
+    def table_path(self, dataset: Dataset) -> Place:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
 
-    def delta_table(self, dataset: Dataset) -> Path | None:
+    def delta_table(self, dataset: Dataset) -> Place | None:
         """The folder of the Delta table that a dataset's rows go to, None where they go elsewhere."""
         if dataset.sink is not None and dataset.sink.kind is not SinkKind.DELTA:
             return None
         return self.table_path(dataset)
 
-    def quarantine_path(self, dataset: Dataset) -> Path | None:
+    def quarantine_path(self, dataset: Dataset) -> Place | None:
         """The folder of a table's quarantine; None where no rule of it quarantines."""
         project = self.pipeline.project
         location = dataset.quarantine_location(project.pipeline_id)
-        return None if location is None else project.warehouse / location
+        return None if location is None else located(project.warehouse, location)
 
-    def change_memory(self, dataset: str) -> Path:
+    def change_memory(self, dataset: str) -> Place:
         """The folder of a table's side table for AUTO CDC."""
         return change_memory(self.pipeline.project.state_folder, dataset)
 

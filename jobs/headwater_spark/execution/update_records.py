@@ -7,7 +7,6 @@ import platform
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -18,6 +17,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.event_log.definition_details import dataset_definition, flow_definition, sink_definition
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, update_progress, user_action
 from headwater.graph.update_plan import Selection, UpdatePlan
+from headwater.storage.place import Place
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.state_plan import state_times
@@ -170,7 +170,7 @@ def _describe_flows(context: UpdateContext, epochs: Mapping[str, int]) -> None:
         )
 
 
-def _explained(frame: Any, stubs: Path) -> str | None:
+def _explained(frame: Any, stubs: Place) -> str | None:
     """The resolved plan of a query; the stubs of the pipeline's tables appear under the tables' names."""
     if frame is None:
         return None

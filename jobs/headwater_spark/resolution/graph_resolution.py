@@ -29,6 +29,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater.graph.table_places import declared_places, refuse_around_sources, refuse_overlaps
 from headwater.graph.waiting import check_waits
+from headwater.storage.place import use_in_this_driver
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.loader.loader import loaded_sources
@@ -73,6 +74,7 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
     project.check_parameters()
     install_action_guard()
     session = PipelineSession.over(spark)
+    use_in_this_driver(project.object_store)
     hide_secret_parameters(project, session)
     for key, value in project.configuration.items():
         session.conf.set(key, value)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.delta_writes.delta_merge import committing, same_key
 from headwater_spark.plans.names import quoted
@@ -22,7 +22,7 @@ from headwater_spark.views.rewritten_groups import rewrite_groups
 class MergedGroups:
     """Brings groups of the table at ``table`` up to date. ``columns``: the rows' columns, and how each is merged."""
 
-    table: Path
+    table: Place
     columns: Sequence[tuple[str, Merging]]
     passes: int = 1
 

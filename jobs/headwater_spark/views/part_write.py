@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headwater.delta_log.file_bounds import Sought, TableFile, table_files
 from headwater.delta_log.table_history import head_version
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
@@ -41,7 +41,7 @@ class PartWrite:
         sought: the values that rows which meet it have, as far as files can be chosen by them.
     """
 
-    table: Path
+    table: Place
     partition_columns: tuple[str, ...] = ()
     condition: str | None = None
     sought: Sequence[Sought] = ()

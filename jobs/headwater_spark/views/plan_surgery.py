@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place, is_url, place_of
 from headwater_spark.plans.plan_walk import (
     class_name,
     descends_from,
@@ -53,10 +54,10 @@ class DeltaLeaf:
         self.relation = relation
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """The table's folder."""
-        url = urlparse(str(self._location.path().toString()))
-        return Path(unquote(url.path))
+        uri = str(self._location.path().toString())
+        return place_of(unquote(uri)) if is_url(uri) else Path(unquote(urlparse(uri).path))
 
     @property
     def pinned(self) -> bool:

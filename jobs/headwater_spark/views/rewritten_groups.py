@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from headwater.delta_log.file_bounds import Sought, TableFile, comparable, table_files
 from headwater.delta_log.table_history import head_version
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
 from headwater_spark.auto_cdc.on_driver.rows import LOCAL_ROWS, is_plain, local_frame
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
@@ -45,7 +45,7 @@ class _Matches:
 
 
 def rewrite_groups(
-    table: Path,
+    table: Place,
     rows: DataFrame,
     keys: Sequence[str],
     merged: Mapping[str, Column],
@@ -86,7 +86,7 @@ def rewrite_groups(
         return opened.commit(written, counts, transaction) is None
 
 
-def _fits(table: Path, stored: StoredTable, schema: StructType, keys: Sequence[str]) -> bool:
+def _fits(table: Place, stored: StoredTable, schema: StructType, keys: Sequence[str]) -> bool:
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     return (
         types == stored.types
@@ -100,7 +100,7 @@ def _names(stored: StoredTable, *, feed: bool) -> list[str]:
     return [quoted(name) for name in stored.types] + ([CHANGE_TYPE] if feed else [])
 
 
-def _matches(table: Path, groups: Any, keys: Sequence[str]) -> _Matches | None:
+def _matches(table: Place, groups: Any, keys: Sequence[str]) -> _Matches | None:
     """Which groups a table has; None where it is not known without a pass over more than can be looked into."""
     version = head_version(table)
     every = table_files(table, version, keys)
@@ -135,10 +135,11 @@ def _sought(key: str, values: Sequence[Any]) -> Sought | None:
     return Sought(key, tuple(sorted(plain)), None in values)
 
 
-def _keys_in(table: Path, file: TableFile, keys: Sequence[str]) -> set[tuple[Any, ...]]:
+def _keys_in(table: Place, file: TableFile, keys: Sequence[str]) -> set[tuple[Any, ...]]:
     from pyarrow import parquet
 
-    return set(_tuples(parquet.read_table(table / file.path, columns=list(keys), partitioning=None), keys))
+    with (table / file.path).open("rb") as opened:
+        return set(_tuples(parquet.read_table(opened, columns=list(keys), partitioning=None), keys))
 
 
 def _tuples(rows: Any, keys: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql.types import StructType
+
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,9 @@ class StoredTable:
     has_change_feed: bool
 
 
-def stored_table(table: Path) -> StoredTable:
+def stored_table(table: Place) -> StoredTable:
     """A table's columns and properties."""
-    from deltalake import DeltaTable
-
-    opened = DeltaTable(str(table))
+    opened = delta_table(table)
     schema = StructType.fromJson(json.loads(opened.schema().to_json()))
     feed = opened.metadata().configuration.get("delta.enableChangeDataFeed", "false")
     return StoredTable(
@@ -30,6 +30,6 @@ def stored_table(table: Path) -> StoredTable:
     )
 
 
-def stored_types(table: Path) -> dict[str, str]:
+def stored_types(table: Place) -> dict[str, str]:
     """Each column's type as Spark prints it, by its name in lower case."""
     return {name.lower(): kind for name, kind in stored_table(table).types.items()}

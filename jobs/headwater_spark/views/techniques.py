@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
@@ -16,6 +15,7 @@ from headwater.delta_log.file_bounds import Sought, table_files
 from headwater.incremental.costs import Effort, Limits
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
+from headwater.storage.place import Place
 from headwater_spark.views.appended_rows import Merging, appended, grouped
 from headwater_spark.views.changed_rows import ChangedRows
 from headwater_spark.views.eligibility import mergeable
@@ -66,7 +66,7 @@ class Techniques:
         self,
         query: ExaminedQuery,
         changes: Mapping[str, SourceChange],
-        table: Path,
+        table: Place,
         stored: Mapping[str, str],
         partitions: Collection[str],
         sorted_by: Collection[str],
