@@ -160,6 +160,11 @@ class ViewPlan:
         session.conf.set(_PARTITIONS, str(partitions))
         return session
 
+    def adapt(self) -> None:
+        """Have plans adapt while they run, as the query's own session has it: for so many rows that it pays."""
+        for key in ("spark.sql.adaptive.enabled", _PARTITIONS):
+            self.working.conf.set(key, str(self.session.conf.get(key)))
+
     def frame_of(self, recipe: Recipe, ids: Sequence[int], rows_of: RowsOf) -> DataFrame:
         """The rows of a recipe, with the columns that have these ids; their names are those in the plan."""
         plan = self._chosen(self._built(recipe, rows_of), ids, ids)

@@ -26,6 +26,8 @@ from headwater_spark.views.needed_files import NeededFiles, NeededRows
 from headwater_spark.views.plan_shape import anchor, not_traceable
 from headwater_spark.views.recipes import Rows
 
+# From here on it pays that Spark adapts plans while they run: joins, partitions, skew.
+LARGE_BYTES = 1_000_000_000
 # More touched keys than this are not brought to the driver.
 MAX_COLLECTED = 20_000
 _ESCAPES_OFF = "spark.sql.parser.escapedStringLiterals"
@@ -116,6 +118,8 @@ class Techniques:
     def increment(self, technique: Technique) -> Increment | Issue:
         """What the technique writes; an affected part is looked for by one Spark job."""
         leaf = self._changed[0]
+        if sum(change.bytes for change in self._changes.values()) > LARGE_BYTES:
+            self._plan.adapt()
         if technique is Technique.APPEND_ONLY:
             recipe = appended(self._plan.root, leaf)
             assert recipe is not None
@@ -166,6 +170,8 @@ class Techniques:
         whole_partitions = {name.lower() for name in named} <= self._partitions
         leaves = {number: leaf for number, (_, leaf) in self._query.tables.items()}
         needed = NeededFiles(self._plan, leaves, self._names).chosen(condition)
+        if needed.read > LARGE_BYTES:
+            self._plan.adapt()
         sought = sought_values(columns, touched, named, self._limits.max_keys)
         return Increment(
             Technique.PARTITION_OVERWRITE if whole_partitions else technique,
