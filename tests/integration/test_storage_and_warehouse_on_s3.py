@@ -130,6 +130,7 @@ def test_updates_on_s3(s3: StoreServer, tmp_path: Path):
     update()
     check(kept)
 
+    assert "no source has moved" in update()
     with s3.counted() as requests:
         assert "no source has moved" in update()
-    assert requests.total() <= 40, requests
+    assert requests.total() <= 30, requests

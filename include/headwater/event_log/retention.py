@@ -38,11 +38,12 @@ def keep_event_log(state_folder: Place, retention_days: int | None) -> Maintenan
     """
     mark = state_folder / "system" / "events.maintained"
     try:
-        if mark.exists() and time.time() - mark.stat().st_mtime < _DAY.total_seconds():
+        marked = _time_of(mark)
+        if marked is not None and time.time() - marked < _DAY.total_seconds():
             return None
         if not (event_table(state_folder) / "_delta_log").is_dir():
             return None
-        fresh = not mark.exists()
+        fresh = marked is None
         mark.touch()
         # A new log has nothing to remove.
         return None if fresh else maintain_event_log(state_folder, retention_days)
@@ -91,6 +92,13 @@ def expired_records(state_folder: Place, retention_days: int | None, *, now: dat
     exceptions = _but(_last_records(state_folder))
     sql = f'select count(*) as n from events where "timestamp" < {moment_literal(limit)}{exceptions}'  # noqa: S608 - literals are quoted
     return int(query(state_folder, sql)[0]["n"])
+
+
+def _time_of(mark: Place) -> float | None:
+    try:
+        return mark.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def _any_before(state_folder: Place, limit: datetime) -> bool:

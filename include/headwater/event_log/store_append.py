@@ -14,11 +14,12 @@ import time
 import uuid
 from typing import Any
 
-from headwater.storage.atomic import create_text
+from headwater.storage.atomic import create_text, read_tagged
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.delta_tables import delta_table, table_log
-from headwater.storage.mirrors import LOG
+from headwater.storage.mirrors import LOG, mirrored_log
 from headwater.storage.object_path import ObjectPath
+from headwater.storage.walking import copy_file
 
 _ATTEMPTS = 20
 # Commits behind the newest checkpoint of the log, and files of the table: whoever opens it for the first time reads them all.
@@ -48,13 +49,16 @@ def append_next(table: ObjectPath, rows: Any) -> bool:
         if _is_written(file, commit, name):
             return True
         # Another writer has this number: rows of another append are nothing to us, other columns are.
-        if any(kind in file.read_text() for kind in ('"metaData"', '"protocol"')):
+        if any(kind in _text_of(file) for kind in ('"metaData"', '"protocol"')):
             return False
     return False
 
 
-def keep_short(table: ObjectPath) -> None:
-    """Write a checkpoint of the log, and few files instead of many, where that is due; raises what delta-rs raises."""
+def keep_short(table: ObjectPath, *, compact: bool) -> None:
+    """Write a checkpoint of the log where one is due, and few files instead of many; raises what delta-rs raises.
+
+    The checkpoint is made of the copy on this machine, and put beside the commits. ``compact``: also put files together.
+    """
     commits: set[int] = set()
     checkpoints = {-1}
     for name in (table / LOG).listed():
@@ -63,10 +67,19 @@ def keep_short(table: ObjectPath) -> None:
     newest = max(checkpoints)
     if sum(number > newest for number in commits) < COMMITS_KEPT:
         return
-    opened = delta_table(table)
-    if len(opened.file_uris()) > _FILES_KEPT:
-        opened.optimize.compact()
+    copy = mirrored_log(table)
+    if copy is None:
+        return
+    opened = delta_table(copy)
+    if compact and len(opened.file_uris()) > _FILES_KEPT:
+        own = delta_table(table)
+        own.optimize.compact()
+        own.create_checkpoint()
+        return
     opened.create_checkpoint()
+    # The pointer last: it names what has to be there.
+    for name in (f"{opened.version():020d}.checkpoint.parquet", "_last_checkpoint"):
+        copy_file(copy / LOG / name, table / LOG / name)
 
 
 def _is_written(file: ObjectPath, commit: str, name: str) -> bool:
@@ -74,11 +87,17 @@ def _is_written(file: ObjectPath, commit: str, name: str) -> bool:
     try:
         if create_text(file, commit) is not None:
             return True
-        return name in file.read_text()
+        return name in _text_of(file)
     except StoreUnreachable:
-        if file.is_file() and name in file.read_text():
+        if name in _text_of(file):
             return True
         raise
+
+
+def _text_of(file: ObjectPath) -> str:
+    """The commit as it is now, whatever a look has seen before; empty where there is none."""
+    seen = read_tagged(file)
+    return seen[0] if seen is not None else ""
 
 
 def _next_version(table: ObjectPath, rows: Any) -> int | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
 from headwater.event_log.store_append import COMMITS_KEPT, append_next, keep_short
 from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.listing import looked_over
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
@@ -62,7 +64,7 @@ class EventLogWriter:
     ) -> None:
         """``flush_seconds``: how long records of batches wait for an append; the others wait for FLUSH_SECONDS at most."""
         self._flush_seconds = flush_seconds
-        self._appends = 0
+        self._appends = self._total_appends = 0
         self._appended_at = time.monotonic()
         self._table = event_table(state_folder)
         about = Origin(pipeline_id, pipeline_name, update_id, request_id, maintenance_id=maintenance_id)
@@ -239,11 +241,13 @@ class EventLogWriter:
             try:
                 import pyarrow as pa
 
-                events = self._sequence.number(events)
-                rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
-                self._table.parent.mkdir(parents=True, exist_ok=True)
-                # Another version's table may have columns that this one lacks, or lack some of them.
-                if not (isinstance(self._table, ObjectPath) and append_next(self._table, rows)):
+                with looked_over(self._table / "_delta_log"):
+                    events = self._sequence.number(events)
+                    rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
+                    done = isinstance(self._table, ObjectPath) and append_next(self._table, rows)
+                if not done:
+                    self._table.parent.mkdir(parents=True, exist_ok=True)
+                    # Another version's table may have columns that this one lacks, or lack some of them.
                     append(self._table, rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
@@ -252,8 +256,12 @@ class EventLogWriter:
                 return
             self._failure = None
             self._appends += 1
+            self._total_appends += 1
             self._appended_at = time.monotonic()
-            self._sequence.appended()
+            if isinstance(
+                self._table, Path
+            ):  # on a store that is a request, as the look before the next append is
+                self._sequence.appended()
             with self._lock:
                 del self._buffer[: len(events)]
             for listener in self._listeners:
@@ -262,7 +270,7 @@ class EventLogWriter:
     def _compact(self) -> None:
         try:
             if isinstance(self._table, ObjectPath):
-                keep_short(self._table)
+                keep_short(self._table, compact=self._total_appends > 1)
                 return
             table = delta_table(self._table) if (self._table / "_delta_log").is_dir() else None
             if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:

@@ -67,7 +67,10 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         return _refused("The bucket is not there.", place)
     if "169.254.169.254" in text:  # where obstore looks last: nothing else has any
         return _refused("No credentials were found.", place)
-    if any(word in text for word in ("PermanentRedirect", "AuthorizationHeaderMalformed")):
+    if any(
+        word in text
+        for word in ("incorrectly configured region", "PermanentRedirect", "AuthorizationHeaderMalformed")
+    ):
         return _refused(f"The bucket is in another region: {_reason(error)}.", place)
     return StoreUnreachable(
         f"The object store does not answer as it should: {_reason(error)}.",

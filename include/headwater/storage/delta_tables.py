@@ -41,13 +41,24 @@ def small_table(place: Place) -> DeltaTable:
     """The table at a place, to query: on a store, all its files are copied to this machine first."""
     if not isinstance(place, ObjectPath):
         return delta_table(place)
-    opened: DeltaTable = remembered((place, "table"), lambda: mirrored_table(place) or delta_table(place))
+    opened: DeltaTable = remembered((place, "table"), lambda: _copied(place))
     return opened
 
 
 def _from_mirror(place: ObjectPath) -> DeltaTable:
-    folder = mirrored_log(place)
+    try:
+        folder = mirrored_log(place)
+    except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
+        folder = None
     return delta_table(place if folder is None else folder)
+
+
+def _copied(place: ObjectPath) -> DeltaTable:
+    try:
+        copy = mirrored_table(place)
+    except OSError:  # as above
+        copy = None
+    return copy or delta_table(place)
 
 
 def append(place: Place, rows: Any, **how: Any) -> None:

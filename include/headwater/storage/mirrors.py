@@ -93,8 +93,9 @@ def _folder(table: ObjectPath, base: str) -> Path:
     if not folder.is_dir():
         (folder / LOG).mkdir(parents=True, exist_ok=True, mode=0o700)
         for other in home.iterdir():
-            if other != folder and time.time() - other.stat().st_mtime > _KEPT_SECONDS:
-                shutil.rmtree(other, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another process removes them, too
+                if other != folder and time.time() - other.stat().st_mtime > _KEPT_SECONDS:
+                    shutil.rmtree(other, ignore_errors=True)
     return folder
 
 
