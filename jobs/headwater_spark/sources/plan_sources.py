@@ -92,7 +92,9 @@ class TableNames:
                 options=dict(options),
             )
         inside = is_below(folder, self.warehouse)
-        location = str(folder)[len(str(self.warehouse)) :].lstrip("/") if inside else str(folder)
+        # An address may have a login in it.
+        elsewhere = public_address(path) if "://" in path else str(folder)
+        location = str(folder)[len(str(self.warehouse)) :].lstrip("/") if inside else elsewhere
         name = self.datasets_by_location.get(location, "")
         kind = SourceKind.DATASET if name else SourceKind.DELTA
         return SourceEntry(
