@@ -9,7 +9,7 @@ NEEDED_PYTHON := 3.11
 WORKERS := --numprocesses=2 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults lint format bench soak compose-config compose-env lock own-jar clean
+.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn lint format bench soak compose-config compose-env lock own-jar clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ test-dags: classes ## Run the tests of the DAGs, with real submits
 
 test-faults: classes ## Run the tests that kill and corrupt things
 	$(BIN)/pytest -s tests/fault_injection
+
+test-yarn: classes ## Run updates on a real YARN on loopback: 74 MB of jars once, a JDK, three minutes
+	$(BIN)/pytest -s tests/yarn
 
 lint: setup ## Check style, types and who imports whom
 	$(BIN)/ruff check .
