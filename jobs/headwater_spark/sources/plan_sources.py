@@ -77,7 +77,7 @@ class TableNames:
 
     def entry(self, path: str, *, streaming: bool, options: Mapping[str, str]) -> SourceEntry:
         """The source for a table's path."""
-        folder = of_spark(self.warehouse, path)
+        folder = of_spark(self.warehouse, _local(path))
         if is_below(folder, self.stubs):
             name = folder.name
             location = next(
@@ -141,7 +141,7 @@ def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     options = {key: value for key, value in _scala_map(relation.options()).items() if key.lower() in _KEPT}
     paths = [str(path.toString()) for path in items(relation.location().rootPaths())]
     source_format = str(relation.fileFormat().toString()).lower()
-    is_stub = any(is_below(of_spark(names.warehouse, path), names.stubs) for path in paths)
+    is_stub = any(is_below(of_spark(names.warehouse, _local(path)), names.stubs) for path in paths)
     # It calls itself Parquet; its class does not.
     if is_stub or "DeltaParquet" in class_name(relation.fileFormat()):
         return [names.entry(path, streaming=False, options={}) for path in paths]
@@ -155,7 +155,7 @@ def _entry(
     options = {_SPELLING.get(k.lower(), k): v for k, v in all_options.items() if k.lower() in _KEPT}
     path = next((value for key, value in all_options.items() if key.lower() == "path"), None)
     lowered, entry = source_format.lower(), partial(SourceEntry, streaming=streaming)
-    if path is not None and is_below(of_spark(names.warehouse, path), names.stubs):
+    if path is not None and is_below(of_spark(names.warehouse, _local(path)), names.stubs):
         return names.entry(path, streaming=streaming, options=options)
     if "delta" in lowered and path is not None:
         return names.entry(path, streaming=streaming, options=options)
