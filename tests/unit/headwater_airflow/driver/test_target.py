@@ -85,7 +85,9 @@ def test_what_can_not_run_is_refused_with_the_reason(target: Target, reason: str
     assert not caught.value.transient
 
 
-@pytest.mark.parametrize("target", [Target("local[2]"), Target("spark://one:7077"), Target("yarn"), Target("yarn", "cluster")])
+@pytest.mark.parametrize(
+    "target", [Target("local[2]"), Target("spark://one:7077"), Target("yarn"), Target("yarn", "cluster")]
+)
 def test_what_can_run_is_let_through(target: Target):
     """One machine, a standalone cluster, and YARN with the driver beside the task."""
     target.refuse_unsupported("connection spark_default")
