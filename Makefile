@@ -9,7 +9,7 @@ NEEDED_PYTHON := 3.11
 WORKERS := --numprocesses=2 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn lint format bench soak compose-config compose-env lock store-jar clean
+.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn lint format bench soak compose-config compose-env lock own-jar clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -96,8 +96,8 @@ lock: ## Solve the requirements anew, and pin the jars anew
 	$(MAKE) setup
 	$(BIN)/python -m headwater.runtime.jars --lock
 
-store-jar: setup ## Build the jar of the classes in java/ again, after a change or for another Spark (needs a JDK), and pin it
-	PYTHONPATH=include $(BIN)/python -m headwater.runtime.store_classes
+own-jar: setup ## Build the jar of the classes in java/ again, after a change or for another Spark (needs a JDK), and pin it
+	PYTHONPATH=include $(BIN)/python -m headwater.runtime.own_classes
 
 clean: ## Remove what the demo, the tests and the tools left here; keeps .venv and the cache of downloads
 	rm -rf .demo .headwater .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log

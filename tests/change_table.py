@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from tests.seeds import SOAK
 from headwater.definitions.change_flow import ChangeFlow
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes
 from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
-from headwater_spark.auto_cdc.on_driver.rows import setting
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans.session_settings import session_settings
 
 # Plans of ten rows: half of the time goes into compiling them, and into a job for each of their exchanges. The soak, and tests
 # of whole pipelines, run with an update's own settings.
@@ -47,9 +46,7 @@ class Changes:
         number = self.batches if batch is None else batch
         metadata = json.dumps({"pipeline": "tests", "flow": flow, "epoch": 0, "batch": number})
         transaction = BatchTransaction(f"tests.{flow}@0", number, metadata)
-        with ExitStack() as stack:
-            for name, value in () if SOAK else QUICK.items():
-                stack.enter_context(setting(self.spark, name, value))
+        with session_settings(self.spark, {} if SOAK else QUICK):
             apply_changes(frame, self.columns, self.target, transaction)
 
     def rows(self, order: str = "1") -> list[tuple[Any, ...]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.captured_streams import forget_captured_streams
+
+from headwater.storage.place import Place
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 # The same examples in each run; `make soak` gives a seed, and has other ones.
@@ -34,3 +37,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_unconfigure() -> None:
     """Before the captured output is closed: nothing is to be logged into it while the process ends."""
     forget_captured_streams()
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> tuple[Place, Place]:
+    """Storage and warehouse; a module may have them elsewhere."""
+    return tmp_path / "storage", tmp_path / "warehouse"

@@ -43,7 +43,7 @@ class ContinuousDriver:
         while not holds():
             assert self.process.poll() is None, self.log.read_text()[-4000:]
             assert time.monotonic() < ends, f"{what}: not within {seconds} s\n{self.log.read_text()[-4000:]}"
-            time.sleep(0.2)
+            time.sleep(0.4)  # whoever looks takes a part of the cores
 
     def kill(self) -> None:
         """End it, with its JVM, at once and without a word."""

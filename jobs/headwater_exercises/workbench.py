@@ -22,6 +22,7 @@ from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.graph.update_plan import Selection
+from headwater.storage.place import Place
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.testing import local_session
 
@@ -113,7 +114,7 @@ class Workbench:
         rows: list[dict[str, Any]] = self.table(name).toArrow().to_pylist()
         return rows
 
-    def checkpoint(self, table: str) -> Path:
+    def checkpoint(self, table: str) -> Place:
         """The folder of a table's checkpoint, as Spark writes it."""
         return flow_checkpoint(self.project.state_folder, table, table).live_folder()
 
@@ -143,7 +144,7 @@ class Workbench:
         facts = pipeline_facts(self.project, stored_manifest(self.project))
         return [finding.line for finding in advise(facts) if finding.dataset == table]
 
-    def _path(self, table: str) -> Path:
+    def _path(self, table: str) -> Place:
         parts = table.split(".") if "." in table else ["shop", table]
         return self.root.joinpath("warehouse", *parts)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -28,6 +27,7 @@ from headwater.change_feed.consumer import SNAPSHOT, ChangeConsumer, Start
 from headwater.change_feed.reading import arrow_table, spark_read
 from headwater.definitions.names import is_file_name
 from headwater.errors import HeadwaterError, UsageError
+from headwater.storage.place import Place
 from headwater_airflow.roots import storage_folder, table_name, warehouse_table
 from headwater_airflow.triggers.change_feed import ChangeFeedTrigger
 
@@ -209,7 +209,7 @@ def changes(
 
 def position_file(
     table: str, dag_id: str, task_id: str, map_index: int = -1, reader: str | None = None
-) -> Path:
+) -> Place:
     """Where a task keeps its position in a table's changes."""
     folder = storage_folder() / "change_feeds" / "readers"
     mapped = f"[{map_index}]" if map_index >= 0 else ""

@@ -13,6 +13,8 @@ from headwater.errors import InvalidName
 from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
 from headwater.graph.spec_file import SPEC_FILES
+from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place, is_url
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -85,12 +87,12 @@ def _has_spec(entry: os.DirEntry[str]) -> bool:
         return True  # opening it says why it can't be read
 
 
-def storage_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def storage_folder(environment: Mapping[str, str] = os.environ) -> Place:
     """Where Headwater keeps what must outlive a run: HEADWATER_STORAGE, else ``.headwater/storage`` of the checkout."""
     return _root("HEADWATER_STORAGE", ".headwater/storage", environment)
 
 
-def warehouse_table(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+def warehouse_table(name: str, environment: Mapping[str, str] = os.environ) -> Place:
     """The folder of the table ``[catalog.]schema.table`` below HEADWATER_WAREHOUSE.
 
     Raises:
@@ -114,8 +116,11 @@ def table_name(name: str) -> DatasetName:
     return parsed
 
 
-def _root(variable: str, default: str, environment: Mapping[str, str]) -> Path:
-    return home_folder(environment) / local_path(environment.get(variable) or default)
+def _root(variable: str, default: str, environment: Mapping[str, str]) -> Place:
+    chosen = environment.get(variable) or default
+    if is_url(chosen):
+        raise not_on_a_store("Following changes of a table by its name", chosen)
+    return home_folder(environment) / local_path(chosen)
 
 
 def _from_home(home: Path, value: str | None) -> str | None:

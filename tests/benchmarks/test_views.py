@@ -1,80 +1,157 @@
-"""What a refresh by what changed takes, against the same query recomputed by hand: rows are compared before time is told.
+"""What a refresh by what changed takes, against the same query recomputed by hand: rows are compared before time counts.
 
-A thousandth of the rows is new, or changed, on the newest day; one view an update, warm. BENCH_ROWS sets the size, BENCH_ROUNDS the rounds, BENCH_VIEWS which views.
+A thousandth of the rows is new, changed on the newest day ("near"), or changed all over the table ("spread"); the session is
+warm. BENCH_ROWS=10000000 judges the targets for that size; BENCH_ONE=regex chooses parts; BENCH_POLICY=incremental leaves the
+cost out.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import statistics
-import time
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
+from tests.benchmarks.frame.bench import Bench
+from tests.benchmarks.frame.comparison import Target, at_most, times_as_fast
+from tests.benchmarks.frame.programs import session
+from tests.benchmarks.frame.runs import Run, stopwatch, timed
+from tests.benchmarks.peers.recomputed import recompute
 from tests.pipeline_case import PipelineCase
 
-from headwater_spark.session import start_session
-
-ROWS = int(os.environ.get("BENCH_ROWS", "1000000"))
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "2"))
-CHANGED = max(1, ROWS // 1000)
 DAYS = 400
-ONLY = os.environ.get("BENCH_VIEWS", "")
-RESULTS = Path(__file__).parent / "results" / "views.json"
-# Each view, and how many times as fast as recomputing it should be at 10 million rows; None: it is told only.
-VIEWS: dict[str, tuple[str, float | None]] = {
-    "filtered": ("select id, day, cust, upper(status) st, amount * qty v from sales where qty > 1", 3),
-    "joined": ("select s.id, s.day, c.segment, st.region, s.amount from sales s join customer c using (cust) join store st using (store)", 3),
-    "summed by day": ("select day, store, count(*) n, sum(amount) m from sales group by day, store", 3),
-    "distinct customers": ("select s.day, st.region, count(distinct s.cust) u, sum(s.amount) m from sales s join store st using (store) group by s.day, st.region", 10),
-    "shares of a day": ("with d as (select day, store, sum(amount) a from sales group by all), t as (select day, sum(a) ta from d group by day) select d.day, store, a, a / ta share from d join t using (day)", 10),
-    "running by day": ("select store, day, id, sum(amount) over (partition by store, day order by id) run from sales", 10),
-    "latest of a customer": ("select * from (select id, cust, day, qty, row_number() over (partition by cust order by id desc) rn from sales) where rn = 1", 3),
-    "spread keys": ("select cust, min(day) f, max(day) l, count(*) n from sales group by cust", None),
+OURS, PEER = "headwater", "recomputed by hand"
+APPENDED, NEAR, SPREAD = "appended", "changed near", "changed spread"
+# Each view, and how many times as fast as recomputing it is to be at ten million rows by what happens to its source.
+VIEWS: dict[str, tuple[str, dict[str, float]]] = {
+    "filtered": ("select id, day, cust, upper(status) st, amount * qty v from sales where qty > 1", {APPENDED: 3, NEAR: 3}),
+    "joined": ("select s.id, s.day, c.segment, st.region, s.amount from sales s join customer c using (cust) join store st using (store)", {APPENDED: 3, NEAR: 3}),
+    "summed by day": ("select day, store, count(*) n, sum(amount) m from sales group by day, store", {APPENDED: 3, NEAR: 3}),
+    "distinct customers": ("select s.day, st.region, count(distinct s.cust) u, sum(s.amount) m from sales s join store st using (store) group by s.day, st.region", {NEAR: 10}),
+    "shares of a day": ("with d as (select day, store, sum(amount) a from sales group by all), t as (select day, sum(a) ta from d group by day) select d.day, store, a, a / ta share from d join t using (day)", {NEAR: 10}),
+    "running by day": ("select store, day, id, sum(amount) over (partition by store, day order by id) run from sales", {NEAR: 10}),
+    "latest of a customer": ("select * from (select id, cust, day, qty, row_number() over (partition by cust order by id desc) rn from sales) where rn = 1", {NEAR: 3}),
+    # Keys all over the table: recomputing is as good, and is to be what is chosen.
+    "by customer": ("select cust, min(day) f, max(day) l, count(*) n from sales group by cust", {SPREAD: 0}),
 }  # fmt: skip
+JUDGED_ROWS = 10_000_000
+# Where the cost decides: never slower than this many times the full refresh.
+NEVER_SLOWER = at_most(1.15)
 SOURCE = """
 VIEWS = {views!r}
 
-def declare(name, text):
-    @dp.materialized_view(name=name, refresh_policy="incremental", table_properties={{"delta.enableChangeDataFeed": "true"}})
+def declare(name, text, policy):
+    @dp.materialized_view(name=name, refresh_policy=policy)
     def view():
         return spark.sql(text)
 
 for name, text in VIEWS.items():
-    declare(name, text)
+    declare(name, text, {policy!r})
 """
 
 
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    """All cores of the machine."""
-    return start_session("tests", {"spark.master": "local[*]", "spark.sql.shuffle.partitions": "4"})
+def test_views(bench: Bench, tmp_path: Path) -> None:
+    """Views follow a thousandth of new or changed rows several times as fast as they are recomputed."""
+    measure(bench, tmp_path, session(whole=True))
+    bench.finish()
 
 
-class _Shop:
-    """The sources, the views, and the same queries written by hand."""
-
-    def __init__(self, spark: SparkSession, root: Path) -> None:
-        self.spark = spark
-        self.views = {
-            name.replace(" ", "_"): text for name, (text, _) in VIEWS.items() if re.search(ONLY, name)
+def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
+    """Each view by itself, as the cost decides, then a pipeline of twenty."""
+    rows, changed = bench.size("rows", 1_000_000, smoke=400), bench.size("changed", 1_000, smoke=20)
+    only = os.environ.get("BENCH_ONE", "")
+    parts = [
+        (name, what)
+        for name, (_, targets) in VIEWS.items()
+        for what in targets
+        if re.search(only, f"{name}, {what}")
+    ]
+    if bench.smoke:
+        parts = [("summed by day", APPENDED), ("running by day", NEAR)]
+    shop = Shop(
+        spark,
+        root / "each",
+        rows,
+        changed,
+        {_named(n): VIEWS[n][0] for n, _ in parts},
+        policy="incremental" if bench.smoke else os.environ.get("BENCH_POLICY", "auto"),
+    )
+    for name, what in parts:
+        part = f"{name}, {what}"
+        change = Changes(shop, what)
+        contenders = {
+            OURS: partial(shop.refreshed, _named(name), change),
+            PEER: partial(shop.by_hand, _named(name), change),
         }
-        self.case = PipelineCase(root, SOURCE.format(views=self.views))
+        bench.interleaved(part, contenders, share=0.7 / len(parts), least=2, most=5, warm=True)
+        shop.check(_named(name))
+        aim = VIEWS[name][1][what]
+        bench.compare(part, OURS, PEER, _target(aim, rows, bench.smoke))
+        bench.report(f"{part}, technique", shop.told[_named(name)])
+    if not re.search(only, "twenty"):
+        return
+    twenty(bench, root / "twenty", spark, rows, changed)
+
+
+def twenty(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int) -> None:
+    """A pipeline of twenty views, of which one update refreshes all; by hand one query after the other."""
+    count = 2 if bench.smoke else 20
+    texts = [text for text, _ in VIEWS.values()]
+    views = {f"v{n}": f"select * from ({texts[n % len(texts)]}) where 1 = 1" for n in range(count)}
+    shop = Shop(spark, root, rows, changed, views, policy="auto")
+    change = Changes(shop, NEAR)
+    part = f"{count} views, {NEAR}"
+    bench.interleaved(
+        part, {OURS: partial(shop.updated, change), PEER: partial(shop.all_by_hand, change)}, share=0.3, least=2, most=3, warm=True
+    )  # fmt: skip
+    for name in views:
+        shop.check(name)
+    bench.compare(part, OURS, PEER, None if bench.smoke else times_as_fast(3))
+
+
+def _target(times: float, rows: int, smoke: bool) -> Target | None:
+    if smoke:
+        return None
+    if not times:
+        return NEVER_SLOWER
+    return times_as_fast(times) if rows >= JUDGED_ROWS else None
+
+
+def _named(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+class Shop:
+    """The sources, the views, and the same queries by hand."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: Path,
+        rows: int,
+        changed: int,
+        views: Mapping[str, str],
+        *,
+        policy: str,
+    ) -> None:
+        self.spark, self.rows, self.changed, self.views = spark, rows, changed, views
+        self.case = PipelineCase(root, SOURCE.format(views=dict(views), policy=policy))
+        self.told: dict[str, str] = {}
         self.next = 0
-        self._add(ROWS, f"id div {max(1, ROWS // DAYS)}", files=8)
+        self.add(rows, f"id div {max(1, rows // DAYS)}", files=8)
         spark.range(100_000).selectExpr("id cust", "concat('s', id % 7) segment").write.format("delta").save(
             str(self.case.table("customer"))
         )
         spark.range(50).selectExpr("cast(id as int) store", "concat('r', id % 5) region").write.format(
             "delta"
         ).save(str(self.case.table("store")))
+        report = self.case.update()
+        assert report.state == "COMPLETED", report.error
 
-    def _add(self, rows: int, days: str, files: int) -> None:
+    def add(self, rows: int, days: str, files: int) -> None:
+        """New sales."""
         first, self.next = self.next, self.next + rows
         made = self.spark.range(first, first + rows, 1, files).selectExpr(
             "id", f"date_add(date'2025-01-01', cast({days} as int)) day", "cast(id * 7919 % 100000 as bigint) cust",
@@ -82,36 +159,38 @@ class _Shop:
         )  # fmt: skip
         made.write.format("delta").mode("append").save(str(self.case.table("sales")))
 
-    def append(self) -> None:
-        """A thousandth comes, on the newest day."""
-        self._add(CHANGED, str(DAYS), files=1)
-
-    def change(self) -> None:
-        """A thousandth changes, on the newest day."""
-        newest = f"day = date_add(date'2025-01-01', {DAYS}) and id >= {self.next - CHANGED}"
-        self.spark.sql(f"update delta.`{self.case.table('sales')}` set amount = amount + 1 where {newest}")
-
-    def refreshed(self, name: str) -> tuple[float, str, int]:
-        """Seconds, technique and Spark jobs of a refresh."""
-        store = self.spark.sparkContext._jsc.sc().statusStore()
-        before = store.jobsList(None).size()
-        report = self.case.update(tables=(name,))
+    def refreshed(self, name: str, change: Changes, number: int) -> Run:
+        """A refresh of one view: the seconds of its flow, the CPU time of the whole update."""
+        change.make(number)
+        with stopwatch() as watch:
+            report = self.case.update(tables=(name,))
         assert report.state == "COMPLETED", report.error
-        jobs = store.jobsList(None).size() - before
         (event,) = self.case.events(update_id=report.result.update_id, event_type="planning_information")
         told = event["details"]["planning_information"]["technique_information"]
         chosen = next(one["maintenance_type"] for one in told if one.get("is_chosen"))
-        return report[name].seconds, chosen.removeprefix("MAINTENANCE_TYPE_"), jobs
+        self.told[name] = chosen.removeprefix("MAINTENANCE_TYPE_")
+        return Run(report[name].seconds, watch.run.cpu)
 
-    def by_hand(self, name: str) -> float:
-        """Seconds of recomputing the query into a table of its own."""
+    def by_hand(self, name: str, change: Changes, number: int) -> Run:
+        """The query recomputed into a table of its own."""
+        change.make(number)
         for table in ("sales", "customer", "store"):
-            rows = self.spark.read.format("delta").load(str(self.case.table(table)))
-            rows.createOrReplaceTempView(table)
-        started = time.monotonic()
-        rows = self.spark.sql(self.views[name])
-        rows.write.format("delta").mode("overwrite").save(str(self.case.table(f"hand_{name}")))
-        return time.monotonic() - started
+            self.spark.read.format("delta").load(str(self.case.table(table))).createOrReplaceTempView(table)
+        return timed(lambda: recompute(self.spark, self.views[name], self.case.table(f"hand_{name}")))
+
+    def updated(self, change: Changes, number: int) -> Run:
+        """One update of all views."""
+        change.make(number)
+        with stopwatch() as watch:
+            report = self.case.update()
+        assert report.state == "COMPLETED", report.error
+        return watch.run
+
+    def all_by_hand(self, change: Changes, number: int) -> Run:
+        """All queries recomputed, one after the other."""
+        change.make(number)
+        runs = [self.by_hand(name, change, number) for name in self.views]
+        return Run(sum(run.wall for run in runs), sum(run.cpu for run in runs))
 
     def check(self, name: str) -> None:
         """The same rows on both sides, each as often."""
@@ -122,54 +201,24 @@ class _Shop:
         assert other.exceptAll(one).isEmpty(), name
 
 
-def test_refreshes(spark: SparkSession, tmp_path: Path) -> None:
-    """Appends and updates in turns; the first round warms up. At 10 million rows and more, the targets are judged."""
-    shop = _Shop(spark, tmp_path)
-    assert shop.case.update().state == "COMPLETED"
-    runs: dict[str, dict[str, list[float]]] = {}
-    told: dict[str, dict[str, Any]] = {}
-    for number in range(ROUNDS + 1):
-        for what, change in (("appended", shop.append), ("changed", shop.change)):
-            change()
-            for name in shop.views:
-                seconds, technique, jobs = shop.refreshed(name)
-                whole = shop.by_hand(name)
-                shop.check(name)
-                if number:
-                    part = runs.setdefault(f"{name}, {what}", {"headwater": [], "by hand": []})
-                    part["headwater"].append(seconds)
-                    part["by hand"].append(whole)
-                told[f"{name}, {what}"] = {"technique": technique, "jobs": jobs}
-    comparisons = [_comparison(part, found, told[part]) for part, found in runs.items()]
-    for one in comparisons:
-        print(one)
-    _write(comparisons, runs, told)
-    missed = [one for one in comparisons if one["met"] is False]
-    assert not missed or ROWS < 10_000_000, missed
+class Changes:
+    """What happens to the sales before a round: whoever is first in it makes it, and all see the same rows."""
 
+    def __init__(self, shop: Shop, what: str) -> None:
+        self._shop, self._what, self._made = shop, what, -2
 
-def _comparison(part: str, found: dict[str, list[float]], told: dict[str, Any]) -> dict[str, Any]:
-    ours, peer = (statistics.median(found[name]) for name in ("headwater", "by hand"))
-    target = VIEWS[part.partition(",")[0].replace("_", " ")][1]
-    each = [b / a for a, b in zip(found["headwater"], found["by hand"], strict=True)]
-    judged = target is not None and ROWS >= 10_000_000
-    return {
-        "part": f"{part}: {told['technique']}, {told['jobs']} jobs", "ours": "headwater", "peer": "by hand",
-        "ratio": round(peer / ours, 2), "cpu_ratio": None, "spread": [round(min(each), 2), round(max(each), 2)], "rounds": len(each),
-        "target": None if target is None else f"times as fast: at least {target:g}", "met": peer / ours >= (target or 0) if judged else None,
-        "seconds": [round(ours, 2), round(peer, 2)],
-    }  # fmt: skip
-
-
-def _write(
-    comparisons: list[dict[str, Any]], runs: dict[str, dict[str, list[float]]], told: dict[str, Any]
-) -> None:
-    fixed = [min(found["headwater"]) for found in runs.values()]
-    body = {
-        "name": "views", "measured": datetime.now(UTC).strftime("%Y-%m-%d"), "load": {"after": os.getloadavg()[0]},
-        "sizes": {"rows": ROWS, "changed": CHANGED}, "comparisons": comparisons,
-        "reported": {"techniques": told, "fixed price of a refresh, seconds": round(statistics.median(fixed), 2)}, "runs": runs,
-    }  # fmt: skip
-    folder = Path(os.environ.get("BENCH_RESULTS") or RESULTS.parent)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULTS.name).write_text(json.dumps(body, indent=1) + "\n")
+    def make(self, number: int) -> None:
+        """Make the change of a round, once."""
+        if number == self._made:
+            return
+        self._made = number
+        shop = self._shop
+        if self._what == APPENDED:
+            shop.add(shop.changed, str(DAYS), files=1)
+            return
+        newest = f"id >= {shop.rows - shop.changed} and id < {shop.rows}"
+        spread = f"id % {max(1, shop.rows // shop.changed)} = {7 + number}"
+        where = newest if self._what == NEAR else spread
+        shop.spark.sql(
+            f"update delta.`{shop.case.table('sales')}` set amount = amount + 1, qty = qty + 1 where {where}"
+        )

@@ -57,14 +57,22 @@ class Browser:
         self._process.terminate()
         self._process.wait(20)
 
-    def visit(self, path: str, until: str, *, dark: bool = False, seconds: float = 40) -> dict[str, Any]:
+    def visit(
+        self, path: str, *until: str, dark: bool = False, seconds: float = 40, user: str | None = None
+    ) -> dict[str, Any]:
         """Open an address, wait until an expression is true in it, and tell what the page and its console say.
 
-        Returns ``text``, ``errors`` (of the console, and of the policy of the page), and what ``until`` came to.
-        """
-        return asyncio.run(self._visit(path, until, dark, seconds))
+        Args:
+            until: one after another, each until it is true; an expression may do something, such as press a button.
+            user: the token of another user than the browser's.
 
-    async def _visit(self, path: str, until: str, dark: bool, seconds: float) -> dict[str, Any]:
+        Returns ``text``, ``errors`` (of the console, and of the policy of the page), and what the last of ``until`` came to.
+        """
+        return asyncio.run(self._visit(path, until, dark, seconds, user or self._token))
+
+    async def _visit(
+        self, path: str, until: tuple[str, ...], dark: bool, seconds: float, token: str
+    ) -> dict[str, Any]:
         errors: list[str] = []
         async with websockets.connect(self._tab, max_size=None) as socket:
             number = 0
@@ -91,14 +99,19 @@ class Browser:
 
             for domain in ("Network", "Page", "Log", "Runtime"):
                 await call(f"{domain}.enable")
-            await call("Network.setCookie", name="_token", value=self._token, url=self.address)
+            await call("Network.setCookie", name="_token", value=token, url=self.address)
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
             await call("Emulation.setEmulatedMedia", features=[scheme])
             await call("Page.navigate", url=self.address + path)
-            ends = time.monotonic() + seconds
-            while not (answer := await value(until)):
-                assert time.monotonic() < ends, f"{until} was not true within {seconds} seconds"
-                await asyncio.sleep(0.2)
+            answer = None
+            for condition in until:
+                ends = time.monotonic() + seconds
+                while not (answer := await value(condition)):
+                    shown = await value("document.body.innerText") if time.monotonic() >= ends else ""
+                    assert time.monotonic() < ends, (
+                        f"{condition} was not true within {seconds} seconds: {shown}"
+                    )
+                    await asyncio.sleep(0.2)
             colour = await value("getComputedStyle(document.body).backgroundColor")
             text = await value("document.body.innerText")
             return {"text": text, "errors": errors, "until": answer, "background": colour}

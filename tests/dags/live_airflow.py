@@ -53,6 +53,7 @@ submission.spark_submit = lambda: os.environ["FAKE_STREAM"]
 submission.java_environment = dict
 submission.submit_conf = lambda conf, local: {}
 stream = PipelineDag("stream", default_args={"retries": 0})
+asked = PipelineDag("asked")
 backfill = PipelineBackfillDag("stream", interval="@daily", tables=["t"], column="at", default_args={"retries": 0})
 
 
@@ -85,6 +86,19 @@ trigger: {processing_time: 1 second, run_for: 2 seconds}
 airflow: {retries: 0, dags: []}
 """
 
+# A parameter of each kind; nobody runs it.
+ASKED = """
+name: asked
+schema: shop
+airflow: {dags: []}
+parameters:
+  region: {required: true, description: Which region it is for}
+  day: {type: date, default: 2026-03-01}
+  limit: {type: integer, default: 5}
+  fast: {type: boolean, default: true}
+  kind: {enum: [all, new], default: new}
+"""
+
 
 class LiveAirflow:
     """Airflow's services over one folder."""
@@ -109,6 +123,9 @@ class LiveAirflow:
         stream = folder / "pipelines" / "stream"
         stream.mkdir()
         (stream / "pipeline.yml").write_text(STREAM)
+        asked = folder / "pipelines" / "asked"
+        asked.mkdir()
+        (asked / "pipeline.yml").write_text(ASKED)
         submit = folder / "spark-submit"
         submit.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.dags.fake_stream "$@"\n')
         submit.chmod(0o755)

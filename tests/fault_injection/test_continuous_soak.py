@@ -1,4 +1,7 @@
-"""A continuous update of eight flows runs for long, is killed now and then, and is compared with one query over all the data."""
+"""A continuous update of nine flows runs for long, is killed now and then, and is compared with one query over all the data.
+
+They read files, Delta tables and a topic of Kafka; among them are an aggregation with state, AUTO CDC of both kinds, and a quarantine.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 from deltalake.exceptions import DeltaError
 from tests.continuous_driver import ContinuousDriver
 from tests.fault_injection.killed_pipeline import (
@@ -27,16 +31,43 @@ from tests.fault_injection.killed_pipeline import (
 from tests.pipeline_case import PipelineCase
 from tests.seeds import SEED
 
+from headwater_demo.kafka_broker import KafkaBroker
+
 SECONDS = float(os.environ.get("SOAK_SECONDS") or 60)
 # A driver lives at least as long as it takes to start and to write some batches. SOAK_RUNS=0: none is killed.
 LIVES = (25.0, 150.0) if os.environ.get("SOAK_RUNS") != "0" else (SECONDS, SECONDS)
+RECEIVED = """
+@dp.table
+def received():
+    topic = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "BROKER").option("subscribe", "rows")
+    value = F.from_json(F.col("value").cast("string"), "id INT, team STRING, points INT").alias("row")
+    return topic.option("startingOffsets", "earliest").load().select(value).select("row.*")
+"""
 SPEC = "  pipelines.trigger.interval: 2 seconds\n"
 SAMPLE_SECONDS = 30.0
 
 
 @pytest.fixture
-def case(tmp_path: Path) -> PipelineCase:
-    return PipelineCase(tmp_path, SOURCE, spec=f"{SPEC}spark: {json.dumps(SETTINGS)}\n")
+def case(tmp_path: Path, shared_broker: KafkaBroker) -> PipelineCase:
+    shared_broker.create_topic("rows", partitions=2)
+    source = SOURCE + RECEIVED.replace("BROKER", shared_broker.bootstrap_servers)
+    return PipelineCase(tmp_path, source, spec=f"{SPEC}spark: {json.dumps(SETTINGS)}\n")
+
+
+class FeedOfBoth(Feed):
+    """Lands small files, and sends the same rows to a topic."""
+
+    def __init__(self, case: PipelineCase, chance: random.Random, broker: KafkaBroker) -> None:
+        super().__init__(case, chance)
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+    def land(self, files: int) -> None:
+        """Land some files now."""
+        first = len(self.rows)
+        super().land(files)
+        for number, team, points in self.rows[first:]:
+            self._producer.produce("rows", json.dumps({"id": number, "team": team, "points": points}))
+        assert self._producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -78,12 +109,14 @@ def live_heap(java: int) -> str:
 
 
 @pytest.mark.timeout(SECONDS + 600)
-def test_killed_while_it_runs(case: PipelineCase, drivers: list[ContinuousDriver]):
+def test_killed_while_it_runs(
+    case: PipelineCase, drivers: list[ContinuousDriver], shared_broker: KafkaBroker
+):
     """Rows come for SOAK_SECONDS (a minute), and the driver is killed at random; in the end all tables equal the batch, each batch
     has one record and each update one end. What the drivers' memory was is printed.
     """
     chance = random.Random(SEED)
-    feed, began = Feed(case, chance), time.monotonic()
+    feed, began = FeedOfBoth(case, chance, shared_broker), time.monotonic()
     feed.land(2)
     driver, kills = start(case, drivers), 0
     dies, sampled = time.monotonic() + chance.uniform(*LIVES), 0.0
@@ -113,8 +146,9 @@ def test_killed_while_it_runs(case: PipelineCase, drivers: list[ContinuousDriver
     code, report = driver.stop()
     assert (code, report["state"]) == (1, "CANCELED"), report
     check_tables(case, feed)
+    assert Counter(case.rows("received")) == Counter(feed.rows)
     check_endings(case)
-    for flow in ("bronze", "doubled", "running", "judged", "latest", "history"):
+    for flow in ("received", "bronze", "doubled", "running", "judged", "latest", "history"):
         check_records(case, feed, flow)
 
 
@@ -122,6 +156,7 @@ def is_done(case: PipelineCase, feed: Feed) -> bool:
     """Whether the last tables have all rows."""
     try:
         check_tables(case, feed)
+        assert Counter(case.rows("received")) == Counter(feed.rows)
     except (AssertionError, OSError, DeltaError):
         return False
     return True

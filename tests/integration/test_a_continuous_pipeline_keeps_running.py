@@ -15,11 +15,11 @@ from headwater.checkpoints.offsets import last_committed_batch
 from headwater.delta_log.table_history import table_exists
 
 SPEC = """
-  pipelines.trigger.interval: 500 milliseconds
+  pipelines.trigger.interval: 1 second
   pipelines.maxFlowRetryAttempts: 50
   spark.sql.pipelines.execution.watchdog.minRetryTime: 1s
   spark.sql.pipelines.execution.watchdog.maxRetryTime: 1s
-spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 2, spark.sql.codegen.wholeStage: false}
+spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 1, spark.sql.codegen.wholeStage: false}
 """
 SOURCE = """
 import os
@@ -133,6 +133,17 @@ def statuses(case: PipelineCase, flow: str) -> list[tuple[str, int | None]]:
     return [(body["status"], body.get("attempt")) for body in records]
 
 
+def batches(case: PipelineCase, flow: str) -> int:
+    """How many batches a flow has committed."""
+    last = last_committed_batch(case.checkpoint(flow).live_folder())
+    return 0 if last is None else last + 1
+
+
+def land_at(case: PipelineCase, place: str, number: int, at: str) -> None:
+    """A row for the join."""
+    case.land([{"id": number, "at": f"2026-01-01T{at}:00Z"}], place)
+
+
 def test_streams_run_side_by_side_through_failures_changes_and_kills(
     case: PipelineCase, drivers: list[ContinuousDriver]
 ):
@@ -143,42 +154,48 @@ def test_streams_run_side_by_side_through_failures_changes_and_kills(
     rows, stopper = Rows(case), case.landing.parent / "stopper"
     stopper.touch()
     rows.land(2)
+    land_at(case, "sent", 1, "10:00")
     driver = ContinuousDriver.start(case, "first")
     drivers.append(driver)
-    driver.wait_for(lambda: not rows.wrong(), "the others")
-    driver.wait_for(lambda: ("RESTARTING", 3) in statuses(case, "stumbling"), "a third attempt")
+    driver.wait_for(lambda: batches(case, "joined") > 0 and batches(case, "silver") > 0, "the others")
+    # Beside the one that stumbles: more rows, more of the join, and a definition that can't be read.
     rows.land(1)
-    driver.wait_for(lambda: not rows.wrong(), "the others, beside the one that stumbles")
+    land_at(case, "sent", 2, "12:00")
+    case.write("transformations/broken.py", "def half(\n")
+    before = batches(case, "joined")
+    driver.wait_for(
+        lambda: (
+            "can't be run" in driver.log.read_text()
+            and batches(case, "joined") > before
+            and ("RESTARTING", 3) in statuses(case, "stumbling")
+            and not rows.wrong()
+        ),
+        "the others beside the one that stumbles, its third attempt, and the trouble of the new definition",
+    )
+    (case.folder / "transformations" / "broken.py").unlink()
     stopper.unlink()
-    driver.wait_for(lambda: not rows.wrong(), "the one that stumbled")
-    driver.wait_for(lambda: statuses(case, "stumbling")[-1] == ("RUNNING", None), "its record")
+    land_at(case, "seen", 2, "12:00")
+    driver.wait_for(
+        lambda: (
+            case.rows("joined") == [(1, False), (2, True)]
+            and statuses(case, "stumbling")[-1] == ("RUNNING", None)
+            and not rows.wrong()
+        ),
+        "the one that stumbled, and what has no partner in the join",
+    )
     seen = statuses(case, "stumbling")
     assert ("FAILED", 1) in seen
     assert seen.index(("FAILED", 1)) < seen.index(("RESTARTING", 2)) < seen.index(("FAILED", 2))
 
-    folder = case.checkpoint("joined").live_folder()
-    for place, number, at in (("sent", 1, "10:00"), ("sent", 2, "12:00"), ("seen", 2, "12:00")):
-        before = last_committed_batch(folder)
-        case.land([{"id": number, "at": f"2026-01-01T{at}:00Z"}], place)
-        driver.wait_for(lambda before=before: last_committed_batch(folder) != before, "a batch of the join")
-    driver.wait_for(lambda: case.rows("joined") == [(1, False), (2, True)], "what has no partner")
-
-    case.write("transformations/broken.py", "def half(\n")
-    driver.wait_for(lambda: "can't be run" in driver.log.read_text(), "the trouble of the new definition")
-    (case.folder / "transformations" / "broken.py").unlink()
-    process = driver.process.pid
+    process, first = driver.process.pid, batches(case, "bronze")
     case.write(
         "transformations/another.py",
         "from pyspark.sql import functions as F; from headwater import pipelines as dp\n" + ANOTHER,
     )
-    rows.land(1)
-    driver.wait_for(lambda: not rows.wrong(), "the new definition")
+    driver.wait_for(lambda: batches(case, "doubled") > 0, "the new definition")
     assert driver.process.pid == process
-
     rows.land(3)
-    driver.wait_for(
-        lambda: last_committed_batch(case.checkpoint("bronze").live_folder()) is not None, "a batch"
-    )
+    driver.wait_for(lambda: batches(case, "bronze") > first, "a batch")
     driver.kill()
     rows.land(2)
     drivers.append(ContinuousDriver.start(case, "second"))
@@ -193,7 +210,7 @@ def test_streams_run_side_by_side_through_failures_changes_and_kills(
         for record in case.events(event_type="update_progress")
         if record["details"]["update_progress"]["state"] in ("COMPLETED", "FAILED", "CANCELED")
     ]
-    # The changed one, the killed one (closed by the next), the stopped one.
+    # The changed one, the killed one (closed by the next, decision 0188), the stopped one.
     assert states == ["CANCELED", "FAILED", "CANCELED"]
     for flow in ("bronze", "silver", "latest", "stumbling", "joined", "doubled"):
         recorded = [r["origin"]["batch_id"] for r in case.events(flow=flow, level="METRICS")]

@@ -182,7 +182,7 @@ def _increment(
     query: ExaminedQuery, changes: Mapping[str, SourceChange], old: DataFrame
 ) -> tuple[str, DataFrame | None]:
     stored = {field.name.lower(): field.dataType.simpleString() for field in query.plan.frame.schema.fields}
-    techniques = Techniques(query, changes, stored, (), (), Limits())
+    techniques = Techniques(query, changes, Path("no view yet"), stored, (), (), Limits())
     chosen = techniques.choose(judged=False)
     increment = chosen if isinstance(chosen, Issue) else techniques.increment(chosen)
     if isinstance(increment, Issue):

@@ -14,6 +14,7 @@ from tests.benchmarks import (
     test_quality,
     test_recover,
     test_small,
+    test_views,
 )
 from tests.benchmarks.frame.bench import Bench
 
@@ -49,3 +50,8 @@ def test_changes(spark: SparkSession, tmp_path: Path) -> None:
 def test_what_is_observed(spark: SparkSession, tmp_path: Path) -> None:
     """Lag, freshness and health agree with what Spark and delta-rs say."""
     test_observe.measure(smoke("observe"), tmp_path, spark)
+
+
+def test_views_and_their_queries(spark: SparkSession, tmp_path: Path) -> None:
+    """Refreshed views have the rows of their queries, each by itself and in a pipeline of several."""
+    test_views.measure(smoke("views"), tmp_path, spark)

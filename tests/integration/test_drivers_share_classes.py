@@ -18,10 +18,11 @@ from headwater.runtime import class_list, class_sharing
 from headwater.runtime import shared_classes as making
 from headwater.runtime.cache import cache_root
 from headwater.runtime.class_archive import ClassArchive
-from headwater.runtime.class_sharing import SETTING, class_archive, shareable
+from headwater.runtime.class_sharing import SETTING, class_archive
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.java import java_environment
 from headwater.runtime.shared_classes import make_archive
+from headwater.runtime.submit import driver_class_path
 
 SOURCE = """
 @dp.table
@@ -43,7 +44,7 @@ def class_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(SETTING, "use")
     monkeypatch.setenv("HEADWATER_CACHE", str(cache))
-    return shareable(os.pathsep.join(str(jar) for jar in ensure_jars("spark")))
+    return driver_class_path()
 
 
 def archive_of(class_path: str) -> ClassArchive:

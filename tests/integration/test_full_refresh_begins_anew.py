@@ -165,24 +165,28 @@ def kill_after_emptying(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(resets, "empty_table", killing)
 
 
-@pytest.mark.parametrize(
-    ("kill", "number"),
-    [(kill_at_write, 2), (kill_at_write, 3), (kill_after_emptying, 1), (kill_after_emptying, 2)],
-)
-def test_killed_in_between(pipeline, kill: Callable[[pytest.MonkeyPatch, int], None], number: int):
-    """Killed between the intents, the emptying and the new epochs: the next plain update makes it whole."""
+def test_killed_in_between(pipeline):
+    """Killed between the intents, the emptying and the new epochs: the next plain update makes it whole, and so on four times."""
     case = pipeline(SOURCE)
     case.land(ids(1, 2))
     case.update()
-    with pytest.MonkeyPatch.context() as patch:
-        kill(patch, number)
-        with pytest.raises(Killed):
-            case.update(full_refresh_all=True)
-    case.land(ids(4))
-    report = case.update()
-    assert report.statuses == {"bronze": "COMPLETED", "silver": "COMPLETED"}
-    assert case.rows("bronze") == [(1,), (2,), (4,)]
-    assert case.rows("silver") == [(2,), (4,)]
-    case.land(ids(6))
+    landed = [1, 2]
+    for kill, number in (
+        (kill_at_write, 2),
+        (kill_at_write, 3),
+        (kill_after_emptying, 1),
+        (kill_after_emptying, 2),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            kill(patch, number)
+            with pytest.raises(Killed):
+                case.update(full_refresh_all=True)
+        landed += [max(landed) + 1, max(landed) + 2]
+        case.land(ids(*landed[-2:]))
+        report = case.update()
+        assert report.statuses == {"bronze": "COMPLETED", "silver": "COMPLETED"}
+        assert case.rows("bronze") == [(one,) for one in landed], (kill, number)
+        assert case.rows("silver") == [(one,) for one in landed if one % 2 == 0], (kill, number)
+    case.land(ids(12))
     assert case.update().state == "COMPLETED"
-    assert case.rows("silver") == [(2,), (4,), (6,)]
+    assert case.rows("silver") == [(one,) for one in (2, 4, 6, 8, 10, 12)]

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.kinesis_emulator import REGION, KinesisEmulator, kinesis_emulator
@@ -26,136 +27,133 @@ def kinesis() -> Iterator[KinesisEmulator]:
 
 
 def reading(
-    kinesis: KinesisEmulator, stream: str, *more: str, rule: str = "", position: str = "trim_horizon"
+    kinesis: KinesisEmulator,
+    table: str,
+    *more: str,
+    stream: str = "",
+    rule: str = "",
+    position: str = "trim_horizon",
 ) -> str:
-    """A streaming table ``t`` over a stream."""
+    """A streaming table over the stream of its name, or another."""
     options = {
-        "streamName": stream,
+        "streamName": stream or table,
         "region": REGION,
         "endpoint": kinesis.endpoint,
         "initialPosition": position,
         **dict(text.split("=", 1) for text in more),
     }
     return (
-        f"@dp.table\n{rule}def t():\n    rows = spark.readStream.format('kinesis').options(**{options!r}).load()\n"
+        f"@dp.table\n{rule}def {table}():\n    rows = spark.readStream.format('kinesis').options(**{options!r}).load()\n"
         "    return rows.withColumn('v', F.col('data').cast('string').cast('int'))\n"
     )
 
 
-def values(case: PipelineCase) -> list[int]:
-    """What the table holds."""
-    return sorted(row[0] for row in case.rows("t", "v", "1"))
+def values(case: PipelineCase, table: str) -> list[int]:
+    """What a table holds."""
+    return sorted(row[0] for row in case.rows(table, "v", "1"))
 
 
-def batch_rows(case: PipelineCase) -> list[int]:
+def batch_rows(case: PipelineCase, table: str) -> list[int]:
     """Rows by batch, without the empty ones."""
-    events = sorted(case.events(flow="t", level="METRICS"), key=lambda event: event["origin"]["batch_id"])
+    events = sorted(case.events(flow=table, level="METRICS"), key=lambda event: event["origin"]["batch_id"])
     counts = [event["details"]["flow_progress"]["metrics"].get("num_output_rows", 0) for event in events]
     return [rows for rows in counts if rows]
 
 
+def delays(case: PipelineCase) -> dict[str, Any]:
+    """How far each flow is behind."""
+    return {lag.flow: lag.backlog for lag in pipeline_lag(case.project(), case.manifest())}
+
+
+def pipeline_of_all(kinesis: KinesisEmulator, timed: str, *, rule: str = "") -> str:
+    """Six tables over streams of their own; `many` reads two."""
+    return "".join(
+        [
+            reading(kinesis, "orders"),
+            reading(kinesis, "clicks", position="latest"),
+            reading(kinesis, "timed", position=timed),
+            reading(kinesis, "many", "maxRecordsPerTrigger=6", "maxRecordsPerFetch=3", stream="many,few"),
+            reading(kinesis, "again", rule=rule),
+            reading(kinesis, "grown"),
+        ]
+    )
+
+
 def test_every_record_once(pipeline, kinesis: KinesisEmulator):
-    """Updates take what is new in all shards, with the columns of the closed platform; where nothing is, there is no news."""
-    kinesis.make("orders", shards=3)
-    kinesis.put("orders", range(20))
-    case: PipelineCase = pipeline(reading(kinesis, "orders"))
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert values(case) == list(range(20))
-    assert case.columns("t") == [
-        "partitionKey", "data", "stream", "shardId", "sequenceNumber", "approximateArrivalTimestamp", "v",
-    ]  # fmt: skip
-    keys, streams, shards = zip(*case.rows("t", '"partitionKey", stream, "shardId"'), strict=True)
-    assert sorted(map(int, keys)) == list(range(20))
-    assert set(streams) == {"orders"}
-    assert len(set(shards)) == 3
-    assert has_news(case.project()).reasons == ()
-    kinesis.put("orders", range(20, 25))
-    time.sleep(0.2)
-    lag = pipeline_lag(case.project(), case.manifest())[0].backlog
-    assert lag.unknown is None
-    assert 0.2 <= (lag.seconds or 0) < 60
-    assert has_news(case.project()).moved
-    assert case.update()["t"].output_rows == 5
-    assert values(case) == list(range(25))
-    assert pipeline_lag(case.project(), case.manifest())[0].backlog.seconds == 0
-
-
-def test_latest_begins_with_the_first_update(pipeline, kinesis: KinesisEmulator):
-    """With initialPosition latest, what was there before is left out; what comes between two updates is not."""
-    kinesis.make("clicks", shards=2)
-    kinesis.put("clicks", range(5))
-    time.sleep(1.1)
-    case: PipelineCase = pipeline(reading(kinesis, "clicks", position="latest"))
-    assert case.update()["t"].output_rows == 0
-    kinesis.put("clicks", range(5, 9))
-    assert case.update()["t"].output_rows == 4
-    assert values(case) == [5, 6, 7, 8]
-
-
-def test_from_a_point_in_time(pipeline, kinesis: KinesisEmulator):
-    """at_timestamp takes what arrived from then on, whichever way the time is written."""
-    kinesis.make("timed")
-    kinesis.put("timed", range(3))
+    """Updates take what is new in all shards, and where nothing is, there is no news. `latest` leaves out what was there before
+    the first update, at_timestamp what came before then; a limit bounds each batch; a batch that failed has the same records when
+    it comes again; a shard that was split is read to its end, then its children.
+    """
+    for stream, shards in {
+        "orders": 3,
+        "clicks": 2,
+        "timed": 1,
+        "many": 2,
+        "few": 1,
+        "again": 2,
+        "grown": 1,
+    }.items():
+        kinesis.make(stream, shards=shards)
+    for stream, first in {"orders": 20, "clicks": 5, "timed": 3, "many": 20, "again": 10, "grown": 4}.items():
+        kinesis.put(stream, range(first))
+    kinesis.put("few", range(20, 23))
     time.sleep(1.1)
     at = time.time()
     kinesis.put("timed", range(3, 6))
     shown = time.strftime("%m/%d/%Y %H:%M:%S GMT", time.gmtime(at))
-    position = json.dumps({"at_timestamp": shown, "format": "MM/dd/yyyy HH:mm:ss ZZZ"})
-    case: PipelineCase = pipeline(reading(kinesis, "timed", position=position))
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert values(case) == [3, 4, 5]
-
-
-def test_a_limit_makes_batches(pipeline, kinesis: KinesisEmulator):
-    """maxRecordsPerTrigger bounds each batch of one update, which still takes all; several streams can be read at once."""
-    kinesis.make("many", shards=2)
-    kinesis.make("few")
-    kinesis.put("many", range(20))
-    kinesis.put("few", range(20, 23))
+    timed = json.dumps({"at_timestamp": shown, "format": "MM/dd/yyyy HH:mm:ss ZZZ"})
     case: PipelineCase = pipeline(
-        reading(kinesis, "many,few", "maxRecordsPerTrigger=6", "maxRecordsPerFetch=3")
+        pipeline_of_all(kinesis, timed, rule='@dp.expect_or_fail("small", "v < 5")\n')
     )
+
     report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert values(case) == list(range(23))
-    rows = batch_rows(case)
-    assert len(rows) >= 4
-    assert max(rows) <= 6
+    assert {flow for flow, status in report.statuses.items() if status != "COMPLETED"} == {"again"}, (
+        report.error
+    )
+    assert values(case, "orders") == list(range(20))
+    assert case.columns("orders") == [
+        "partitionKey", "data", "stream", "shardId", "sequenceNumber", "approximateArrivalTimestamp", "v",
+    ]  # fmt: skip
+    keys, streams, shard_ids = zip(*case.rows("orders", '"partitionKey", stream, "shardId"'), strict=True)
+    assert sorted(map(int, keys)) == list(range(20))
+    assert set(streams) == {"orders"}
+    assert len(set(shard_ids)) == 3
+    assert report["clicks"].output_rows == 0
+    assert values(case, "timed") == [3, 4, 5]
+    assert values(case, "many") == list(range(23))
+    assert len(batch_rows(case, "many")) >= 4
+    assert max(batch_rows(case, "many")) <= 6
+    assert report["grown"].output_rows == 4
 
-
-def test_a_batch_is_repeated_as_it_was(pipeline, kinesis: KinesisEmulator):
-    """A batch that failed has the same records when it comes again, whatever arrived meanwhile."""
-    kinesis.make("again", shards=2)
-    kinesis.put("again", range(10))
-    rule = '@dp.expect_or_fail("small", "v < 5")\n'
-    case: PipelineCase = pipeline(reading(kinesis, "again", rule=rule))
-    assert case.update().state == "FAILED"
+    kinesis.put("orders", range(20, 25))
+    kinesis.put("clicks", range(5, 9))
     kinesis.put("again", range(10, 14))
-    case.rewrite(reading(kinesis, "again"))
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert values(case) == list(range(14))
-    assert batch_rows(case) == [10, 4]
-
-
-def test_shards_are_followed_to_their_children(pipeline, kinesis: KinesisEmulator):
-    """A shard that was split is read to its end, then its children: each record once, and the parent's come first."""
-    kinesis.make("grown")
-    kinesis.put("grown", range(4))
-    case: PipelineCase = pipeline(reading(kinesis, "grown"))
-    assert case.update()["t"].output_rows == 4
     kinesis.put("grown", range(4, 6))
     kinesis.split("grown", "shardId-000000000000")
     kinesis.put("grown", range(6, 16))
+    case.rewrite(pipeline_of_all(kinesis, timed))
+    time.sleep(0.2)
+    lag = delays(case)["orders"]
+    assert lag.unknown is None
+    assert 0.2 <= (lag.seconds or 0) < 60
+    assert has_news(case.project()).moved
+
     report = case.update()
     assert report.state == "COMPLETED", report.error
-    assert values(case) == list(range(16))
-    assert batch_rows(case) == [4, 2, 10]
+    assert report["orders"].output_rows == 5
+    assert values(case, "orders") == list(range(25))
+    assert delays(case)["orders"].seconds == 0
+    assert report["clicks"].output_rows == 4
+    assert values(case, "clicks") == [5, 6, 7, 8]
+    assert values(case, "again") == list(range(14))
+    assert batch_rows(case, "again") == [10, 4]
+    assert values(case, "grown") == list(range(16))
+    assert batch_rows(case, "grown") == [4, 2, 10]
     assert has_news(case.project()).reasons == ()
+
     kinesis.put("grown", [16])
-    assert case.update()["t"].output_rows == 1
+    report = case.update(tables=("grown",))
+    assert report["grown"].output_rows == 1
 
 
 def stored_text(folder: Path) -> str:
@@ -164,34 +162,41 @@ def stored_text(folder: Path) -> str:
     return b"\n".join(texts).decode("utf-8", "replace")
 
 
-def test_keys_are_written_nowhere(pipeline, kinesis: KinesisEmulator):
-    """Keys that are given with the read let it read, are in no file, plan or error, and the lag says that it can't know."""
+def test_what_ends_a_stream_is_said(pipeline, kinesis: KinesisEmulator):
+    """A stream that is not there, was made anew, can't be reached, or has records of the producer library: each by name, and of
+    a batch with such records nothing is written. Keys that are given with a read let it read, and are in no file, plan or error;
+    the lag says that it can't know.
+    """
+    kinesis.make("packed")
+    kinesis.put("packed", [b"\xf3\x89\x9a\xc2rest"])
     kinesis.make("locked")
     kinesis.put("locked", range(3))
-    case: PipelineCase = pipeline(reading(kinesis, "locked", f"awsAccessKey={KEY}", f"awsSecretKey={SECRET}"))
+    keys = (f"awsAccessKey={KEY}", f"awsSecretKey={SECRET}")
+    absent = reading(kinesis, "absent")
+    case: PipelineCase = pipeline(absent + reading(kinesis, "packed") + reading(kinesis, "locked", *keys))
     report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert report["t"].output_rows == 3
+    error = report["absent"].error
+    assert isinstance(error, SourceNotFound)
+    assert "absent" in error.what
+    assert error.remedy
+    error = report["packed"].error
+    assert isinstance(error, FlowFailed)
+    assert "producer library" in error.what
+    assert "AggregationEnabled" in error.remedy
+    assert report["locked"].output_rows == 3
     with case.resolved() as resolved:
-        frame = resolved.evaluation.frames["t"]
+        frame = resolved.evaluation.frames["locked"]
         plan = str(frame._jdf.queryExecution().toString())
         shown = resolved.manifest.to_json()
     for text in (plan, shown, stored_text(case.storage)):
         assert KEY not in text
         assert SECRET not in text
-    lag = pipeline_lag(case.project(), case.manifest())[0].backlog
+    lag = delays(case)["locked"]
     assert lag.unknown
     assert lag.moved is None
     assert has_news(case.project()).moved
 
-
-def test_what_ends_a_stream_is_said(pipeline, kinesis: KinesisEmulator):
-    """A stream that is not there, was made anew, can't be reached, or has records of the producer library: each by name."""
-    case: PipelineCase = pipeline(reading(kinesis, "absent"))
-    error = case.update().error
-    assert isinstance(error, SourceNotFound)
-    assert "absent" in error.what
-    assert error.remedy
+    case.rewrite(absent)
     kinesis.make("absent")
     kinesis.put("absent", [1])
     assert case.update().state == "COMPLETED"
@@ -202,19 +207,8 @@ def test_what_ends_a_stream_is_said(pipeline, kinesis: KinesisEmulator):
     error = case.update().error
     assert isinstance(error, SourcePositionLost)
     assert "recreated" in error.what
-    assert values(case) == [1]
-    case.rewrite(reading(kinesis, "absent").replace(kinesis.endpoint, "http://127.0.0.1:9"))
+    assert values(case, "absent") == [1]
+    case.rewrite(absent.replace(kinesis.endpoint, "http://127.0.0.1:9"))
     error = case.update().error
     assert isinstance(error, SourceUnreachable)
     assert error.transient
-
-
-def test_records_of_the_producer_library(pipeline, kinesis: KinesisEmulator):
-    """Records that hold several are refused by name, and nothing of their batch is written."""
-    kinesis.make("packed")
-    kinesis.put("packed", [b"\xf3\x89\x9a\xc2rest"])
-    case: PipelineCase = pipeline(reading(kinesis, "packed"))
-    error = case.update().error
-    assert isinstance(error, FlowFailed)
-    assert "producer library" in error.what
-    assert "AggregationEnabled" in error.remedy

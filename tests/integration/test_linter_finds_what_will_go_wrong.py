@@ -170,12 +170,16 @@ def test_sql_text(findings):
 
 
 def test_what_is_in_order(findings):
-    """Bounded state, batch reads and few-key totals without keys give no finding."""
+    """Bounded state, batch reads, few-key totals without keys, and a history whose views nothing reads, give no finding."""
     source = (
         "@dp.materialized_view\ndef m():\n    return dp.read('events').dropDuplicates(['event_id']).groupBy('user_id').count()\n\n"
         "@dp.table\ndef total():\n    return dp.read_stream('events').agg(F.count('*').alias('n'))\n\n"
         "@dp.table\ndef d():\n    return dp.read_stream('events').withWatermark('event_time', '1 hour').dropDuplicates(['event_id', 'event_time'])\n\n"
         "@dp.table\ndef w():\n    return dp.read_stream('events').withWatermark('event_time', '1 hour').groupBy(F.session_window('event_time', '5 minutes'), 'user_id').count()\n"
+    )
+    source += (
+        "\ndp.create_streaming_table('history')\n"
+        "dp.create_auto_cdc_flow(target='history', source='events', keys=['user_id'], sequence_by='event_time', stored_as_scd_type=2)\n"
     )
     assert codes(findings(source)) == set()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from headwater.advice.facts import CommitFact, TableFact
@@ -14,6 +13,8 @@ from headwater.definitions.platform_settings import is_platform_setting
 from headwater.delta_log.versions import read_commit, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import DatasetEntry, Manifest
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _COMMITS = 5
 _STEPS_BACK = 50
@@ -23,7 +24,7 @@ Record = Mapping[str, Any]
 
 def table_fact(
     manifest: Manifest,
-    warehouse: Path,
+    warehouse: Place,
     entry: DatasetEntry,
     dropped: int,
     changes: Sequence[Mapping[str, str]],
@@ -73,7 +74,7 @@ def is_cloud_files(options: Mapping[str, str]) -> bool:
     return {"maxfileage", "recursivefilelookup"} <= lowered
 
 
-def bytes_per_row(table: Path) -> float | None:
+def bytes_per_row(table: Place) -> float | None:
     """How many bytes a row takes in the newest commit that added some; None where that is not known."""
     head = _head(table)
     for version in range(head, max(-1, head - _STEPS_BACK), -1):
@@ -99,16 +100,13 @@ def schemas_over_time(
     return schemas
 
 
-def _opened(table: Path) -> tuple[list[int], int] | None:
+def _opened(table: Place) -> tuple[list[int], int] | None:
     """Sizes of the files, and how many partitions have some."""
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        rows: list[dict[str, Any]] = pa.table(
-            DeltaTable(str(table)).get_add_actions(flatten=True)
-        ).to_pylist()
+        rows: list[dict[str, Any]] = pa.table(delta_table(table).get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError):
         return None
     names = [name for name in (rows[0] if rows else {}) if name.startswith("partition.")]
@@ -117,7 +115,7 @@ def _opened(table: Path) -> tuple[list[int], int] | None:
     )
 
 
-def _head(table: Path) -> int:
+def _head(table: Place) -> int:
     try:
         head = table_head(table)
     except SourceUnreachable:
@@ -125,7 +123,7 @@ def _head(table: Path) -> int:
     return head.version if head else -1
 
 
-def _commits(table: Path) -> tuple[CommitFact, ...]:
+def _commits(table: Place) -> tuple[CommitFact, ...]:
     head = _head(table)
     commits: list[CommitFact] = []
     for version in range(head, max(-1, head - _STEPS_BACK), -1):

@@ -9,9 +9,9 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class IncidentBook:
 
     """
 
-    file: Path
+    file: Place
     now: Callable[[], float] = time.time
 
     def compare(self, breaches: Sequence[Breach]) -> IncidentChanges:

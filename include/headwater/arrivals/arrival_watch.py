@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from headwater.arrivals.arrival_rule import ArrivalRule
@@ -23,6 +22,7 @@ from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.lease import is_held
+from headwater.storage.place import Place
 
 NO_MANIFEST = "which tables it has is known after its first update"
 # An update that was asked for begins within this time, else it is asked for again; each time twice as long.
@@ -113,7 +113,7 @@ class ArrivalWatch:
         record = _Announced(arrival.unread.marks, arrival.after_update, arrival.at, arrival.times)
         write_atomically(self.memory(project), json.dumps(asdict(record)) + "\n")
 
-    def memory(self, project: PipelineProject) -> Path:
+    def memory(self, project: PipelineProject) -> Place:
         """The file with what was announced last; another rule is another watch."""
         digest = hashlib.sha256(repr(self.rule).encode()).hexdigest()[:12]
         return project.state_folder / "arrivals" / f"{digest}.json"
@@ -144,7 +144,7 @@ class ArrivalWatch:
             return None
         return Arrival(self.pipeline, here, update_id, self.now(), before.times + 1)
 
-    def _latest_update(self, state_folder: Path) -> Any:
+    def _latest_update(self, state_folder: Place) -> Any:
         version = newest_version(event_table(state_folder))
         if self._latest is None or self._latest[0] != version:
             self._latest = (version, latest_update(state_folder))
@@ -155,7 +155,7 @@ def _first_update() -> Unread:
     return Unread((UnreadSource("", "", "first", None, NO_MANIFEST),))
 
 
-def _announced(file: Path) -> _Announced | None:
+def _announced(file: Place) -> _Announced | None:
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         return _Announced(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.checkpoints.offsets import last_committed_batch, query_id, read_offsets
 from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class LivePosition:
     ends: tuple[Any, ...]
     table_version: int
     applications: tuple[str, ...]
-    checkpoint: Path
+    checkpoint: Place
 
 
 def live_position(start: FlowStart) -> LivePosition:
@@ -76,10 +77,8 @@ def delta_end(position: Mapping[str, Any] | None, source: StreamSource, flow: st
     return int(position["reservoirVersion"])
 
 
-def _table_at(table: Path, applications: tuple[str, ...]) -> tuple[int, list[int | None]]:
-    from deltalake import DeltaTable
-
-    opened = DeltaTable(str(table))
+def _table_at(table: Place, applications: tuple[str, ...]) -> tuple[int, list[int | None]]:
+    opened = delta_table(table)
     return opened.version(), [last_batch(opened, table, name) for name in applications]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.change_feed.commit_changes import CommitChanges, commit_changes
 from headwater.change_feed.counts import NO_CHANGES, ChangeCounts
 from headwater.delta_log.versions import AddedFile, snapshot_files, table_head
 from headwater.errors import ChangeFeedBroken
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class ChangeRange:
 
 def range_after(
     name: str,
-    table: Path,
+    table: Place,
     after: FeedPosition | None,
     *,
     columns: Sequence[str] = (),
@@ -112,7 +113,7 @@ def range_after(
     return _of_commits(name, head.table_id, unread)
 
 
-def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
+def the_same_range(table: Place, begun: ChangeRange) -> ChangeRange:
     """A range that was begun before, with its bounds; raises ChangeFeedBroken if the table was recreated since."""
     head = table_head(table)
     if head is None or head.table_id != begun.table_id or head.version < begun.end_version:
@@ -124,7 +125,7 @@ def the_same_range(table: Path, begun: ChangeRange) -> ChangeRange:
     return begun
 
 
-def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRange:
+def _snapshot(name: str, table: Place, table_id: str, version: int) -> ChangeRange:
     files = snapshot_files(table, version)
     rows = _rows(table, version, files)
     snapshot_range = ChangeRange(name, table_id, 0, version, snapshot=True, counts=ChangeCounts(insert=rows))
@@ -134,11 +135,11 @@ def _snapshot(name: str, table: Path, table_id: str, version: int) -> ChangeRang
     )
 
 
-def _rows(table: Path, version: int, files: Sequence[AddedFile]) -> int | None:
+def _rows(table: Place, version: int, files: Sequence[AddedFile]) -> int | None:
     """How many rows a version holds, None where its statistics do not say."""
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    opened = DeltaTable(str(table), version=version)
+    opened = delta_table(table, version=version)
     if "deletionVectors" in (opened.protocol().reader_features or ()):
         # Statistics count rows that vectors have deleted since.
         counted = QueryBuilder().register("rows", opened).execute("select count(*) as n from rows").read_all()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after
@@ -18,6 +17,7 @@ from headwater.change_feed.commit_changes import CommitChanges
 from headwater.delta_log.commits import newest_version
 from headwater.errors import ChangeFeedBroken
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 
 @dataclass
@@ -34,9 +34,9 @@ class ChangeWatch:
     """
 
     name: str
-    table: Path
+    table: Place
     change_filter: ChangeFilter
-    memory: Path
+    memory: Place
     now: Callable[[], float] = time.time
     _commits: dict[int, CommitChanges] = field(default_factory=dict)
     _position: FeedPosition | None = None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
+
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
+from headwater.storage.walking import readable
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
-def updates_that_change(table: Path, file: Path, types: Sequence[str], columns: Sequence[str]) -> int:
+def updates_that_change(table: Place, file: Place, types: Sequence[str], columns: Sequence[str]) -> int:
     """How many updates of a change file gave one of ``columns`` another value.
 
     Writers put the row before the update and the row after it side by side. Where a file is written otherwise, or does
@@ -41,18 +44,16 @@ def updates_that_change(table: Path, file: Path, types: Sequence[str], columns: 
     )
 
 
-def _values(file: Path, columns: Sequence[str]) -> list[list[Any]] | None:
+def _values(file: Place, columns: Sequence[str]) -> list[list[Any]] | None:
     from pyarrow import parquet
 
-    opened = parquet.ParquetFile(file)
+    opened = parquet.ParquetFile(readable(file))
     if not set(columns) <= set(opened.schema_arrow.names):
         return None
     read = opened.read(columns=list(columns))
     return [read[name].to_pylist() for name in columns]
 
 
-def _physical_names(table: Path) -> dict[str, str]:
-    from deltalake import DeltaTable
-
-    fields = json.loads(DeltaTable(str(table)).schema().to_json())["fields"]
+def _physical_names(table: Place) -> dict[str, str]:
+    fields = json.loads(delta_table(table).schema().to_json())["fields"]
     return {field["name"]: field.get("metadata", {}).get(_PHYSICAL, field["name"]) for field in fields}

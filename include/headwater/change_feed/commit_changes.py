@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +16,8 @@ from headwater.change_feed.changed_columns import updates_that_change
 from headwater.change_feed.counts import ChangeCounts
 from headwater.delta_log.commits import commit_file, commit_info, commit_seconds, data_files, read_actions
 from headwater.errors import SourceUnreachable
+from headwater.storage.place import Place
+from headwater.storage.walking import readable
 
 # Commands that rewrite whole files to change some rows: without change files, only their metrics have the counts.
 _REWRITING = ("UPDATE", "DELETE", "MERGE")
@@ -38,7 +39,7 @@ class CommitChanges:
     rewrites: bool = False
 
 
-def commit_changes(table: Path, version: int, columns: Sequence[str] = ()) -> CommitChanges | None:
+def commit_changes(table: Place, version: int, columns: Sequence[str] = ()) -> CommitChanges | None:
     """The changes of a version, or None where its commit is gone (logs are cleaned after a time).
 
     Args:
@@ -87,7 +88,7 @@ def _of_metrics(info: Mapping[str, Any]) -> ChangeCounts:
     return ChangeCounts(**counts)
 
 
-def _of_change_files(table: Path, feed: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> ChangeCounts:
+def _of_change_files(table: Place, feed: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> ChangeCounts:
     counts = ChangeCounts()
     for action in feed:
         file = table / unquote(str(action["path"]))
@@ -99,12 +100,12 @@ def _of_change_files(table: Path, feed: Sequence[Mapping[str, Any]], columns: Se
     return counts
 
 
-def _change_types(file: Path) -> list[str]:
+def _change_types(file: Place) -> list[str]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        column = parquet.ParquetFile(file).read(columns=["_change_type"])["_change_type"]
+        column = parquet.ParquetFile(readable(file)).read(columns=["_change_type"])["_change_type"]
     except (OSError, pa.ArrowException, KeyError) as error:
         raise SourceUnreachable(f"A change file can't be read: {error}", where=file) from None
     types: list[str] = column.to_pylist()

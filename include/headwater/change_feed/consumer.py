@@ -21,6 +21,8 @@ from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_
 from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place
 
 Start = str | int
 SNAPSHOT, LATEST = "snapshot", "latest"
@@ -39,9 +41,9 @@ class ChangeConsumer:
 
     """
 
-    file: Path
+    file: Place
     name: str
-    table: Path
+    table: Place
     start: Start = SNAPSHOT
 
     def has_begun(self) -> bool:
@@ -86,6 +88,8 @@ class ChangeConsumer:
             UpdateInProgress: if another holds it for longer than ``wait``.
 
         """
+        if not isinstance(self.file, Path):
+            raise not_on_a_store("The position of a reader of changes", self.file)
         lease = self.file.with_suffix(".lease")
         lease.parent.mkdir(parents=True, exist_ok=True)
         ends = time.monotonic() + wait.total_seconds()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.change_feed.change_range import ChangeRange
 from headwater.errors import ChangeFeedBroken, SourceUnreachable
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _FEED = "delta.enableChangeDataFeed"
 
@@ -30,7 +31,7 @@ class SparkRead:
         return spark.read.format(self.format).options(**self.options).load(self.path)
 
 
-def spark_read(table: Path, changes: ChangeRange) -> SparkRead:
+def spark_read(table: Place, changes: ChangeRange) -> SparkRead:
     """How Spark reads the range; raises ChangeFeedBroken where the table keeps no change feed."""
     if changes.snapshot:
         return SparkRead(str(table), {"versionAsOf": str(changes.end_version)})
@@ -44,7 +45,7 @@ def spark_read(table: Path, changes: ChangeRange) -> SparkRead:
     return SparkRead(str(table), options)
 
 
-def arrow_table(table: Path, changes: ChangeRange) -> Any:
+def arrow_table(table: Place, changes: ChangeRange) -> Any:
     """The rows of the range as a ``pyarrow.Table`` with Delta's columns of the change feed.
 
     A table without a change feed can be read as long as rows were only added to it.
@@ -55,7 +56,6 @@ def arrow_table(table: Path, changes: ChangeRange) -> Any:
 
     """
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     counts = changes.counts
@@ -64,7 +64,7 @@ def arrow_table(table: Path, changes: ChangeRange) -> Any:
     try:
         if changes.snapshot:
             return _snapshot(table, changes)
-        feed = DeltaTable(str(table)).load_cdf(
+        feed = delta_table(table).load_cdf(
             starting_version=changes.start_version, ending_version=changes.end_version
         )
         return pa.table(feed.read_all())
@@ -80,11 +80,11 @@ def arrow_table(table: Path, changes: ChangeRange) -> Any:
         ) from None
 
 
-def _snapshot(table: Path, changes: ChangeRange) -> Any:
+def _snapshot(table: Place, changes: ChangeRange) -> Any:
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    source = DeltaTable(str(table), version=changes.end_version)
+    source = delta_table(table, version=changes.end_version)
     rows = pa.table(QueryBuilder().register("rows", source).execute("select * from rows").read_all())
     moment = pa.scalar(changes.committed_at).cast(pa.timestamp("ms", tz="UTC"))
     for name, value in (
@@ -96,10 +96,8 @@ def _snapshot(table: Path, changes: ChangeRange) -> Any:
     return rows
 
 
-def _keeps_feed(table: Path) -> bool:
-    from deltalake import DeltaTable
-
-    configuration = DeltaTable(str(table)).metadata().configuration
+def _keeps_feed(table: Place) -> bool:
+    configuration = delta_table(table).metadata().configuration
     return str(configuration.get(_FEED, "false")).lower() == "true"
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from headwater.checkpoints.offsets import BatchOffsets, SeenFile, files_seen, numbered, read_offsets
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.place import Place, local_only
 
 
-def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
+def lay_out_batch(checkpoint: Place, batch_id: int, target: Place) -> None:
     """Fill ``target`` with a checkpoint whose next start runs ``batch_id``: planned, and not marked as done.
 
     The copy belongs to a query of its own, under a new id. Files of state are linked, not copied.
@@ -34,6 +35,7 @@ def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
             where=checkpoint / "offsets",
             remedy="What the batch read can't be looked up; the batches after it are not affected.",
         )
+    checkpoint, target = (local_only(folder, "Counting a batch again") for folder in (checkpoint, target))
     if target.exists():
         shutil.rmtree(target)
     _copy_numbered(checkpoint / "offsets", target / "offsets", batch_id)
@@ -44,7 +46,7 @@ def lay_out_batch(checkpoint: Path, batch_id: int, target: Path) -> None:
     _copy_tree(checkpoint / "state", target / "state", os.link)
 
 
-def changed_files(checkpoint: Path, batch_id: int) -> list[str]:
+def changed_files(checkpoint: Place, batch_id: int) -> list[str]:
     """The files that a batch read and that are gone, or were written again since: Spark passes over what is gone.
 
     Raises:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import struct
 import zlib
-from pathlib import Path
+
+from headwater.storage.place import Place
 
 _MAGIC = b"crc\0"
 
 
-def checksum_file(file: Path) -> Path:
+def checksum_file(file: Place) -> Place:
     """Where the checksums of a file are."""
     return file.with_name(f".{file.name}.crc")
 
 
-def agrees(file: Path) -> bool:
+def agrees(file: Place) -> bool:
     """Whether a file is what its checksums say; True where it has none."""
     try:
         sums = checksum_file(file).read_bytes()

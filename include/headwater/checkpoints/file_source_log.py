@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.offsets import committed_offsets, entry_path, files_seen
 from headwater.files.atomic_files import write_atomically
 from headwater.files.json_lines import read_lines
+from headwater.storage.place import Place
+from headwater.storage.walking import in_order
 
 # Behind the path of an entry that was superseded; no file's URI holds a question mark.
 SUPERSEDED_MARK = "?superseded="
 
 
-def forget_overwritten(checkpoint: Path, modified: Mapping[str, int]) -> list[str]:
+def forget_overwritten(checkpoint: Place, modified: Mapping[str, int]) -> list[str]:
     """Remove files that were overwritten since they were read from Spark's log, so that it reads them again.
 
     Only entries of committed batches are touched, and only while no query runs on the checkpoint.
@@ -47,8 +48,8 @@ def forget_overwritten(checkpoint: Path, modified: Mapping[str, int]) -> list[st
     return forgotten
 
 
-def _rewrite(folder: Path, old: Mapping[str, int], last: int) -> None:
-    for file in sorted(folder.iterdir()):
+def _rewrite(folder: Place, old: Mapping[str, int], last: int) -> None:
+    for file in in_order(folder.iterdir()):
         if file.name.startswith(".") or not file.name.removesuffix(".compact").isdigit():
             continue
         head, *lines = read_lines(file)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.rights import not_readable
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class FlowIdentity:
         return f"{self.pipeline}.{self.flow}@{epoch}"
 
 
-def names_file(state_folder: Path) -> Path:
+def names_file(state_folder: Place) -> Place:
     """The file of former names; it does not exist where no name was ever changed."""
     return state_folder / "system" / "flow_names.json"
 
 
-def former_names(state_folder: Path) -> dict[str, FlowIdentity]:
+def former_names(state_folder: Place) -> dict[str, FlowIdentity]:
     """The flows whose commits carry other names than their own, by ``<dataset>/<flow>``; raises FlowStateDamaged."""
     file = names_file(state_folder)
     try:
@@ -61,7 +61,7 @@ def as_text(names: Mapping[str, FlowIdentity]) -> str:
     return json.dumps({key: names[key].names for key in sorted(names)}, indent=1) + "\n"
 
 
-def flow_identity(state_folder: Path, pipeline_id: str, dataset: str, flow: str) -> FlowIdentity:
+def flow_identity(state_folder: Place, pipeline_id: str, dataset: str, flow: str) -> FlowIdentity:
     """The names in the commits of a flow; ``state_folder`` and ``dataset`` as for ``flow_checkpoint``."""
     own = FlowIdentity(pipeline_id, flow)
     return former_names(state_folder).get(f"{dataset}/{flow}", own)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.rights import not_readable
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class FlowState:
 class FlowCheckpoint:
     """The folder of one flow."""
 
-    folder: Path
+    folder: Place
 
     @property
-    def state_file(self) -> Path:
+    def state_file(self) -> Place:
         """The file that names the live epoch."""
         return self.folder / "flow.json"
 
@@ -128,7 +128,7 @@ class FlowCheckpoint:
         self.write_state(state)
         return state
 
-    def epoch_folder(self, epoch: int) -> Path:
+    def epoch_folder(self, epoch: int) -> Place:
         """The checkpoint location of an epoch."""
         return self.folder / str(epoch)
 
@@ -149,13 +149,13 @@ class FlowCheckpoint:
             and any(path.name.isdigit() and int(path.name) >= state.first_batch for path in commits.iterdir())
         )
 
-    def live_folder(self) -> Path:
+    def live_folder(self) -> Place:
         """The checkpoint location that the next run uses."""
         state = self.read_state()
         return self.epoch_folder(state.epoch if state else 0)
 
 
-def flow_checkpoint(state_folder: Path, table_folder: str, flow: str) -> FlowCheckpoint:
+def flow_checkpoint(state_folder: Place, table_folder: str, flow: str) -> FlowCheckpoint:
     """The checkpoint of ``flow`` into a table; ``state_folder`` is the pipeline's folder in storage.
 
     ``table_folder``: the dataset's name as the manifest shows it (``orders``, or ``other.orders``).
@@ -163,6 +163,6 @@ def flow_checkpoint(state_folder: Path, table_folder: str, flow: str) -> FlowChe
     return FlowCheckpoint(state_folder / "checkpoints" / table_folder / flow)
 
 
-def change_memory(state_folder: Path, table_folder: str) -> Path:
+def change_memory(state_folder: Place, table_folder: str) -> Place:
     """The folder for what AUTO CDC remembers beside a table; arguments as for ``flow_checkpoint``."""
     return state_folder / "system" / "auto_cdc" / table_folder

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import BatchOffsets, committed_at, committed_offsets
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.place import Place
+from headwater.storage.walking import files_below
 
 _SHOWN = 160
 
@@ -40,7 +40,7 @@ class CheckpointEntry:
         return asdict(self)
 
 
-def list_checkpoints(state_folder: Path) -> list[CheckpointEntry]:
+def list_checkpoints(state_folder: Place) -> list[CheckpointEntry]:
     """Every epoch of every flow below a pipeline's folder in storage, by dataset, flow and epoch."""
     root = state_folder / "checkpoints"
     flows = sorted(path for path in root.glob("*/*") if path.is_dir()) if root.is_dir() else []
@@ -100,13 +100,5 @@ def position_summary(text: str | None) -> str:
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
 
 
-def _size(folder: Path) -> int:
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += (Path(parent) / name).stat().st_size
-            except FileNotFoundError:
-                # A running update cleans up after itself while we look.
-                continue
-    return total
+def _size(folder: Place) -> int:
+    return sum(state.st_size for _, state in files_below(folder))

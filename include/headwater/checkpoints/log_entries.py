@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.offsets import numbered
 from headwater.files.atomic_files import write_atomically
 from headwater.files.json_lines import lines_of, read_lines
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import in_order, move
 
 # Spark 4.2 reads up to this version of its logs.
 _NEWEST_FORMAT = 2
@@ -33,7 +34,7 @@ class EntryFault(Enum):
         return self.value
 
 
-def fault_of(file: Path) -> EntryFault | None:
+def fault_of(file: Place) -> EntryFault | None:
     """What keeps Spark from reading an entry, None where nothing does. The file must be there."""
     lines = lines_of(file.read_bytes().decode("utf-8", errors="replace"))
     if not any(line.strip() for line in lines):
@@ -58,22 +59,22 @@ def _reads(line: str) -> bool:
     return True
 
 
-def put_aside(file: Path) -> Path | None:
+def put_aside(file: Place) -> Place | None:
     """Move an entry, or a folder, where Spark does not look: into ``.aside`` of the epoch."""
     if not file.exists():
         return None
     epoch = file.parent if file.is_dir() else file.parent.parent
-    folder = epoch / ".aside" / file.relative_to(epoch).parent
+    folder = (epoch / ".aside").joinpath(*parts_below(file, epoch)[:-1])
     folder.mkdir(parents=True, exist_ok=True)
     number = 0
     while (target := folder / f"{file.name}{f'.{number}' if number else ''}").exists():
         number += 1
     checksum_file(file).unlink(missing_ok=True)
-    file.rename(target)
+    move(file, target)
     return target
 
 
-def remains(folder: Path) -> list[Path]:
+def remains(folder: Place) -> list[Place]:
     """What a driver has left in the two logs of an epoch in which it never planned a batch.
 
     Spark begins an epoch only where it finds its folders empty; a half-written file that never got its name counts, too.
@@ -81,11 +82,11 @@ def remains(folder: Path) -> list[Path]:
     logs = [folder / name for name in ("offsets", "commits")]
     if any(numbered(log) for log in logs):
         return []
-    return [file for log in logs if log.is_dir() for file in sorted(log.iterdir())]
+    return [file for log in logs if log.is_dir() for file in in_order(log.iterdir())]
 
 
 def put_back(
-    folder: Path, batch: int, position: tuple[str | None, ...] | None, settings: Mapping[str, str]
+    folder: Place, batch: int, position: tuple[str | None, ...] | None, settings: Mapping[str, str]
 ) -> None:
     """Write an offset entry of a checkpoint; ``position`` None: as the entry that follows it.
 
@@ -114,7 +115,7 @@ def put_back(
     write_entry(file, "\n".join([lines[0], metadata, *ends]))
 
 
-def rewrite_commit(folder: Path, batch: int, began_with: int) -> None:
+def rewrite_commit(folder: Place, batch: int, began_with: int) -> None:
     """Write the mark of a batch, with the watermark that the batch ``began_with`` began with: the one after it, or itself."""
     following = read_lines(folder / "offsets" / str(began_with))
     metadata: dict[str, Any] = json.loads(following[1])
@@ -123,7 +124,7 @@ def rewrite_commit(folder: Path, batch: int, began_with: int) -> None:
     write_entry(folder / "commits" / str(batch), f"v1\n{json.dumps(mark)}")
 
 
-def write_entry(file: Path, text: str) -> None:
+def write_entry(file: Place, text: str) -> None:
     """Write an entry durably; a checksum of what was there before would make Spark refuse it."""
     checksum_file(file).unlink(missing_ok=True)
     write_atomically(file, text)

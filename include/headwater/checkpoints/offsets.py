@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
+from headwater.storage.place import Place
+from headwater.storage.walking import names_in
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
 
@@ -24,7 +24,7 @@ class BatchOffsets:
     batch_id: int
     metadata: Mapping[str, Any]
     sources: tuple[str | None, ...]
-    file: Path
+    file: Place
 
     def source(self, index: int) -> Any:
         """The parsed offset of a source, None where it has none (yet); raises CheckpointUnreadable."""
@@ -41,22 +41,22 @@ class SeenFile:
     batch_id: int
 
 
-def committed_batches(checkpoint: Path) -> list[int]:
+def committed_batches(checkpoint: Place) -> list[int]:
     """The batches that are both planned and committed, ascending."""
     return sorted(numbered(checkpoint / "offsets") & numbered(checkpoint / "commits"))
 
 
-def last_committed_batch(checkpoint: Path) -> int | None:
+def last_committed_batch(checkpoint: Place) -> int | None:
     """The last batch that is complete, or None."""
     return max(committed_batches(checkpoint), default=None)
 
 
-def last_planned_batch(checkpoint: Path) -> int | None:
+def last_planned_batch(checkpoint: Place) -> int | None:
     """The last batch that was begun, done or not, or None."""
     return max(numbered(checkpoint / "offsets"), default=None)
 
 
-def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
+def read_offsets(checkpoint: Place, batch_id: int) -> BatchOffsets:
     """The offset log's entry of a batch.
 
     Raises:
@@ -75,13 +75,13 @@ def read_offsets(checkpoint: Path, batch_id: int) -> BatchOffsets:
     return BatchOffsets(batch_id, metadata, tuple(None if line == "-" else line for line in lines[2:]), file)
 
 
-def committed_offsets(checkpoint: Path) -> BatchOffsets | None:
+def committed_offsets(checkpoint: Place) -> BatchOffsets | None:
     """Where the sources stood after the last committed batch, or None where there was none."""
     batch_id = last_committed_batch(checkpoint)
     return None if batch_id is None else read_offsets(checkpoint, batch_id)
 
 
-def kafka_initial_offset(checkpoint: Path, source: int = 0) -> Any:
+def kafka_initial_offset(checkpoint: Place, source: int = 0) -> Any:
     """Where a Kafka source began (it is kept before the first batch), or None where it has not begun."""
     file = checkpoint / "sources" / str(source) / "0"
     if not file.is_file():
@@ -93,7 +93,7 @@ def kafka_initial_offset(checkpoint: Path, source: int = 0) -> Any:
     return _parse(text.removeprefix("v1\n"), file)
 
 
-def query_id(checkpoint: Path) -> str | None:
+def query_id(checkpoint: Place) -> str | None:
     """The id of the query that the checkpoint belongs to, or None where there is none yet."""
     file = checkpoint / "metadata"
     if not file.is_file():
@@ -104,7 +104,7 @@ def query_id(checkpoint: Path) -> str | None:
     return str(metadata["id"])
 
 
-def watermark_ms(checkpoint: Path) -> int | None:
+def watermark_ms(checkpoint: Place) -> int | None:
     """The event-time watermark after the last committed batch (ms since 1970), None where there is none."""
     batch_id = last_committed_batch(checkpoint)
     if batch_id is None:
@@ -115,7 +115,7 @@ def watermark_ms(checkpoint: Path) -> int | None:
     return int(data.get("nextBatchWatermarkMs", 0)) or None if isinstance(data, dict) else None
 
 
-def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -> list[SeenFile]:
+def files_seen(checkpoint: Place, source: int = 0, *, up_to: int | None = None) -> list[SeenFile]:
     """The files that a file source took in, up to its own batch ``up_to`` (``logOffset`` of a committed offset)."""
     folder = checkpoint / "sources" / str(source)
     names = {name for name in _names(folder) if not name.startswith(".")}
@@ -132,7 +132,7 @@ def files_seen(checkpoint: Path, source: int = 0, *, up_to: int | None = None) -
     return list(seen.values())
 
 
-def file_log_entries(checkpoint: Path, source: int) -> tuple[int, set[int]]:
+def file_log_entries(checkpoint: Place, source: int) -> tuple[int, set[int]]:
     """The newest compacted entry of a file source's log (-1 for none), and the plain entries."""
     folder = checkpoint / "sources" / str(source)
     names = _names(folder)
@@ -145,7 +145,7 @@ def entry_path(data: Any) -> str:
     return _decoded(str(data["path"]))
 
 
-def _seen_file(data: Any, file: Path) -> SeenFile:
+def _seen_file(data: Any, file: Place) -> SeenFile:
     try:
         return SeenFile(_decoded(str(data["path"])), int(data["timestamp"]), int(data["batchId"]))
     except (KeyError, TypeError, ValueError):
@@ -162,12 +162,12 @@ def _decoded(uri: str) -> str:
     return (unquote(url.path) if url.scheme in ("", "file") else unquote(uri)) + sign + mark
 
 
-def numbered(folder: Path) -> set[int]:
+def numbered(folder: Place) -> set[int]:
     """The numbers that are names of files in a folder of Spark's (batches), empty where there is no folder."""
     return {int(name) for name in _names(folder) if name.isdigit()}
 
 
-def committed_at(checkpoint: Path, batch_id: int) -> float | None:
+def committed_at(checkpoint: Place, batch_id: int) -> float | None:
     """When a batch was committed (seconds since 1970), None where its mark is gone: Spark keeps the last hundred."""
     try:
         return (checkpoint / "commits" / str(batch_id)).stat().st_mtime
@@ -175,17 +175,17 @@ def committed_at(checkpoint: Path, batch_id: int) -> float | None:
         return None
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Place) -> list[str]:
     """The names in a folder, none where there is none; it may be removed, or replaced by a file, at any time."""
     try:
-        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted, and there may be very many
+        return names_in(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise not_readable(folder, "where the flow stands", error) from None
 
 
-def _text(file: Path) -> str:
+def _text(file: Place) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError) as error:
@@ -196,7 +196,7 @@ def _text(file: Path) -> str:
         raise not_readable(file, "where the flow stands", error) from None
 
 
-def _lines(file: Path) -> list[str]:
+def _lines(file: Place) -> list[str]:
     lines = lines_of(_text(file))
     if not lines or lines[0] != "v1":
         shown = repr(lines[0][:20]) if lines else "nothing (the file is empty)"
@@ -204,7 +204,7 @@ def _lines(file: Path) -> list[str]:
     return lines
 
 
-def _parse(text: str, file: Path) -> Any:
+def _parse(text: str, file: Place) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:

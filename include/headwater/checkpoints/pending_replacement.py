@@ -13,6 +13,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from headwater.files.atomic_files import sync_folder
+from headwater.storage.conditions import not_on_a_store
+from headwater.storage.place import Place
+from headwater.storage.walking import in_order
 
 _FOLDER = "backfills"
 
@@ -37,7 +40,7 @@ class PendingReplacement:
     known: Mapping[str, int]
 
     @contextmanager
-    def written_down(self, state_folder: Path) -> Iterator[None]:
+    def written_down(self, state_folder: Place) -> Iterator[None]:
         """Publish it, durably, before the block begins; it is locked while the block runs.
 
         The lock is taken before the file has its name: whoever sees the file also sees that it is in use.
@@ -45,6 +48,8 @@ class PendingReplacement:
         ``state_folder`` is the pipeline's folder in storage.
         """
         file = self._file(state_folder)
+        if not isinstance(file, Path):
+            raise not_on_a_store("A backfill that replaces rows", state_folder)
         file.parent.mkdir(parents=True, exist_ok=True)
         making = file.with_name(f".{file.name}.{uuid4().hex}")
         with making.open("x+", encoding="utf-8") as locked:
@@ -61,11 +66,11 @@ class PendingReplacement:
                 raise
             yield
 
-    def cross_out(self, state_folder: Path) -> None:
+    def cross_out(self, state_folder: Place) -> None:
         """Remove the record: the rows are restored, or were never replaced."""
         self._file(state_folder).unlink(missing_ok=True)
 
-    def is_abandoned(self, state_folder: Path) -> bool:
+    def is_abandoned(self, state_folder: Place) -> bool:
         """Whether the backfill that recorded it has ended, for whatever reason; it may be started again (see ``abandoned``)."""
         try:
             with self._file(state_folder).open("r+") as file:
@@ -75,7 +80,7 @@ class PendingReplacement:
         return True
 
     @contextmanager
-    def abandoned(self, state_folder: Path) -> Iterator[bool]:
+    def abandoned(self, state_folder: Place) -> Iterator[bool]:
         """As ``is_abandoned``; while the block runs the backfill can't be started again and record it a second time.
 
         For removing the record: what is not committed by then never will be, under this entry.
@@ -83,21 +88,21 @@ class PendingReplacement:
         with _nobody_ends(state_folder):
             yield self.is_abandoned(state_folder)
 
-    def _file(self, state_folder: Path) -> Path:
+    def _file(self, state_folder: Place) -> Place:
         name = sha256(self.application.encode()).hexdigest()[:20]
         return state_folder / _FOLDER / self.dataset / f"{name}.json"
 
 
 @contextmanager
-def _nobody_ends(state_folder: Path) -> Iterator[None]:
+def _nobody_ends(state_folder: Place) -> Iterator[None]:
     """Serialise writing and removing entries."""
     with (state_folder / _FOLDER / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def pending_replacements(state_folder: Path, dataset: str = "*") -> Iterator[PendingReplacement]:
+def pending_replacements(state_folder: Place, dataset: str = "*") -> Iterator[PendingReplacement]:
     """The replacements, of a table or of all, that are not removed yet."""
-    for file in sorted((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
+    for file in in_order((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
         with suppress(FileNotFoundError):  # crossed out just now
             yield PendingReplacement(**json.loads(file.read_text(encoding="utf-8")))

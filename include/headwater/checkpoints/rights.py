@@ -10,9 +10,11 @@ from pathlib import Path
 
 from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.files.atomic_files import who_asks, whose
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 
-def not_readable(file: Path, what: str, error: OSError | None = None) -> StorageNotReadable:
+def not_readable(file: Place, what: str, error: OSError | None = None) -> StorageNotReadable:
     """The error for a file that can't be read now. ``what``: what can't be known without it; ``error``: what the system said."""
     reason = f"{error.strerror or error}: " if error is not None else ""
     place = first_denied(file) or file
@@ -29,8 +31,10 @@ def not_readable(file: Path, what: str, error: OSError | None = None) -> Storage
     )
 
 
-def first_denied(file: Path) -> Path | None:
+def first_denied(file: Place) -> Place | None:
     """The first folder above a file that this user can't look into, else the file where it can't be read; None else."""
+    if isinstance(file, ObjectPath):
+        return None  # a store says no by an error of its own
     for folder in reversed(file.parents):
         if not _allowed(folder, os.X_OK):
             return folder

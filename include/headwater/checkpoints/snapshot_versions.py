@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import commits_of
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 # Of a commit's user metadata: the version of the snapshot that it made.
 VERSION_KEY = "snapshot_version"
@@ -43,7 +43,7 @@ class SnapshotVersions:
     ``application``: the id under which the epoch commits; with an empty one the file can only be read.
     """
 
-    path: Path
+    path: Place
     application: str
 
     def read(self) -> SnapshotPosition | None:
@@ -71,7 +71,7 @@ class SnapshotVersions:
         assert position.intended is not None
         return self._write(SnapshotPosition(*position.intended))
 
-    def from_table(self, table: Path, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
+    def from_table(self, table: Place, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
         """The position according to the table's own log, for where the file is lost; None where the log has none."""
         positions = [
             (int(metadata["batch"]), metadata[VERSION_KEY])

@@ -14,6 +14,7 @@ from typing import Any
 from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
 from headwater.checkpoints.rights import not_readable
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place as AnyPlace
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class TableMove:
     last_batches: Mapping[str, tuple[int, int, Any]]
 
     @property
-    def journals(self) -> tuple[Path, ...]:
+    def journals(self) -> tuple[AnyPlace, ...]:
         """The journals, the target's first: the pipeline that has nothing to lose yet waits first."""
         states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
         return tuple(journal_file(Path(folder)) for folder in states)
@@ -74,17 +75,17 @@ class TableMove:
         return asdict(self)
 
 
-def journal_file(state_folder: Path) -> Path:
+def journal_file(state_folder: AnyPlace) -> AnyPlace:
     """The journal of the move that is under way in a pipeline; there is no file where none is."""
     return state_folder / "move.json"
 
 
-def mark_file(state_folder: Path, dataset: str) -> Path:
+def mark_file(state_folder: AnyPlace, dataset: str) -> AnyPlace:
     """The mark that a table of this name has another one now."""
     return state_folder / "checkpoints" / dataset / "moved.json"
 
 
-def unfinished_move(state_folder: Path) -> TableMove | None:
+def unfinished_move(state_folder: AnyPlace) -> TableMove | None:
     """The move that was begun and not ended; raises FlowStateDamaged where its journal can't be read."""
     file = journal_file(state_folder)
     try:
@@ -101,7 +102,7 @@ def unfinished_move(state_folder: Path) -> TableMove | None:
         ) from None
 
 
-def refuse_unfinished(state_folder: Path) -> None:
+def refuse_unfinished(state_folder: AnyPlace) -> None:
     """Raise MoveUnfinished where a move was begun and not ended: half of the table may lie at its old place."""
     move = unfinished_move(state_folder)
     if move is not None:
@@ -126,7 +127,7 @@ def mark_old_name(move: TableMove) -> None:
     write_atomically(file, json.dumps(where, indent=1) + "\n")
 
 
-def refuse_old_names(state_folder: Path, declared: Mapping[str, object]) -> None:
+def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> None:
     """Raise TableMoved where sources declare a table by its old name: it would be filled again from the beginning.
 
     Args:
@@ -149,6 +150,6 @@ def refuse_old_names(state_folder: Path, declared: Mapping[str, object]) -> None
         )
 
 
-def is_free(folder: Path, names: Iterable[str] = ("moved.json",)) -> bool:
+def is_free(folder: AnyPlace, names: Iterable[str] = ("moved.json",)) -> bool:
     """Whether nothing lies in a folder, but for what a move left there."""
     return not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(names))

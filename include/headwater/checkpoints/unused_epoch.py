@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.delta_log.table_history import epochs_written
+from headwater.storage.place import Place
 
 
 def unused_epoch(
     checkpoint: FlowCheckpoint,
     flow: str,
     identity: FlowIdentity,
-    table: Path | None,
+    table: Place | None,
     recorded: Iterable[tuple[str, int]],
 ) -> int:
     """An epoch that the flow never had: under an id that is used twice, Delta skips batches that it takes for repeated ones.

@@ -14,6 +14,7 @@ from headwater.doctor.inspection import inspect_flow
 from headwater.doctor.surgery import snapshot_flow
 from headwater.errors import RefusedForSafety, UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.listing import looked_over
 
 _EMPTY: tuple[object, ...] = (None, "", {}, [])
 
@@ -22,17 +23,20 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
     """Answer ``checkpoints ACTION``: 0, or 3 where a flow would be refused."""
     if action == "list":
         return show_checkpoints(project, flow, as_json=as_json)
-    cases = flow_cases(project, flow, deep=action in ("verify", "diagnose"))
-    if action == "inspect":
-        return _inspect(project, cases, as_json=as_json)
     if action == "snapshot":
-        return _snapshot(project, cases, as_json=as_json)
-    return _examine(project, cases, remedies=action == "diagnose", as_json=as_json)
+        project.refuse_on_a_store("A copy of a checkpoint")
+        return _snapshot(project, flow_cases(project, flow), as_json=as_json)
+    with looked_over(project.state_folder / "checkpoints"):
+        cases = flow_cases(project, flow, deep=action in ("verify", "diagnose"))
+        if action == "inspect":
+            return _inspect(project, cases, as_json=as_json)
+        return _examine(project, cases, remedies=action == "diagnose", as_json=as_json)
 
 
 def show_checkpoints(project: PipelineProject, flow: str | None = None, *, as_json: bool) -> int:
     """Print every epoch of every flow, or of one."""
-    every = list_checkpoints(project.state_folder)
+    with looked_over(project.state_folder / "checkpoints"):
+        every = list_checkpoints(project.state_folder)
     shown = [entry for entry in every if flow in (None, entry.flow)]
     if flow is not None and not shown:
         flows = ", ".join(dict.fromkeys(entry.flow for entry in every))

@@ -106,8 +106,11 @@ def _explain(parsed: argparse.Namespace) -> int:
 
 def _status(parsed: argparse.Namespace) -> int:
     from headwater.commands.status import show_status
+    from headwater.storage.listing import looked_over
 
-    return show_status(_project(parsed), as_json=parsed.as_json, metrics=parsed.metrics)
+    project = _project(parsed)
+    with looked_over(project.state_folder / "checkpoints"):
+        return show_status(project, as_json=parsed.as_json, metrics=parsed.metrics)
 
 
 def _stop(parsed: argparse.Namespace) -> int:
@@ -118,8 +121,11 @@ def _stop(parsed: argparse.Namespace) -> int:
 
 def _lag(parsed: argparse.Namespace) -> int:
     from headwater.commands.lag import show_lag
+    from headwater.storage.listing import looked_over
 
-    return show_lag(_project(parsed), as_json=parsed.as_json)
+    project = _project(parsed)
+    with looked_over(project.state_folder / "checkpoints"):
+        return show_lag(project, as_json=parsed.as_json)
 
 
 def _advise(parsed: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ import json
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.commands.run import become_program
@@ -26,6 +25,7 @@ from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.location import quarantine_location
 from headwater.quarantine.table import RowFilter, discard, rows, summaries
+from headwater.storage.place import Place
 
 _SHOWN = 160
 
@@ -38,11 +38,12 @@ def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Seque
         return _show(project, parsed)
     if parsed.action == "discard":
         return _discard(project, parsed)
+    project.refuse_on_a_store("Replaying quarantined rows")
     become_program("replay_quarantine.py", list(argv))
     return 1
 
 
-def quarantine_of(project: PipelineProject, table: str) -> Path:
+def quarantine_of(project: PipelineProject, table: str) -> Place:
     """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
     manifest = stored_manifest(project)
     entry = next((entry for entry in manifest.tables if entry.name.lower() == table.lower()), None)
@@ -128,7 +129,7 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _check_names(project: PipelineProject, path: Path, parsed: argparse.Namespace) -> None:
+def _check_names(project: PipelineProject, path: Place, parsed: argparse.Namespace) -> None:
     """Raise UsageError for a flow or a rule that neither the pipeline nor the quarantine knows."""
     manifest = stored_manifest(project)
     entry = next(entry for entry in manifest.tables if entry.name.lower() == parsed.table.lower())

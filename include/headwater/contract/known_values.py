@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from headwater.errors import ManifestNotFound, UsageError
@@ -14,6 +13,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater.quarantine.table import RowFilter, known_names
+from headwater.storage.place import Place
 from headwater.suggestions import did_you_mean, nearest
 
 _log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def check_dataset_with_rules(project: PipelineProject, dataset: str, seen: Colle
     check_known("--dataset", dataset, list(dict.fromkeys(known)), "no dataset of that name has rules")
 
 
-def check_row_filter(chosen: RowFilter, path: Path, flows: Collection[str], rules: Collection[str]) -> None:
+def check_row_filter(chosen: RowFilter, path: Place, flows: Collection[str], rules: Collection[str]) -> None:
     """Raise UsageError for a flow or a rule that neither a table (``flows``, ``rules``) nor its quarantine knows."""
     if chosen.flow is None and chosen.rule is None:
         return

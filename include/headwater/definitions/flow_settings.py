@@ -21,6 +21,8 @@ FIRST_WAIT = "spark.sql.pipelines.execution.watchdog.minRetryTime"
 LONGEST_WAIT = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
 UPDATE_RETRIES = "pipelines.numUpdateRetryAttempts"
 TRIGGER_INTERVAL = "pipelines.trigger.interval"
+# Of a flow alone: Spark's real-time mode, as Lakeflow spells it.
+TRIGGER = "pipelines.trigger"
 # Headwater's own: whether small batches of AUTO CDC may be decided and written from the driver, without a MERGE.
 FAST_PATH = "pipelines.cdc.fastPath"
 
@@ -28,6 +30,9 @@ FAST_PATH = "pipelines.cdc.fastPath"
 STREAM_INTERVAL = timedelta(seconds=5)
 VIEW_INTERVAL = timedelta(minutes=1)
 VIEW_INTERVAL_ELSEWHERE = timedelta(minutes=10)
+# How often a flow in real-time mode commits its position where it says nothing, as on Lakeflow, and the least that Spark takes.
+REAL_TIME_INTERVAL = timedelta(minutes=5)
+LEAST_REAL_TIME_INTERVAL = timedelta(seconds=5)
 
 _NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES)
 _MOST = 1000
@@ -46,17 +51,40 @@ def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str 
         return f"{UPDATE_RETRIES} is for whole updates: write it into `configuration` of the pipeline"
     if FAST_PATH in settings and settings[FAST_PATH].strip().lower() not in ("true", "false"):
         return f"{FAST_PATH} is true or false, not {settings[FAST_PATH]!r}"
+    return _wrong_wait(settings) or _wrong_trigger(settings)
+
+
+def _wrong_wait(settings: Mapping[str, str]) -> str | None:
     for name in (name for name in (FIRST_WAIT, LONGEST_WAIT) if name in settings):
         wait = _wait(settings[name])
         if wait is None or wait <= timedelta(0):
             return (
                 f"{name} is a length of time as Spark spells it, like '10s' or '5min', not {settings[name]!r}"
             )
+    return None
+
+
+def _wrong_trigger(settings: Mapping[str, str]) -> str | None:
+    if TRIGGER in settings and settings[TRIGGER].strip().lower() != "realtime":
+        how_often = f"how often a flow looks is {TRIGGER_INTERVAL}"
+        return f"{TRIGGER} is 'RealTime', or left out, not {settings[TRIGGER]!r}; {how_often}"
     if TRIGGER_INTERVAL in settings:
         interval = read_duration(settings[TRIGGER_INTERVAL])
         if interval is None or interval <= timedelta(0):
             return f"{TRIGGER_INTERVAL} is a length of time like '10 seconds', not {settings[TRIGGER_INTERVAL]!r}"
+        if TRIGGER in settings and interval < LEAST_REAL_TIME_INTERVAL:
+            return f"{TRIGGER_INTERVAL} of a flow in real-time mode is how often it commits its position: 5 seconds at least"
     return None
+
+
+def is_real_time(settings: Mapping[str, str]) -> bool:
+    """Whether a flow asks for Spark's real-time mode. ``settings``: its own."""
+    return TRIGGER in settings
+
+
+def real_time_interval(settings: Mapping[str, str]) -> timedelta:
+    """How often a flow in real-time mode commits its position. ``settings``: its own; those of the pipeline are for batches."""
+    return trigger_interval(settings) or REAL_TIME_INTERVAL
 
 
 def flow_retries(*settings: Mapping[str, str], default: int) -> int:

@@ -93,7 +93,7 @@ class ProcessingTimeSpec(_Strict):
 _CONTINUOUS = "continuous"
 _SPARKS_OWN = {
     _CONTINUOUS: "Spark's continuous mode can't write Delta tables, aggregate or join",
-    "realtime": "Spark's real-time mode writes in update mode from Kafka to Kafka, and no Delta tables",
+    "realtime": "Spark's real-time mode is for single flows from Kafka to Kafka, which ask for it in their spark_conf",
 }
 
 

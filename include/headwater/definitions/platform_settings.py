@@ -17,6 +17,7 @@ from headwater.definitions.flow_settings import (
     FLOW_RETRIES,
     LONGEST_WAIT,
     SPARK_FLOW_RETRIES,
+    TRIGGER,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
 )
@@ -39,6 +40,7 @@ HONOURED: dict[str, tuple[SettingPlace, ...]] = {
     SPARK_FLOW_RETRIES: _EVERYWHERE,
     FIRST_WAIT: _EVERYWHERE,
     LONGEST_WAIT: _EVERYWHERE,
+    TRIGGER: (SettingPlace.FLOW,),
     TRIGGER_INTERVAL: _EVERYWHERE,
     UPDATE_RETRIES: (SettingPlace.CONFIGURATION,),
     "pipelines.autoOptimize.managed": (SettingPlace.TABLE,),
@@ -55,6 +57,7 @@ IDLE = {
     "pipelines.clusterShutdown.delay": "Spark ends with the update",
     "pipelines.incompatibleViewCheck.enabled": "views are checked at each start",
     "pipelines.tableManagedByMultiplePipelinesCheck.enabled": "a table of another pipeline is never written to",
+    "spark.databricks.streaming.realTimeMode.enabled": "a flow's own pipelines.trigger is enough",
 }
 _REFUSED = {
     "pipelines.pipelineId": "It does not move a table. Move it with `headwater move`, and take the property out.",

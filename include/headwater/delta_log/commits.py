@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from headwater.files.json_lines import byte_lines, read_lines
+from headwater.storage.place import Place
 
 Action: TypeAlias = dict[str, Any]
 
 
-def log_folder(table: Path) -> Path:
+def log_folder(table: Place) -> Place:
     """The folder of a table's log."""
     return table / "_delta_log"
 
 
-def commit_file(table: Path, version: int) -> Path:
+def commit_file(table: Place, version: int) -> Place:
     """The file of a commit, whether it is there or not."""
     return log_folder(table) / f"{version:020d}.json"
 
@@ -28,7 +28,7 @@ def is_commit(name: str) -> bool:
     return len(name) == 25 and name.endswith(".json") and name[:20].isdigit()
 
 
-def commit_versions(table: Path) -> list[int]:
+def commit_versions(table: Place) -> list[int]:
     """The versions whose commits are in the log, ascending; empty where there is no log."""
     try:
         names = [path.name for path in log_folder(table).iterdir()]
@@ -37,12 +37,12 @@ def commit_versions(table: Path) -> list[int]:
     return sorted(int(name[:20]) for name in names if is_commit(name))
 
 
-def newest_version(table: Path) -> int | None:
+def newest_version(table: Place) -> int | None:
     """The version of the newest commit, None where there is none: a folder is listed, no file is opened."""
     return max(commit_versions(table), default=None)
 
 
-def read_actions(file: Path) -> list[Action]:
+def read_actions(file: Place) -> list[Action]:
     """All actions of a commit.
 
     Raises:
@@ -60,7 +60,7 @@ def commit_info(actions: Iterable[Mapping[str, Any]]) -> Action:
     return next((dict(action["commitInfo"]) for action in actions if "commitInfo" in action), {})
 
 
-def commit_seconds(info: Mapping[str, Any], file: Path) -> float:
+def commit_seconds(info: Mapping[str, Any], file: Place) -> float:
     """When a commit was made, in seconds since 1970: by the table's clock, the writer's, or the file's."""
     millis = info.get("inCommitTimestamp") or info.get("timestamp")
     return float(millis) / 1000 if millis else file.stat().st_mtime
@@ -88,7 +88,7 @@ class CommitHead:
         return metadata if isinstance(metadata, dict) else {}
 
 
-def commit_head(file: Path) -> CommitHead:
+def commit_head(file: Place) -> CommitHead:
     """Read a commit's head; the actions of files, nearly all of a commit, are not looked into.
 
     Raises:

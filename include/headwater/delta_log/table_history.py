@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
 from headwater.errors import SourceUnreachable
+from headwater.storage.delta_tables import table_log
+from headwater.storage.place import Place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 
 
-def table_exists(table: Path) -> bool:
+def table_exists(table: Place) -> bool:
     """Whether a Delta table is there. A folder for its log alone is none: a driver killed in its first commit leaves it."""
     log = table / "_delta_log"
     return log.is_dir() and any(path.name[:20].isdigit() for path in log.iterdir())
 
 
-def missing_versions(table: Path) -> list[int]:
+def missing_versions(table: Place) -> list[int]:
     """Versions that are missing between others in a table's log; what retention takes at its beginning is not a hole."""
     there = commit_versions(table)
     return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
@@ -48,7 +49,7 @@ class FlowCommit:
     end_offsets: tuple[Any, ...] | None = None
 
 
-def readable_table_id(table: Path) -> str | None:
+def readable_table_id(table: Place) -> str | None:
     """The id that Delta gave the table when it was created; None where there is none.
 
     Raises:
@@ -58,7 +59,7 @@ def readable_table_id(table: Path) -> str | None:
     return str(opened.metadata().id) if opened is not None else None
 
 
-def table_id(table: Path) -> str | None:
+def table_id(table: Place) -> str | None:
     """As ``readable_table_id``, and None also where the log can't be read: for checks, one of which says so."""
     try:
         return readable_table_id(table)
@@ -66,7 +67,7 @@ def table_id(table: Path) -> str | None:
         return None
 
 
-def has_transaction(table: Path, application: str, batch_id: int) -> bool:
+def has_transaction(table: Place, application: str, batch_id: int) -> bool:
     """Whether a Delta table has a batch, or a later one, of this transaction id.
 
     Raises:
@@ -77,7 +78,7 @@ def has_transaction(table: Path, application: str, batch_id: int) -> bool:
     return version is not None and version >= batch_id
 
 
-def transaction_version(table: Path, application: str) -> int | None:
+def transaction_version(table: Place, application: str) -> int | None:
     """The last batch that a Delta table has under a transaction id; None where it has none, or its log can't be read."""
     try:
         opened = _opened(table)
@@ -86,20 +87,19 @@ def transaction_version(table: Path, application: str) -> int | None:
     return last_batch(opened, table, application) if opened is not None else None
 
 
-def _opened(table: Path) -> DeltaTable | None:
+def _opened(table: Place) -> DeltaTable | None:
     """The table's newest version, None where there is no table."""
     if not table_exists(table):
         return None
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        return DeltaTable(str(table))
+        return table_log(table)
     except DeltaError as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
 
 
-def last_batch(opened: Any, table: Path, application: str) -> int | None:
+def last_batch(opened: Any, table: Place, application: str) -> int | None:
     """As ``transaction_version``, of a table that is open already (a delta-rs ``DeltaTable``).
 
     A table with the property TRANSACTION_RETENTION forgets ids after a time. Its commits still name the batch.
@@ -114,7 +114,7 @@ def last_batch(opened: Any, table: Path, application: str) -> int | None:
     return version
 
 
-def transaction_retention(table: Path) -> str | None:
+def transaction_retention(table: Place) -> str | None:
     """For how long a table remembers which batches it has, as its property says; None where it never forgets."""
     try:
         opened = _opened(table)
@@ -128,7 +128,7 @@ def _retention(opened: Any) -> str | None:
     return configuration.get(TRANSACTION_RETENTION)
 
 
-def head_version(table: Path) -> int:
+def head_version(table: Place) -> int:
     """The newest version in a table's log, -1 where there is none; a checkpoint whose commit is gone counts."""
     log = table / "_delta_log"
     names = [path.name for path in log.iterdir()] if log.is_dir() else []
@@ -137,7 +137,7 @@ def head_version(table: Path) -> int:
     )
 
 
-def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
+def flow_commits(table: Place, pipeline_id: str, flow: str) -> list[FlowCommit]:
     """The commits of a flow that the table's log still has, oldest first."""
     commits = []
     for version, head in _heads(table, commit_versions(table)):
@@ -163,18 +163,18 @@ def flow_commits(table: Path, pipeline_id: str, flow: str) -> list[FlowCommit]:
     return commits
 
 
-def epochs_written(table: Path, pipeline_id: str, flow: str) -> list[int]:
+def epochs_written(table: Place, pipeline_id: str, flow: str) -> list[int]:
     """The epochs under which a flow has committed to a table, ascending, as far back as the log reaches."""
     return sorted({commit.epoch for commit in flow_commits(table, pipeline_id, flow)})
 
 
-def commits_of(table: Path, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
+def commits_of(table: Place, pipeline_id: str, flow: str) -> list[Mapping[str, Any]]:
     """The user metadata of a flow's commits to a table, oldest first, as far back as the log reaches."""
     metadata = [head.metadata for _, head in _heads(table, commit_versions(table))]
     return [m for m in metadata if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
 
 
-def last_pipeline(table: Path) -> str | None:
+def last_pipeline(table: Place) -> str | None:
     """The pipeline that made the newest commit with a pipeline's id in the table's log; None where there is none."""
     for _, head in _heads(table, reversed(commit_versions(table))):
         pipeline = head.metadata.get("pipeline")
@@ -183,7 +183,7 @@ def last_pipeline(table: Path) -> str | None:
     return None
 
 
-def _heads(table: Path, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
+def _heads(table: Place, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
     for version in versions:
         with suppress(FileNotFoundError):  # Delta cleans old commits away while others read
             yield version, commit_head(commit_file(table, version))

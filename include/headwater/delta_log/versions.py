@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import (
@@ -17,6 +16,8 @@ from headwater.delta_log.commits import (
     read_actions,
 )
 from headwater.errors import SourceUnreachable
+from headwater.storage.delta_tables import delta_table, table_log
+from headwater.storage.place import Place
 
 # The search for the last change of data ends this many commits back from the head: it would cost more than it is worth.
 _MAX_STEPS_BACK = 1000
@@ -54,18 +55,17 @@ class Commit:
         return bool(self.added) or self.removes_data
 
 
-def table_head(table: Path) -> TableHead | None:
+def table_head(table: Place) -> TableHead | None:
     """The head of the table at ``table``, None where there is none; raises SourceUnreachable if it is damaged."""
     try:
         if not log_folder(table).is_dir():
             return None
     except OSError as error:
         raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        opened = DeltaTable(str(table))
+        opened = table_log(table)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
@@ -73,7 +73,7 @@ def table_head(table: Path) -> TableHead | None:
     return TableHead(str(opened.metadata().id), opened.version())
 
 
-def read_commit(table: Path, version: int) -> Commit | None:
+def read_commit(table: Place, version: int) -> Commit | None:
     """A version's commit, or None where its file is gone (logs are cleaned after a time) or not there yet.
 
     Raises:
@@ -92,7 +92,7 @@ def read_commit(table: Path, version: int) -> Commit | None:
     return Commit(version, seconds, added, removes, any("metaData" in action for action in actions))
 
 
-def last_change(table: Path, head: int, *, metadata_too: bool = False) -> Commit | None:
+def last_change(table: Place, head: int, *, metadata_too: bool = False) -> Commit | None:
     """The newest commit that changed data (or the schema or properties, if asked), None where the log is gone."""
     for commit in _backwards(table, head):
         if commit.changes_data or (metadata_too and commit.changes_metadata):
@@ -100,18 +100,17 @@ def last_change(table: Path, head: int, *, metadata_too: bool = False) -> Commit
     return None
 
 
-def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
+def snapshot_files(table: Place, version: int | None = None) -> list[AddedFile]:
     """The files of a version (the head if None), in the order in which a stream's first read takes them.
 
     Raises:
         SourceUnreachable: if the version can't be opened (any more).
     """
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version=version)
         rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError) as error:
         raise SourceUnreachable(
@@ -121,7 +120,7 @@ def snapshot_files(table: Path, version: int | None = None) -> list[AddedFile]:
     return [AddedFile(int(row["size_bytes"]), row.get("num_records")) for row in rows]
 
 
-def rows_of_table(table: Path) -> int | None:
+def rows_of_table(table: Place) -> int | None:
     """How many rows the files of the newest version have, including those that are only marked as deleted; None where it is not known."""
     try:
         records = [file.records for file in snapshot_files(table)]
@@ -130,7 +129,7 @@ def rows_of_table(table: Path) -> int | None:
     return None if None in records else sum(number or 0 for number in records)
 
 
-def _backwards(table: Path, head: int) -> Iterator[Commit]:
+def _backwards(table: Place, head: int) -> Iterator[Commit]:
     for version in range(head, max(-1, head - _MAX_STEPS_BACK), -1):
         commit = read_commit(table, version)
         if commit is None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
@@ -21,6 +19,8 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.place import Place, is_below
+from headwater.storage.walking import remove_tree
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DropPlan:
     """
 
     dataset: str
-    folders: tuple[Path, ...]
+    folders: tuple[Place, ...]
     lost: str = NOTHING
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ def plan_drop(
         if entry.location is not None and entry.kind is not DatasetKind.SINK:
             table = manifest.table_path(project.warehouse, dataset)
             folders.append(table)
-            kept_out = Path(quarantine_folder(str(table)))
+            kept_out = table.with_name(quarantine_folder(table.name))
             # A recreated table reads these rows again: a replay would add them twice.
             folders += [kept_out] if is_quarantine(kept_out) else []
             for folder in folders:
@@ -95,7 +95,7 @@ def plan_drop(
     return DropPlan(dataset, there, _lost(folders[:-3]))
 
 
-def _lost(tables: Sequence[Path]) -> str:
+def _lost(tables: Sequence[Place]) -> str:
     """The rows of a table and of its quarantine; what the sources still hold can be read again."""
     counts = [rows_of_table(table) for table in tables if table_exists(table)]
     if not counts:
@@ -117,7 +117,7 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
             refuse_around_tables(folder)  # one may have come since it was planned
         for plan in plans:
             for folder in plan.folders:
-                shutil.rmtree(folder)
+                remove_tree(folder)
             events.emit(
                 "user_action",
                 f"The table {plan.dataset} was dropped.",
@@ -129,9 +129,9 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
             )
 
 
-def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Path]:
+def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Place]:
     folders = [folder for plan in plans for folder in plan.folders]
-    return [folder for folder in folders if not folder.is_relative_to(project.state_folder)]
+    return [folder for folder in folders if not is_below(folder, project.state_folder)]
 
 
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:

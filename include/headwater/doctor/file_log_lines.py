@@ -12,6 +12,7 @@ from headwater.errors import CheckpointUnreadable
 from headwater.metrics.file_listing import list_files
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.source_checks import missing_entries
+from headwater.storage.place import Place
 
 Lines = list[dict[str, Any]]
 
@@ -25,7 +26,7 @@ def file_offset(text: str | None) -> int | None:
     return int(value["logOffset"]) if isinstance(value, dict) and "logOffset" in value else None
 
 
-def lines_of_log(checkpoints: Sequence[Path], start: FlowStart, index: int, last: int) -> Lines | None:
+def lines_of_log(checkpoints: Sequence[Place], start: FlowStart, index: int, last: int) -> Lines | None:
     """The entries up to ``last``, from the first checkpoint whose log of this source is whole; None where none is."""
     for folder in checkpoints:
         if folder == start.folder and missing_entries(start, index, last):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
@@ -20,6 +19,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
 from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart, Positions
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FlowCase:
         return self.manifest.dataset(self.flow.target)
 
     @property
-    def table(self) -> Path | None:
+    def table(self) -> Place | None:
         """The folder of the table, None where rows go elsewhere."""
         return (
             None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import flow_commits
 from headwater.event_log.reader import events
 from headwater.preflight.flow_start import Positions
+from headwater.storage.place import Place
 
 
 def known_positions(
-    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
+    state_folder: Place, identity: FlowIdentity, flow: str, table: Place | None, epoch: int
 ) -> dict[int, Positions]:
     """The end offsets of an epoch's batches, one text a source, by batch.
 
@@ -35,7 +35,7 @@ def known_positions(
 
 
 def rows_by_batch(
-    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
+    state_folder: Place, identity: FlowIdentity, flow: str, table: Place | None, epoch: int
 ) -> dict[int, int]:
     """How many rows each batch of an epoch wrote, as far as it is known."""
     counts: dict[int, int] = {}
@@ -50,7 +50,7 @@ def rows_by_batch(
 
 
 def _batch_records(
-    state_folder: Path, identity: FlowIdentity, flow: str, epoch: int
+    state_folder: Place, identity: FlowIdentity, flow: str, epoch: int
 ) -> Iterable[Mapping[str, Any]]:
     # Before its table was renamed, the flow was recorded under another name.
     former = [identity.flow] if identity.pipeline == state_folder.name and identity.flow != flow else []
@@ -58,7 +58,7 @@ def _batch_records(
         yield from _records_of(state_folder, name, epoch)
 
 
-def _records_of(state_folder: Path, flow: str, epoch: int) -> Iterable[Mapping[str, Any]]:
+def _records_of(state_folder: Place, flow: str, epoch: int) -> Iterable[Mapping[str, Any]]:
     for record in events(state_folder, flow=flow, level="METRICS", event_type="flow_progress"):
         origin = record["origin"]
         if (

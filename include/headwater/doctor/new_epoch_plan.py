@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.offsets import read_offsets
@@ -22,6 +21,7 @@ from headwater.kafka.times import offsets_at
 from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import Positions, StreamSource
 from headwater.preflight.source_checks import last_offsets
+from headwater.storage.place import Place
 
 
 def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
@@ -154,7 +154,7 @@ def _requested_offsets(sources: tuple[StreamSource, ...], offsets: tuple[Any, ..
     return tuple(json.dumps(offset, separators=(",", ":")) for offset in offsets)
 
 
-def delta_offset(table: Path, version: int) -> str:
+def delta_offset(table: Place, version: int) -> str:
     """The position of a stream that begins with a version of a Delta table; raises UsageError where it has no such version."""
     head = head_version(table)
     if not 0 <= version <= head + 1:
@@ -173,7 +173,7 @@ def delta_offset(table: Path, version: int) -> str:
     return json.dumps(offset, separators=(",", ":"))
 
 
-def _version_at(table: Path, millis: int) -> int:
+def _version_at(table: Place, millis: int) -> int:
     head = head_version(table)
     for version in range(head, -1, -1):
         commit = read_commit(table, version)
@@ -215,7 +215,7 @@ def _live_version(case: FlowCase) -> int | None:
         return None
 
 
-def _source_rows(table: Path, first: int, end: int) -> str:
+def _source_rows(table: Place, first: int, end: int) -> str:
     if end <= first:
         return NOTHING
     count = 0

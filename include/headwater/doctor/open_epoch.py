@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from headwater.checkpoints.layout import FlowState
 from headwater.doctor.file_log_lines import Lines
@@ -12,9 +11,10 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.snapshots import make_folder
 from headwater.doctor.synthetic_checkpoint import SEEDED_BATCHES, new_query_id, seed
 from headwater.preflight.flow_start import Positions
+from headwater.storage.place import Place
 
 
-def lay_down(case: FlowCase, fill: Callable[[Path], None], state: FlowState, identity: str | None) -> int:
+def lay_down(case: FlowCase, fill: Callable[[Place], None], state: FlowState, identity: str | None) -> int:
     """Create a new epoch's folder, then make it the live one; a crash between the two leaves the old one live.
 
     Returns:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from headwater.checkpoints.conditions import QueryIdChanged
 from headwater.checkpoints.layout import FlowState
@@ -27,6 +26,7 @@ from headwater.graph.update_plan import Selection, plan_update
 from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import Positions
 from headwater.preflight.state_checks import newest_whole_batch
+from headwater.storage.place import Place, local_only
 
 
 def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> RepairPlan:
@@ -37,6 +37,7 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
         ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
         TableOwned: where another pipeline fills the table: an epoch created here would make it look like ours.
     """
+    local_only(case.start.folder, "Repairing a checkpoint")
     refuse_foreign_tables(case.project, case.manifest, [case.flow.target])
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(
@@ -106,7 +107,7 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
 
 
 def _files(case: FlowCase, position: Positions) -> dict[int, Lines]:
-    folders: list[Path] = [
+    folders: list[Place] = [
         case.start.folder,
         *(s.checkpoint for s in reversed(case.snapshots) if s.epoch == case.epoch),
     ]
@@ -247,7 +248,7 @@ def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
     return match
 
 
-def _copy(case: FlowCase, source: Path, batch: int, state: FlowState) -> str:
+def _copy(case: FlowCase, source: Place, batch: int, state: FlowState) -> str:
     identity = new_query_id()
     live_state = replace(
         state.opened(0),

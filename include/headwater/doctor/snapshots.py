@@ -15,6 +15,8 @@ from typing import Any
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.files.atomic_files import sync_folder, write_atomically
+from headwater.storage.place import Place, local_only
+from headwater.storage.walking import copy_file, in_order
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
@@ -51,17 +53,17 @@ class Snapshot:
         return asdict(self)
 
 
-def snapshots_of(state_folder: Path, dataset: str, flow: str) -> list[Snapshot]:
+def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]:
     """The snapshots of a flow, oldest first."""
     root = _root(state_folder, dataset, flow)
-    files = sorted(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
+    files = in_order(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
     snapshots = [
         Snapshot(**json.loads(file.read_text(encoding="utf-8")), folder=str(file.parent)) for file in files
     ]
     return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
 
 
-def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:
+def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:
     """Copy a flow's live epoch and state; no update may run meanwhile.
 
     Returns:
@@ -85,11 +87,11 @@ def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str
         "reason": reason,
     }
 
-    def fill(folder: Path) -> None:
+    def fill(folder: Place) -> None:
         if source.is_dir():
             copy_durably(source, folder / _CHECKPOINT)
         if checkpoint.state_file.exists():
-            shutil.copy2(checkpoint.state_file, folder / "flow.json")
+            copy_file(checkpoint.state_file, folder / "flow.json")
         # Last: a copy without it is not a snapshot.
         write_atomically(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
 
@@ -97,8 +99,9 @@ def take_snapshot(state_folder: Path, checkpoint: FlowCheckpoint, *, reason: str
     return Snapshot(**about, folder=str(target))  # type: ignore[arg-type]
 
 
-def make_folder(target: Path, fill: Callable[[Path], None]) -> Path:
-    """Make a folder that is there whole or not at all, durable before it returns."""
+def make_folder(target: Place, fill: Callable[[Place], None]) -> Place:
+    """Make a folder that is there whole or not at all, durable before it returns; raises NotOnAStore."""
+    target = local_only(target, "A copy of a checkpoint")
     target.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
@@ -113,8 +116,9 @@ def make_folder(target: Path, fill: Callable[[Path], None]) -> Path:
     return target
 
 
-def copy_durably(source: Path, target: Path, keep: Callable[[Path], bool] = lambda _: True) -> None:
+def copy_durably(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
     """Copy a folder; files for which ``keep`` says no (given their path in ``source``) are left out."""
+    source, target = (local_only(folder, "A copy of a checkpoint") for folder in (source, target))
     for parent, _, names in os.walk(source):
         into = target / Path(parent).relative_to(source)
         into.mkdir(parents=True, exist_ok=True)
@@ -128,5 +132,5 @@ def copy_durably(source: Path, target: Path, keep: Callable[[Path], bool] = lamb
         sync_folder(into)
 
 
-def _root(state_folder: Path, dataset: str, flow: str) -> Path:
+def _root(state_folder: Place, dataset: str, flow: str) -> Place:
     return state_folder / "snapshots" / dataset / flow

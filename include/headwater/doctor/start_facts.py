@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from pathlib import Path
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
@@ -20,6 +19,7 @@ from headwater.metrics.file_listing import file_paths
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.lag import with_configuration
 from headwater.preflight.flow_start import FlowStart, Positions, StreamSource
+from headwater.storage.place import Place
 
 _SERVERS = "kafka.bootstrap.servers"
 
@@ -54,12 +54,12 @@ def flow_start(
     )
 
 
-def destination(project: PipelineProject, manifest: Manifest, target: DatasetEntry) -> Path | None:
+def destination(project: PipelineProject, manifest: Manifest, target: DatasetEntry) -> Place | None:
     """The folder of the Delta table that a dataset's rows go to, None where they go elsewhere."""
     return manifest.table_path(project.warehouse, target.name) if target.location is not None else None
 
 
-def destination_id(target: DatasetEntry, table: Path | None) -> str | None:
+def destination_id(target: DatasetEntry, table: Place | None) -> str | None:
     """The identity of a flow's target, as an update records it: it changes when rows go elsewhere."""
     if table is not None:
         return table_id(table) if table_exists(table) else None
@@ -94,7 +94,7 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
 
 
 def recorded_positions(
-    state_folder: Path, identity: FlowIdentity, flow: str, table: Path | None, epoch: int
+    state_folder: Place, identity: FlowIdentity, flow: str, table: Place | None, epoch: int
 ) -> Callable[[], Mapping[int, Positions]]:
     """The end offsets of an epoch's batches as recorded outside the checkpoint; read on first use."""
 

@@ -6,7 +6,6 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.log_entries import fault_of, write_entry
@@ -14,6 +13,7 @@ from headwater.checkpoints.offsets import numbered, read_offsets
 from headwater.doctor.snapshots import copy_durably
 from headwater.files.atomic_files import write_atomically
 from headwater.preflight.flow_start import Positions
+from headwater.storage.place import Place, parts_below
 
 # Spark reads the two newest entries of its offset log at each start, so two are written.
 SEEDED_BATCHES = 2
@@ -26,11 +26,11 @@ def new_query_id() -> str:
 
 
 def seed(
-    folder: Path,
+    folder: Place,
     identity: str,
     position: Positions,
     files: Mapping[int, Sequence[Mapping[str, Any]]],
-    like: Path | None,
+    like: Place | None,
 ) -> None:
     """Fill a checkpoint that stands at a position, with no batch of its own.
 
@@ -53,12 +53,12 @@ def seed(
     write_identity(folder, identity)
 
 
-def copy_up_to(source: Path, target: Path, identity: str, batch: int) -> None:
+def copy_up_to(source: Place, target: Place, identity: str, batch: int) -> None:
     """Copy a checkpoint as it was after a batch, under another query id; later batches, state and files are left out."""
     ends = read_offsets(source, batch)
 
-    def keep(file: Path) -> bool:
-        inside = file.relative_to(source).parts
+    def keep(file: Place) -> bool:
+        inside = parts_below(file, source)
         number = re.fullmatch(r"\.?(\d+)(?:\.compact)?(?:\.crc)?", file.name)
         if inside[0] in ("offsets", "commits"):
             return number is not None and int(number[1]) <= batch
@@ -79,12 +79,12 @@ def copy_up_to(source: Path, target: Path, identity: str, batch: int) -> None:
     write_identity(target, identity)
 
 
-def write_identity(folder: Path, identity: str) -> None:
+def write_identity(folder: Place, identity: str) -> None:
     """Write Spark's file with the query's id."""
     write_atomically(folder / "metadata", json.dumps({"id": identity}, separators=(",", ":")))
 
 
-def settings_line(like: Path | None) -> str:
+def settings_line(like: Place | None) -> str:
     """The second line of an offset entry: that of the newest entry of a checkpoint, without its watermark."""
     plain: dict[str, Any] = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}
     for batch in sorted(numbered(like / "offsets"), reverse=True) if like is not None else ():
@@ -93,7 +93,7 @@ def settings_line(like: Path | None) -> str:
     return json.dumps(plain)
 
 
-def _watermark(source: Path, batch: int) -> int:
+def _watermark(source: Place, batch: int) -> int:
     return int(read_offsets(source, batch).metadata.get("batchWatermarkMs", 0))
 
 

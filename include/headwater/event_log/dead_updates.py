@@ -4,26 +4,28 @@ A killed driver writes nothing. The next holder of the pipeline's lease knows th
 writes the missing records: a terminal one for each flow, and one for the update.
 
 Decision 0080.
+Decision 0188.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from headwater.errors import FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState, flow_progress, update_progress
 from headwater.event_log.event import Event
 from headwater.event_log.flow_result import FlowResult
+from headwater.event_log.reader import events as records_of
 from headwater.event_log.reader import flow_results, updates
 from headwater.event_log.writer import EventLogWriter
+from headwater.storage.place import Place
 
 # More unclosed updates than this can only come from a version that did not close any.
 _LOOK_BACK = 20
 
 
 def close_dead_updates(
-    state_folder: Path,
+    state_folder: Place,
     pipeline_id: str,
     pipeline_name: str,
     request_id: str | None = None,
@@ -51,8 +53,15 @@ def close_dead_updates(
         ) as events:
             if listener is not None:
                 events.subscribe(listener)
-            close_update(events, flows, will_retry=again)
+            close_update(
+                events, flows, will_retry=again, canceled=_was_told_to_stop(state_folder, update.update_id)
+            )
     return [update.update_id for update in dead]
+
+
+def _was_told_to_stop(state_folder: Place, update_id: str) -> bool:
+    records = records_of(state_folder, update_id=update_id, event_type="user_action")
+    return any(record["details"].get("user_action", {}).get("action") == "CANCEL" for record in records)
 
 
 def close_update(
@@ -61,11 +70,18 @@ def close_update(
     *,
     will_retry: bool = False,
     error: BaseException | None = None,
+    canceled: bool = False,
 ) -> None:
     """Write the terminal records that are missing: of the flows that have none, and of the update.
 
-    ``error``: what ended it; a driver that died without a word, if left out.
+    Args:
+        will_retry: whether the update that now begins is another attempt of the same request.
+        error: what ended it; a driver that died without a word, if left out.
+        canceled: whether somebody had told it to stop, and it was killed on the way: nothing has failed.
     """
+    if canceled:
+        _close_canceled(events, flows)
+        return
     cause = error or FlowInterrupted(
         "The driver of the update ended without a report: it was killed, or its machine failed.",
         remedy="The next update goes on from where it stood.",
@@ -77,6 +93,24 @@ def close_update(
         level="ERROR",
         details=update_progress(UpdateState.FAILED),
         error=cause,
+    )
+
+
+def _close_canceled(events: EventLogWriter, flows: Iterable[FlowResult]) -> None:
+    for flow in flows:
+        if not FlowStatus(flow.state).terminal:
+            events.emit(
+                "flow_progress",
+                f"{flow.flow} was interrupted while the update was stopping; it continues from its position.",
+                flow=flow.flow,
+                dataset=flow.dataset,
+                epoch=flow.epoch,
+                details=flow_progress(FlowStatus.STOPPED),
+            )
+    events.emit(
+        "update_progress",
+        "The update was told to stop, and its driver was killed before every flow had ended.",
+        details=update_progress(UpdateState.CANCELED),
     )
 
 

@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
+
+from headwater.storage.place import Place
 
 _NAMESPACE = uuid.UUID("6f1c6c43-6f0f-5d0e-9c0c-6b1e5a8d7a11")
 
@@ -78,7 +79,7 @@ class Event:
         }
 
 
-def event_table(state_folder: Path) -> Path:
+def event_table(state_folder: Place) -> Place:
     """The folder of a pipeline's event log; ``state_folder`` is the pipeline's folder in storage."""
     return state_folder / "system" / "events"
 

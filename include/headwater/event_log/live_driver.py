@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class LiveDriver:
 
 @contextmanager
 def published_driver(
-    state_folder: Path, request_id: str | None, update_id: str, spark_ui: str | None
+    state_folder: Place, request_id: str | None, update_id: str, spark_ui: str | None
 ) -> Iterator[None]:
     """Publish a driver while the block runs; does nothing where it has no UI."""
     if spark_ui is None:
@@ -36,7 +36,7 @@ def published_driver(
         file.unlink(missing_ok=True)
 
 
-def live_driver(state_folder: Path) -> LiveDriver | None:
+def live_driver(state_folder: Place) -> LiveDriver | None:
     """The driver that was published last and has not ended; a killed one can't withdraw its entry."""
     try:
         return LiveDriver(**json.loads(_file(state_folder).read_text(encoding="utf-8")))
@@ -44,5 +44,5 @@ def live_driver(state_folder: Path) -> LiveDriver | None:
         return None
 
 
-def _file(state_folder: Path) -> Path:
+def _file(state_folder: Place) -> Place:
     return state_folder / "driver.json"

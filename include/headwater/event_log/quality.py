@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.reader import events
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class DatasetQuality:
 
 
 def rule_histories(
-    state_folder: Path,
+    state_folder: Place,
     *,
     updates: int | None = None,
     dataset: str | None = None,

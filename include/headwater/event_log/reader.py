@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.flow_result import FlowResult, fold_flow_results
 from headwater.event_log.table_query import literal, moment_literal, query
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
+from headwater.storage.place import Place
 
 __all__ = [
     "FlowResult",
@@ -31,7 +31,7 @@ _RECORDS_PER_UPDATE = 10
 
 
 def events(
-    state_folder: Path,
+    state_folder: Place,
     *,
     update_id: str | None = None,
     request_id: str | None = None,
@@ -83,7 +83,7 @@ class LogNames:
     requests: tuple[str, ...] = ()
 
 
-def log_names(state_folder: Path) -> LogNames:
+def log_names(state_folder: Place) -> LogNames:
     """Which flows, datasets, types, updates and requests the log has records of."""
     of_origin = ("flow_name", "dataset_name", "update_id", "request_id")
     flow, dataset, update, request = (f"origin['{name}']" for name in of_origin)
@@ -97,7 +97,7 @@ def log_names(state_folder: Path) -> LogNames:
     return LogNames(*names)
 
 
-def updates(state_folder: Path, limit: int = 20) -> list[UpdateSummary]:
+def updates(state_folder: Place, limit: int = 20) -> list[UpdateSummary]:
     """The newest ``limit`` updates, newest last."""
     records = events(
         state_folder, event_type=("create_update", "update_progress"), limit=limit * _RECORDS_PER_UPDATE
@@ -105,13 +105,13 @@ def updates(state_folder: Path, limit: int = 20) -> list[UpdateSummary]:
     return fold_updates(records)[-limit:]
 
 
-def latest_update(state_folder: Path) -> UpdateSummary | None:
+def latest_update(state_folder: Place) -> UpdateSummary | None:
     """The newest update, or None where there was none."""
     return next(iter(updates(state_folder, 1)), None)
 
 
 def flow_results(
-    state_folder: Path, *, update_id: str | None = None, request_id: str | None = None
+    state_folder: Place, *, update_id: str | None = None, request_id: str | None = None
 ) -> list[FlowResult]:
     """What each flow did in an update, or over all updates of a request (attempts of one Airflow run).
 
@@ -128,7 +128,7 @@ def flow_results(
     )
 
 
-def last_batch(state_folder: Path, flow: str, epoch: int) -> int | None:
+def last_batch(state_folder: Place, flow: str, epoch: int) -> int | None:
     """The highest batch of a flow's epoch that the log has a record of."""
     rows = query(
         state_folder,
@@ -139,7 +139,7 @@ def last_batch(state_folder: Path, flow: str, epoch: int) -> int | None:
     return rows[0]["batch"] if rows else None
 
 
-def last_batches(state_folder: Path) -> dict[tuple[str, int], int]:
+def last_batches(state_folder: Place) -> dict[tuple[str, int], int]:
     """``last_batch`` of every flow and epoch, in one read."""
     rows = query(
         state_folder,

@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from headwater.event_log.event import event_table
 from headwater.event_log.reader import latest_update
 from headwater.event_log.table_query import literal, moment_literal, query
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _log = logging.getLogger(__name__)
 # For how long readers that began before a rewrite still find their files.
@@ -30,18 +31,19 @@ class Maintenance:
     removed: int = 0
 
 
-def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenance | None:
+def keep_event_log(state_folder: Place, retention_days: int | None) -> Maintenance | None:
     """Maintain the log if that was last done more than a day ago; called at the end of every update.
 
     A failure is logged and does not fail the update. None where nothing was due.
     """
     mark = state_folder / "system" / "events.maintained"
     try:
-        if mark.exists() and time.time() - mark.stat().st_mtime < _DAY.total_seconds():
+        marked = _time_of(mark)
+        if marked is not None and time.time() - marked < _DAY.total_seconds():
             return None
         if not (event_table(state_folder) / "_delta_log").is_dir():
             return None
-        fresh = not mark.exists()
+        fresh = marked is None
         mark.touch()
         # A new log has nothing to remove.
         return None if fresh else maintain_event_log(state_folder, retention_days)
@@ -51,7 +53,7 @@ def keep_event_log(state_folder: Path, retention_days: int | None) -> Maintenanc
 
 
 def maintain_event_log(
-    state_folder: Path, retention_days: int | None, *, now: datetime | None = None
+    state_folder: Place, retention_days: int | None, *, now: datetime | None = None
 ) -> Maintenance:
     """Delete what is older than the retention, write a checkpoint of the table's log, remove files that nothing needs.
 
@@ -62,9 +64,7 @@ def maintain_event_log(
         retention_days: how many days records stay; None for ever.
 
     """
-    from deltalake import DeltaTable
-
-    table = DeltaTable(str(event_table(state_folder)))
+    table = delta_table(event_table(state_folder))
     deleted = 0
     if retention_days is not None:
         limit = (now or datetime.now(UTC)) - timedelta(days=retention_days)
@@ -81,7 +81,7 @@ def maintain_event_log(
     return Maintenance(deleted, len(removed))
 
 
-def expired_records(state_folder: Path, retention_days: int | None, *, now: datetime | None = None) -> int:
+def expired_records(state_folder: Place, retention_days: int | None, *, now: datetime | None = None) -> int:
     """How many records ``maintain_event_log`` would delete; the newest update's count as young."""
     if retention_days is None:
         return 0
@@ -94,13 +94,20 @@ def expired_records(state_folder: Path, retention_days: int | None, *, now: date
     return int(query(state_folder, sql)[0]["n"])
 
 
-def _any_before(state_folder: Path, limit: datetime) -> bool:
+def _time_of(mark: Place) -> float | None:
+    try:
+        return mark.stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _any_before(state_folder: Place, limit: datetime) -> bool:
     exceptions = _but(_last_records(state_folder))
     sql = f'select id from events where "timestamp" < {moment_literal(limit)}{exceptions} limit 1'  # noqa: S608 - literals are quoted
     return bool(query(state_folder, sql))
 
 
-def _last_records(state_folder: Path) -> list[str]:
+def _last_records(state_folder: Place) -> list[str]:
     rows = query(
         state_folder,
         "select last_value(id order by origin['batch_id']) as id from events"

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import newest_version
 from headwater.event_log.event import Event
+from headwater.storage.delta_tables import delta_table, table_log
+from headwater.storage.place import Place
 
 _GREATEST = "max.sequence.data_plane_id.seq_no"
 
@@ -24,7 +25,7 @@ class LogSequence:
     clock: the clock was set back, or that of another machine is fast.
     """
 
-    def __init__(self, table: Path) -> None:
+    def __init__(self, table: Place) -> None:
         self._table = table
         self._last = 0
         self._known_version: int | None = None
@@ -53,12 +54,12 @@ class LogSequence:
             self._known_version = version
 
 
-def greatest_sequence(table: Path) -> int:
+def greatest_sequence(table: Place) -> int:
     """The greatest number in a log, 0 in an empty one; the log must be there."""
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    opened = DeltaTable(str(table))
+    opened = table_log(table)
     files = pa.table(opened.get_add_actions(flatten=True))
     if not files.num_rows:
         return 0
@@ -67,5 +68,5 @@ def greatest_sequence(table: Path) -> int:
         return int(max(maxima))
     # Other writers than ours may leave statistics out.
     query = "select max(\"sequence\"['data_plane_id']['seq_no']) as greatest from events"
-    answer = QueryBuilder().register("events", opened).execute(query).read_all()
+    answer = QueryBuilder().register("events", delta_table(table)).execute(query).read_all()
     return int(pa.table(answer)["greatest"][0].as_py() or 0)

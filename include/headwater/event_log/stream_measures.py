@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.reader import events
+from headwater.storage.place import Place
 
 _MEASURES = (
     *("input_rows_per_second", "processed_rows_per_second", "batch_duration_ms"),
@@ -39,7 +39,7 @@ class StreamMeasures:
         return {**asdict(self), "at": self.at.isoformat()}
 
 
-def stream_measures(state_folder: Path) -> list[StreamMeasures]:
+def stream_measures(state_folder: Place) -> list[StreamMeasures]:
     """The newest batch's measures of every flow that has any, in the order in which they first appear."""
     by_flow: dict[str, StreamMeasures] = {}
     records = events(

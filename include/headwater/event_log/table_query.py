@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
+from headwater.storage.delta_tables import small_table
+from headwater.storage.place import Place
 
 _COLUMNS = (
     *("id", "sequence", "origin", "timestamp", "message", "level"),
@@ -15,7 +16,7 @@ _COLUMNS = (
 )
 
 
-def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
+def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
     """The rows of a query over ``events``; none where there is no log yet.
 
     Raises:
@@ -25,11 +26,11 @@ def query(state_folder: Path, sql: str) -> list[dict[str, Any]]:
     if not (table / "_delta_log").is_dir():
         return []
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        source = DeltaTable(str(table))
+        source = small_table(table)
         answer = QueryBuilder().register("events", source).execute(_in_todays_columns(source, sql)).read_all()
     except TableNotFoundError:
         return []

@@ -27,6 +27,11 @@ from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_i
 from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
+from headwater.event_log.store_append import COMMITS_KEPT, append_next, keep_short
+from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.listing import looked_over
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 FLUSH_SECONDS = 1.0
 _log = logging.getLogger(__name__)
@@ -48,7 +53,7 @@ class EventLogWriter:
 
     def __init__(
         self,
-        state_folder: Path,
+        state_folder: Place,
         pipeline_id: str,
         pipeline_name: str,
         update_id: str,
@@ -59,7 +64,7 @@ class EventLogWriter:
     ) -> None:
         """``flush_seconds``: how long records of batches wait for an append; the others wait for FLUSH_SECONDS at most."""
         self._flush_seconds = flush_seconds
-        self._appends = 0
+        self._appends = self._total_appends = 0
         self._appended_at = time.monotonic()
         self._table = event_table(state_folder)
         about = Origin(pipeline_id, pipeline_name, update_id, request_id, maintenance_id=maintenance_id)
@@ -213,7 +218,7 @@ class EventLogWriter:
         while not self._wake.wait(min(FLUSH_SECONDS, self._flush_seconds)):
             if self._is_due():
                 self._append()
-            if self._appends >= _COMPACT_AFTER:
+            if self._appends >= (COMMITS_KEPT if isinstance(self._table, ObjectPath) else _COMPACT_AFTER):
                 self._appends = 0
                 self._compact()
 
@@ -235,13 +240,15 @@ class EventLogWriter:
                 return
             try:
                 import pyarrow as pa
-                from deltalake import write_deltalake
 
-                events = self._sequence.number(events)
-                rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
-                self._table.parent.mkdir(parents=True, exist_ok=True)
-                # Another version's table may have columns that this one lacks, or lack some of them.
-                write_deltalake(str(self._table), rows, mode="append", schema_mode="merge")
+                with looked_over(self._table / "_delta_log"):
+                    events = self._sequence.number(events)
+                    rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
+                    done = isinstance(self._table, ObjectPath) and append_next(self._table, rows)
+                if not done:
+                    self._table.parent.mkdir(parents=True, exist_ok=True)
+                    # Another version's table may have columns that this one lacks, or lack some of them.
+                    append(self._table, rows, mode="append", schema_mode="merge")
             except Exception as error:
                 if self._failure is None:
                     self._tell(logging.WARNING, "The event log can't be written for now", error)
@@ -249,18 +256,23 @@ class EventLogWriter:
                 return
             self._failure = None
             self._appends += 1
+            self._total_appends += 1
             self._appended_at = time.monotonic()
-            self._sequence.appended()
+            if isinstance(
+                self._table, Path
+            ):  # on a store that is a request, as the look before the next append is
+                self._sequence.appended()
             with self._lock:
                 del self._buffer[: len(events)]
             for listener in self._listeners:
                 listener(events)
 
     def _compact(self) -> None:
-        from deltalake import DeltaTable
-
         try:
-            table = DeltaTable(str(self._table)) if (self._table / "_delta_log").is_dir() else None
+            if isinstance(self._table, ObjectPath):
+                keep_short(self._table, compact=self._total_appends > 1)
+                return
+            table = delta_table(self._table) if (self._table / "_delta_log").is_dir() else None
             if table is not None and len(table.file_uris()) > _COMPACT_ABOVE_FILES:
                 table.optimize.compact()
         except Exception as error:

@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from headwater.errors import StorageFailed
+from headwater.storage.place import Place
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file's text, durable before it returns.
+def write_atomically(path: Place, text: str) -> None:
+    """Replace a file's text, durable before it returns. On an object store that is one put.
 
     The new file has the mode and, where this user may give it away, the owner of the old one; a first one has what the umask
     leaves, as any file that a program opens. Where ``path`` is a link, its target is replaced and the link stays.
@@ -21,6 +22,9 @@ def write_atomically(path: Path, text: str) -> None:
         StorageFailed: where this user has no right to write there; the old text stands.
         OSError: where the disk is full or away; the old text stands.
     """
+    if not isinstance(path, Path):
+        path.write_text(text)
+        return
     try:
         _replace(Path(os.path.realpath(path)), text)
     except PermissionError as error:
@@ -45,8 +49,10 @@ def who_asks() -> str:
     return f"the user with the number {os.geteuid()}"
 
 
-def whose(path: Path) -> str:
+def whose(path: Place) -> str:
     """The owner and the permissions of a file or folder, in words."""
+    if not isinstance(path, Path):
+        return "it lies on an object store"
     try:
         state = path.stat()
     except OSError:

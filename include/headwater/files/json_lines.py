@@ -9,7 +9,8 @@ Decision 0130.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+
+from headwater.storage.place import Place
 
 
 def lines_of(text: str) -> list[str]:
@@ -20,7 +21,7 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def read_lines(file: Path) -> list[str]:
+def read_lines(file: Place) -> list[str]:
     """The lines of a UTF-8 file.
 
     Raises:
@@ -30,7 +31,7 @@ def read_lines(file: Path) -> list[str]:
     return lines_of(file.read_bytes().decode("utf-8"))
 
 
-def byte_lines(file: Path) -> Iterator[bytes]:
+def byte_lines(file: Place) -> Iterator[bytes]:
     """The lines of a file one by one, with their ends, for files of which few lines are wanted; raises OSError."""
     with file.open("rb") as stream:
         yield from stream

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, FlowEntry, Manifest, SourceEntry
+from headwater.storage.place import Place, located
 
 _SERVERS = "kafka.bootstrap.servers"
 
@@ -39,7 +39,7 @@ class LineageEdges:
 
 
 def lineage_edges(
-    manifest: Manifest, warehouse: Path, datasets: Collection[str] | None = None
+    manifest: Manifest, warehouse: Place, datasets: Collection[str] | None = None
 ) -> LineageEdges:
     """The inputs and outputs of some datasets, or of all; temporary views are looked through.
 
@@ -61,21 +61,21 @@ def lineage_edges(
     )
 
 
-def _written(entry: DatasetEntry, warehouse: Path) -> Iterator[LineageNode]:
+def _written(entry: DatasetEntry, warehouse: Place) -> Iterator[LineageNode]:
     if entry.location is not None:
-        yield _table(warehouse / entry.location, entry)
+        yield _table(located(warehouse, entry.location), entry)
         if entry.quarantine is not None:
-            yield LineageNode("file", str(warehouse / entry.quarantine))
+            yield LineageNode("file", str(located(warehouse, entry.quarantine)))
     elif entry.kind is DatasetKind.SINK and entry.sink_format == "kafka":
         for topic in _topics(entry.sink_options.get("topic", "")):
             yield LineageNode(_broker(entry.sink_options), topic, entry.name, entry.columns)
 
 
-def _read(manifest: Manifest, flow: FlowEntry, warehouse: Path) -> Iterator[LineageNode]:
+def _read(manifest: Manifest, flow: FlowEntry, warehouse: Place) -> Iterator[LineageNode]:
     for source in flow.sources:
         if source.location is not None:
             own = next((d for d in manifest.datasets if d.location == source.location), None)
-            path = warehouse / source.location
+            path = located(warehouse, source.location)
             yield _table(path, own) if own is not None else LineageNode("file", str(path))
         elif source.kind is SourceKind.KAFKA:
             for topic in _topics(source.name or source.options.get("subscribe", "")):
@@ -84,7 +84,7 @@ def _read(manifest: Manifest, flow: FlowEntry, warehouse: Path) -> Iterator[Line
             yield _place(source)
 
 
-def _table(path: Path, entry: DatasetEntry) -> LineageNode:
+def _table(path: Place, entry: DatasetEntry) -> LineageNode:
     return LineageNode("file", str(path), entry.name, entry.columns)
 
 

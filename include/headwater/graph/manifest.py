@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,6 +21,7 @@ from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.errors import InvalidSpec
 from headwater.runtime.secret_values import REDACTED, names_a_secret, without_known
+from headwater.storage.place import Place, located
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -162,17 +162,17 @@ class Manifest(_Entry):
         """What an update writes to: tables and sinks."""
         return [entry for entry in self.datasets if entry.kind is not DatasetKind.TEMPORARY_VIEW]
 
-    def table_path(self, warehouse: Path, dataset: str) -> Path:
+    def table_path(self, warehouse: Place, dataset: str) -> Place:
         """The folder of a stored dataset's table."""
         location = self.dataset(dataset).location
         if location is None:
             raise KeyError(dataset)
-        return warehouse / location
+        return located(warehouse, location)
 
-    def quarantine_path(self, warehouse: Path, dataset: str) -> Path | None:
+    def quarantine_path(self, warehouse: Place, dataset: str) -> Place | None:
         """The folder of a dataset's quarantine table, None where it has none."""
         location = self.dataset(dataset).quarantine
-        return None if location is None else warehouse / location
+        return None if location is None else located(warehouse, location)
 
     def to_json(self) -> str:
         """The text of the file: stable, one line a field, so that a change reads well in a review. No secret stands in it."""
@@ -237,7 +237,7 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
     )
 
 
-def read_manifest(path: Path) -> Manifest | None:
+def read_manifest(path: Place) -> Manifest | None:
     """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
     remedy = "Write it again with `python -m headwater validate`."
     try:

@@ -24,6 +24,7 @@ from headwater.errors import HeadwaterError
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.conditions import PipelineIdTaken
 from headwater.graph.spec_file import SPEC_FILES, read_spec
+from headwater.storage.place import Place
 
 _log = logging.getLogger(__name__)
 # After this time a folder was left for good; a return to it is a rollback of a deployment.
@@ -111,12 +112,12 @@ class Home:
     at: float
 
 
-def homes_file(state_folder: Path) -> Path:
+def homes_file(state_folder: Place) -> Place:
     """Where storage remembers the folders of a pipeline."""
     return state_folder / "system" / "folders.json"
 
 
-def known_homes(state_folder: Path) -> list[Home]:
+def known_homes(state_folder: Place) -> list[Home]:
     """The folders that a pipeline was written from, the newest last; empty where that can't be known."""
     try:
         entries = json.loads(homes_file(state_folder).read_text(encoding="utf-8"))
@@ -125,7 +126,7 @@ def known_homes(state_folder: Path) -> list[Home]:
         return []
 
 
-def note_home(state_folder: Path, folder: Path, now: float | None = None) -> None:
+def note_home(state_folder: Place, folder: Place, now: float | None = None) -> None:
     """Remember that a pipeline is written from a folder now, and warn where two of them take turns; under the lease."""
     moment = time.time() if now is None else now
     homes = known_homes(state_folder)

@@ -23,9 +23,12 @@ from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import S3Object
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.store_lease import lock_identity, store_lease
+from headwater.leases.stored_object import storage_lease
 from headwater.runtime.masters import python_settings
-from headwater.runtime.object_store import session_conf
+from headwater.runtime.object_store import session_conf, unsupported
 from headwater.storage.access import ObjectStore, object_store
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place, is_url, local_only, place_of
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
@@ -43,8 +46,8 @@ class PipelineProject:
     folder: Path
     spec_file: Path
     spec: PipelineSpec
-    storage: Path
-    warehouse: Path
+    storage: Place
+    warehouse: Place
     parameters: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
 
@@ -54,7 +57,7 @@ class PipelineProject:
         return self.spec.pipeline_id
 
     @property
-    def state_folder(self) -> Path:
+    def state_folder(self) -> Place:
         """Where this pipeline's checkpoints, event log and manifest lie."""
         return self.storage / "pipelines" / self.pipeline_id
 
@@ -107,6 +110,11 @@ class PipelineProject:
         roots = (self.storage, self.warehouse)
         return session_conf(roots, self.object_store, {**python, **self.spec.spark})
 
+    def refuse_on_a_store(self, what: str) -> None:
+        """Raise NotOnAStore of ``what`` (a sentence's subject) where storage or warehouse lie on an object store."""
+        for root in (self.storage, self.warehouse):
+            local_only(root, what)
+
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:
         """Hold the right to write this pipeline's checkpoints and tables inside the block.
@@ -121,18 +129,27 @@ class PipelineProject:
             LeaseUnreachable: the store of the spec's ``lease`` can't be reached.
             MoveUnfinished: where a table is half-way to another name or pipeline.
         """
+        if isinstance(self.state_folder, ObjectPath):
+            with storage_lease(self.state_folder, holder, wait=wait) as stored:
+                self._entered(moving=moving)
+                yield stored
+            return
         place = self.spec.lease
         store = S3Object.of(f"{place.rstrip('/')}/{self.pipeline_id}/update.lease") if place else None
         with update_lease(self.state_folder, holder, wait=wait) as local:
-            if not moving:
-                refuse_unfinished(self.state_folder)
-            note_home(self.state_folder, self.folder)
+            self._entered(moving=moving)
             if store is None:
                 yield local
                 return
             lock = lock_identity(local.path)
             with store_lease(store, Holder(holder, lock=lock), wait=wait) as lease:
                 yield lease
+
+    def _entered(self, *, moving: bool) -> None:
+        """What is done as soon as nobody else can write."""
+        if not moving:
+            refuse_unfinished(self.state_folder)
+        note_home(self.state_folder, self.folder)
 
     def source_files(self) -> list[Path]:
         """The files that the libraries name, in a stable order; raises InvalidSpec where one leaves the folder."""
@@ -197,8 +214,8 @@ class PipelineProject:
 def open_project(
     folder: str | Path,
     *,
-    storage: str | Path | None = None,
-    warehouse: str | Path | None = None,
+    storage: str | Place | None = None,
+    warehouse: str | Place | None = None,
     parameters: Mapping[str, object] | None = None,
     environment: Mapping[str, str] = os.environ,
     alone: bool = False,
@@ -217,29 +234,54 @@ def open_project(
     others = {name: text for name, text in given.items() if name not in spec.parameters}
     note_secrets(spec, read_written(spec_file), environment, others)
     RunParameters(spec.parameters, given, environment).note_secrets()
-    from_spec = root / local_path(spec.storage) if spec.storage else None
+    from_spec = _from_folder(root, spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
+    reached = object_store("s3", spec.object_store.model_dump(), environment)
     project = PipelineProject(
         root,
         spec_file,
         spec,
-        _resolved(chosen_storage),
-        _resolved(chosen_warehouse),
+        _root(chosen_storage, reached),
+        _root(chosen_warehouse, reached),
         given,
         environment,
     )
+    if spec.lease is not None and isinstance(project.storage, ObjectPath):
+        raise InvalidSpec(
+            "`lease` has nothing to add where storage lies on an object store: the lease lies there already.",
+            where=spec_file,
+            remedy="Take `lease` out.",
+        )
     if not alone:
         # Two checkouts beside each other, each with its storage inside, share nothing.
-        writers = [Path(home.folder) for home in known_homes(project.state_folder)]
         refuse_shared_id(
             _named(folder),
             spec.pipeline_id,
             environment,
             own_storage=chosen_storage is from_spec,
-            written=writers if storage or project.storage.is_relative_to(root) else None,
+            written=[Path(home.folder) for home in known_homes(project.state_folder)]
+            if storage or project.storage.is_relative_to(root)
+            else None,
         )
     return project
+
+
+def _from_folder(root: Path, storage: str) -> str | Path:
+    """``storage`` of the spec: an address as it is, a path from the folder of the spec."""
+    return storage if is_url(storage) else root / local_path(storage)
+
+
+def _root(chosen: str | Place, store: ObjectStore) -> Place:
+    """Storage or warehouse as they were chosen; raises UsageError where it can be neither a folder nor a place on a store."""
+    if isinstance(chosen, ObjectPath):
+        return chosen
+    if not is_url(str(chosen)):
+        return _resolved(chosen)
+    place = place_of(str(chosen), store=store)
+    if not str(chosen).startswith("s3://"):
+        raise unsupported(str(chosen).partition("://")[0])
+    return place
 
 
 def _named(folder: str | Path) -> Path:
@@ -271,6 +313,6 @@ def local_path(value: str | Path) -> Path:
     if url.scheme and "://" in text:
         raise UsageError(
             f"{text!r} is not a local folder.",
-            remedy="This version keeps storage and warehouse on a file system; object stores come later.",
+            remedy="Give a path, or s3://bucket/folder for storage and warehouse.",
         )
     return Path(text)

@@ -15,7 +15,7 @@ from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
 from headwater.definitions.names import check_dotted_name
 from headwater.definitions.source_location import SourceLocation
-from headwater.errors import DuplicateDataset, InvalidExpectation, UnsupportedArgument
+from headwater.errors import DuplicateDataset, InvalidExpectation
 from headwater.graph.change_targets import apart_from_changes, check_only_changes, hydrated
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -58,7 +58,7 @@ class Registry:
         self.schema = schema
         self.reader: PipelineReader | None = None
         self.idle_clauses: list[IdleClause] = []
-        self.schedule: DeclaredSchedule | None = None
+        self.schedules: list[DeclaredSchedule] = []
         self._datasets: dict[str, Dataset] = {}
         self._functions: dict[str, Callable[[], Any]] = {}
         self._flows: dict[str, Flow] = {}
@@ -109,16 +109,8 @@ class Registry:
         self._flows[flow.name] = flow
 
     def add_schedule(self, dataset: str, cron: str, where: SourceLocation) -> None:
-        """Record when a dataset wants its updates; raises UnsupportedArgument where another one wants other times."""
-        before = self.schedule
-        if before is not None and before.cron != cron:
-            raise UnsupportedArgument(
-                f"SCHEDULE: {dataset!r} wants updates at {cron!r}, and {before.dataset!r} at {before.cron!r}; an update is for all "
-                "tables of the pipeline.",
-                where=f"{where}, and before at {before.location}",
-                remedy="Give both the same, or put them into pipelines of their own.",
-            )
-        self.schedule = before or DeclaredSchedule(dataset, cron, where)
+        """Record when a dataset wants its updates."""
+        self.schedules.append(DeclaredSchedule(dataset, cron, where))
 
     def add_hook(self, hook: EventHook) -> None:
         """Record an event hook; raises DuplicateDataset where another has its name."""

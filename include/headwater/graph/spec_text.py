@@ -16,6 +16,7 @@ import yaml
 
 from headwater.errors import InvalidSpec
 from headwater.graph.json_text import looks_like_json, plain_json, read_json
+from headwater.storage.place import Place
 
 # A spec is a page of text; these keep a file made by mistake (or malice) from holding up the page of all pipelines.
 _MOST_BYTES = 1 << 20
@@ -105,7 +106,7 @@ def unusable(text: str) -> str | None:
     return None
 
 
-def _text(path: Path) -> str:
+def _text(path: Place) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)

@@ -6,7 +6,6 @@ Decision 0099.
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 
 from headwater.checkpoints.conditions import TableOwned
 from headwater.checkpoints.table_move import is_free
@@ -15,6 +14,7 @@ from headwater.definitions.dataset_name import DatasetName
 from headwater.delta_log.table_history import last_pipeline, table_exists
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.place import Place, located
 
 
 def refuse_foreign_tables(
@@ -42,10 +42,10 @@ def refuse_foreign_tables(
             project.state_folder / "checkpoints" / entry.name
         ):
             continue
-        _check(project, entry, project.warehouse / entry.location)
+        _check(project, entry, located(project.warehouse, entry.location))
 
 
-def _check(project: PipelineProject, entry: DatasetEntry, table: Path) -> None:
+def _check(project: PipelineProject, entry: DatasetEntry, table: Place) -> None:
     owner = last_pipeline(table) if table_exists(table) else None
     if owner is None or owner == project.pipeline_id:
         return

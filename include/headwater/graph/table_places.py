@@ -19,6 +19,10 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import DuplicateDataset
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place as AnyPlace
+from headwater.storage.place import is_below, located
+from headwater.storage.walking import files_and_folders
 
 LOG = "_delta_log"
 
@@ -27,7 +31,7 @@ LOG = "_delta_log"
 class Place:
     """A folder that is written to. ``what``: its role, in words; ``where``: the line that declares it."""
 
-    path: Path
+    path: AnyPlace
     what: str
     where: object = None
 
@@ -39,17 +43,17 @@ def declared_places(project: PipelineProject, datasets: Iterable[Dataset]) -> It
         table = dataset.table_location(project.pipeline_id)
         kept_out = dataset.quarantine_location(project.pipeline_id)
         if table is not None and _local(table):
-            yield Place(project.warehouse / table, f"The table of {dataset.name!r}", dataset.location)
+            yield Place(located(project.warehouse, table), f"The table of {dataset.name!r}", dataset.location)
         if kept_out is not None and _local(kept_out):
             what = f"The quarantine of {dataset.name!r}"
-            yield Place(project.warehouse / kept_out, what, dataset.location)
+            yield Place(located(project.warehouse, kept_out), what, dataset.location)
 
 
 def refuse_around_sources(project: PipelineProject, places: Iterable[Place]) -> None:
     """Raise DuplicateDataset where the pipeline's own folder lies inside a table: vacuum would take its files."""
     folder = real(project.folder)
     for place in places:
-        if place.where is not None and folder.is_relative_to(real(place.path)):
+        if place.where is not None and is_below(folder, real(place.path)):
             raise DuplicateDataset(
                 f"{place.what} would lie around the pipeline's own folder.",
                 where=place.where,
@@ -59,7 +63,7 @@ def refuse_around_sources(project: PipelineProject, places: Iterable[Place]) -> 
 
 def refuse_overlaps(places: Iterable[Place]) -> None:
     """Raise DuplicateDataset where two places are one folder, or one lies inside the other."""
-    taken: dict[Path, Place] = {}
+    taken: dict[AnyPlace, Place] = {}
     for place in places:
         folder = real(place.path)
         other = taken.setdefault(folder, place)
@@ -107,7 +111,7 @@ def refuse_nested_on_disk(
                 raise _nested(entry, path, f"would lie around a table: {inner}", inner)
 
 
-def refuse_around_tables(folder: Path) -> None:
+def refuse_around_tables(folder: AnyPlace) -> None:
     """Raise TableNested where a table lies inside a folder that is about to be renamed or removed."""
     inner = next(tables_below(folder), None)
     if inner is not None:
@@ -118,8 +122,11 @@ def refuse_around_tables(folder: Path) -> None:
         )
 
 
-def tables_below(folder: Path) -> Iterator[Path]:
+def tables_below(folder: AnyPlace) -> Iterator[AnyPlace]:
     """The folders below one that hold a log of Delta's, outermost first; links are not followed."""
+    if isinstance(folder, ObjectPath):
+        yield from _stored_tables_below(folder)
+        return
     for parent, names, _ in os.walk(folder):
         if LOG in names and Path(parent) != folder:
             yield Path(parent)
@@ -127,19 +134,32 @@ def tables_below(folder: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if name not in (LOG, "_change_data"))
 
 
-def real(path: Path) -> Path:
+def real(path: AnyPlace) -> AnyPlace:
     """The folder that a path leads to, without links and ``..``; also of one that is not there yet."""
-    return Path(os.path.realpath(path))
+    return Path(os.path.realpath(path)) if isinstance(path, Path) else path
 
 
-def _folders(project: PipelineProject, entry: DatasetEntry) -> list[Path]:
+def _stored_tables_below(folder: ObjectPath) -> Iterator[ObjectPath]:
+    for name in sorted(files_and_folders(folder)[1]):
+        if name in (LOG, "_change_data"):
+            continue
+        below = folder / name
+        if (below / LOG).is_dir():
+            yield below
+        else:
+            yield from _stored_tables_below(below)
+
+
+def _folders(project: PipelineProject, entry: DatasetEntry) -> list[AnyPlace]:
     """Where a dataset's rows lie: its table, and the one for rows that its rules keep out."""
     return [
-        project.warehouse / place for place in (entry.location, entry.quarantine) if place and _local(place)
+        located(project.warehouse, place)
+        for place in (entry.location, entry.quarantine)
+        if place and _local(place)
     ]
 
 
-def _nested(entry: DatasetEntry, path: Path, how: str, other: Path) -> TableNested:
+def _nested(entry: DatasetEntry, path: AnyPlace, how: str, other: AnyPlace) -> TableNested:
     return TableNested(
         f"The folder of {entry.name!r}, {path}, {how}. Vacuum and drop of the outer one would take the inner one's files.",
         where=entry.defined_at or other,

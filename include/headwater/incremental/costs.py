@@ -1,6 +1,6 @@
 """Whether an incremental refresh is worth it: by the log's sizes, the last full refresh's time, and limits that can be set.
 
-Decision 0165.
+Decision 0165, decision 0171.
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ from statistics import median
 from typing import Any
 
 from headwater.errors import InvalidSpec
-from headwater.incremental.techniques import Issue, IssueType
+from headwater.incremental.techniques import Issue, IssueType, Technique
 
 PREFIX = "headwater.incremental."
-# What any refresh costs: log, plan, jobs, commit (measured: 3 to 6 s).
-FIXED_SECONDS = 4.0
+# What any refresh costs: log, plan, two or three jobs, commit (measured: 0.4 to 1.2 s).
+FIXED_SECONDS = 1.0
 # Below this a full refresh is as fast as any other.
-SMALL_SECONDS = 6.0
+SMALL_SECONDS = 2.0
+# Sources this small are read in no time: what took longer in the first run was the driver's beginning.
+SMALL_BYTES = 1_000_000
 # It has to be clearly better: predictions err.
 ADVANTAGE = 0.8
 # So many of the last refreshes of a technique correct what is predicted for it, and not further than this.
 KEPT_RUNS = 5
+# The full refreshes that are remembered.
+KEPT_FULL_RUNS = 3
+# What the first of them counts.
+FIRST_RUN = 0.6
 _CORRECTION = (0.2, 5.0)
+# So much of a view is affected where that is not known yet.
+UNKNOWN_PART = 0.1
 # Where no full refresh was measured.
 BYTES_PER_SECOND = 20_000_000
 
@@ -104,30 +112,78 @@ class SourceSize:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """What the refresh of a part moves, in bytes.
+
+    Args:
+        read: of the files of its sources that may have rows of the part, of ``sources`` in all.
+        rewritten: of the view's files that may have rows of it, of ``stored`` in all.
+    """
+
+    read: int
+    sources: int
+    rewritten: int
+    stored: int
+
+    @property
+    def share(self) -> float:
+        """Of what recomputing the view moves; what is written counts double, as it takes about twice as long."""
+        every = self.sources + 2 * self.stored
+        return min(1.0, (self.read + 2 * self.rewritten) / every) if every else 1.0
+
+
+@dataclass(frozen=True)
 class FullRun:
-    """The last full refresh that was measured: how long it took, over how many bytes of sources."""
+    """A full refresh that was measured: how long it took, over how many bytes of sources."""
 
     seconds: float
     bytes: int
 
+    def at(self, bytes_now: int) -> float:
+        """How long it would take over so many bytes, in seconds."""
+        return self.seconds * max(1.0, bytes_now / self.bytes)
 
-def predicted_full(last: FullRun | None, bytes_now: int) -> float:
-    """How long a full refresh would take, in seconds."""
-    if last is None or last.bytes <= 0:
+
+def full_runs(known: Mapping[str, Any]) -> list[FullRun]:
+    """The full refreshes that a flow's state knows of, the last one at the end."""
+    pairs = known.get("full_runs") or [(known.get("full_seconds", 0), known.get("full_bytes", 0))]
+    runs = [FullRun(float(seconds), int(size)) for seconds, size in pairs]
+    return [run for run in runs if run.bytes > 0]
+
+
+def predicted_full(runs: Sequence[FullRun], bytes_now: int) -> float:
+    """How long a full refresh would take, in seconds: what the fastest of the measured ones says.
+
+    A single one was the view's first: of a driver that had just begun, and that made other views beside it.
+    """
+    if not runs:
         return FIXED_SECONDS / 2 + bytes_now / BYTES_PER_SECOND
-    return last.seconds * max(1.0, bytes_now / last.bytes)
+    fastest = min(run.at(bytes_now) for run in runs)
+    if len(runs) > 1:
+        return fastest
+    return fastest * FIRST_RUN if bytes_now >= SMALL_BYTES else min(fastest, FIXED_SECONDS)
 
 
-def predicted_incremental(full: float, changed: Sequence[SourceSize], share_read: float) -> float:
-    """How long an incremental refresh would take, in seconds.
+def predicted_part(full: float, effort: Effort) -> float:
+    """How long the refresh of a part takes whose extent is known, in seconds.
+
+    Args:
+        full: what a full one would take.
+    """
+    return FIXED_SECONDS + full * effort.share
+
+
+def predicted_incremental(full: float, changed: Sequence[SourceSize], technique: Technique) -> float:
+    """How long an incremental refresh would take, in seconds, before it is known how far the changes reach.
 
     Args:
         full: what a full one would take.
         changed: the sources that changed.
-        share_read: the part of the unchanged data that is read and written again, from 0 to 1.
     """
     share = max((source.share for source in changed), default=0.0)
-    return FIXED_SECONDS + full * min(1.0, share + share_read)
+    # The affected part is read by the view's own query, too.
+    again = 0.0 if technique in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE) else UNKNOWN_PART
+    return FIXED_SECONDS + full * min(1.0, share + again)
 
 
 def corrected(predicted: float, runs: Sequence[Sequence[float]]) -> float:
@@ -169,9 +225,15 @@ def rejected(limits: Limits, changed: Sequence[SourceSize], full: float, increme
                 f"{PREFIX}maxChangedShare={limits.max_changed_share}",
                 source.name,
             )
-    if incremental >= ADVANTAGE * full:
-        return because(
-            "COST_MODEL_REJECTION_SUB_TYPE_UNSPECIFIED",
-            f"it would take about {incremental:.1f} s, and a full refresh {full:.1f} s",
-        )
-    return None
+    return not_faster(full, incremental)
+
+
+def not_faster(full: float, incremental: float) -> Issue | None:
+    """Why an incremental refresh is not worth it by its time, in seconds; None where it is."""
+    if incremental < ADVANTAGE * full:
+        return None
+    return Issue(
+        IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
+        f"it would take about {incremental:.1f} s, and a full refresh {full:.1f} s",
+        sub_type="COST_MODEL_REJECTION_SUB_TYPE_UNSPECIFIED",
+    )

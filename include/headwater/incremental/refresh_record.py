@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import (
@@ -19,6 +18,7 @@ from headwater.delta_log.commits import (
     read_actions,
 )
 from headwater.incremental.techniques import Issue, IssueType
+from headwater.storage.place import Place
 
 # Counted up when what a record says is read in another way: older ones then count for nothing.
 FORMAT = 1
@@ -95,7 +95,7 @@ def read_record(metadata: Mapping[str, Any]) -> RefreshRecord | Issue:
         return Issue(IssueType.CHANGE_SET_MISSING, "the last refresh's record can't be read")
 
 
-def newest_update(table: Path, pipeline: str, flow: str) -> str | None:
+def newest_update(table: Place, pipeline: str, flow: str) -> str | None:
     """Which update made the newest refresh of a view, None where its log does not say."""
     for version in reversed(commit_versions(table)):
         try:
@@ -108,7 +108,7 @@ def newest_update(table: Path, pipeline: str, flow: str) -> str | None:
     return None
 
 
-def foreign_change(table: Path, pipeline: str, flow: str) -> int | None:
+def foreign_change(table: Place, pipeline: str, flow: str) -> int | None:
     """The version of a commit that changed a view's rows after its own flow's newest one; None where there is none.
 
     A table whose whole log has no commit of the flow was written by something else from the beginning: that is no change.
@@ -129,7 +129,7 @@ def foreign_change(table: Path, pipeline: str, flow: str) -> int | None:
     return foreign if versions and versions[0] > 0 else None
 
 
-def last_record(table: Path, pipeline: str, flow: str) -> RefreshRecord | Issue:
+def last_record(table: Place, pipeline: str, flow: str) -> RefreshRecord | Issue:
     """The record of a view's newest refresh, or why there is none that tells what the view's rows are.
 
     Args:

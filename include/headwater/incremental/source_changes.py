@@ -9,12 +9,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
 from headwater.incremental.techniques import Issue, IssueType
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place, of_spark
 
 # More than this, and reading the log costs as much as the view.
 MAX_FILE_ACTIONS = 50_000
@@ -59,7 +60,7 @@ class SourceChange:
 
 
 def changes_between(  # noqa: PLR0911 - one return a reason
-    table: Path, first: int, last: int, columns: Collection[str], name: str
+    table: Place, first: int, last: int, columns: Collection[str], name: str
 ) -> SourceChange | Issue:
     """What the versions after ``first`` up to ``last`` did to a table, or why that can't be known.
 
@@ -98,14 +99,14 @@ def changes_between(  # noqa: PLR0911 - one return a reason
     return SourceChange(ChangeKind.CHANGED, first, last, added, removed, feed)
 
 
-def missing_file(table: Path, files: Iterable[Action]) -> Path | None:
+def missing_file(table: Place, files: Iterable[Action]) -> Place | None:
     """A file that a change lies in and that is gone: vacuum has removed it. Only files of this machine are looked for."""
     for file in files:
         path = str(file["path"])
         scheme = urlparse(path).scheme
         if scheme not in ("", "file"):
             continue
-        place = Path(unquote(urlparse(path).path)) if scheme else table / unquote(path)
+        place = of_spark(table, path) if scheme else table / unquote(path)
         if not place.exists():
             return place
     return None
@@ -146,7 +147,7 @@ def _records(file: Mapping[str, Any]) -> int | None:
 
 
 def _shape_issue(  # noqa: PLR0911 - one return a reason
-    table: Path, first: int, commits: list[list[Action]], columns: Collection[str], name: str
+    table: Place, first: int, commits: list[list[Action]], columns: Collection[str], name: str
 ) -> Issue | None:
     """Why the rows of the two versions are not of one shape, None where they are."""
     protocols = [action["protocol"] for actions in commits for action in actions if "protocol" in action]
@@ -204,13 +205,12 @@ def _fields(schema: str) -> dict[str, str]:
     return shown
 
 
-def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
+def metadata_at(table: Place, version: int) -> dict[str, Any] | None:
     """Schema, partitioning and properties of a version, None where it can't be opened."""
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version=version)
         metadata, protocol = opened.metadata(), opened.protocol()
         return {
             "id": str(metadata.id),
@@ -230,7 +230,7 @@ def metadata_at(table: Path, version: int) -> dict[str, Any] | None:
         return None
 
 
-def _has_feed(table: Path, first: int, commits: list[list[Action]]) -> bool:
+def _has_feed(table: Place, first: int, commits: list[list[Action]]) -> bool:
     """Whether the feed was on at the beginning, and nothing turned it off since."""
     switches = [metadata.get("configuration") or {} for metadata in _metadata_backwards(commits)]
     before = metadata_at(table, first)

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from headwater.errors import LeaseLost, UpdateInProgress
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 
 class Lease(Protocol):
@@ -150,8 +152,12 @@ def _lock(stream: TextIO, ends: float, path: Path) -> None:
             return
 
 
-def is_held(state_folder: Path) -> bool:
+def is_held(state_folder: Place) -> bool:
     """Whether somebody on this machine holds the pipeline's lease now. Nothing is written, and nobody who holds it notices."""
+    if isinstance(state_folder, ObjectPath):
+        from headwater.leases.stored_object import storage_lease_is_held
+
+        return storage_lease_is_held(state_folder)
     try:
         with (state_folder / "update.lease").open(encoding="utf-8") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -9,16 +9,17 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.conditions import StoreUnreachable
+from headwater.storage.place import Place
 
 FILE_NAME = "stop.json"
 # On an object store each look is a request.
 LOOK_SECONDS = 10.0
 
 
-def request_stop(state_folder: Path, who: str) -> None:
+def request_stop(state_folder: Place, who: str) -> None:
     """Ask a driver to stop after the batches in flight; it looks every ``LOOK_SECONDS``.
 
     ``who``: the id of its update, or of the request under which it was started, also where it has not begun yet.
@@ -27,17 +28,17 @@ def request_stop(state_folder: Path, who: str) -> None:
     write_atomically(state_folder / FILE_NAME, json.dumps({"stop": who}) + "\n")
 
 
-def is_stop_requested(state_folder: Path, *ids: str | None) -> bool:
+def is_stop_requested(state_folder: Place, *ids: str | None) -> bool:
     """Whether the driver with these ids, and none before it, is to stop; no where storage can't be read: the next look may."""
     try:
         request = json.loads((state_folder / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, StoreUnreachable):
         return False
     who = request.get("stop") if isinstance(request, dict) else None
     return isinstance(who, str) and who in ids
 
 
-def withdraw_stop(state_folder: Path, who: str) -> None:
+def withdraw_stop(state_folder: Place, who: str) -> None:
     """Take a request back, before a driver with the same id is started again."""
     if is_stop_requested(state_folder, who):
         (state_folder / FILE_NAME).unlink(missing_ok=True)
@@ -45,7 +46,7 @@ def withdraw_stop(state_folder: Path, who: str) -> None:
 
 @contextmanager
 def stop_requests(
-    state_folder: Path, ids: tuple[str | None, ...], stop: Callable[[], None], *, every: float = LOOK_SECONDS
+    state_folder: Place, ids: tuple[str | None, ...], stop: Callable[[], None], *, every: float = LOOK_SECONDS
 ) -> Iterator[None]:
     """Look for a request to stop this driver while the block runs, and call ``stop`` once there is one.
 
@@ -67,5 +68,5 @@ def stop_requests(
     finally:
         over.set()
         if heard.is_set():
-            with suppress(OSError):  # it names this driver: to the next one it says nothing
+            with suppress(OSError, StoreUnreachable):  # it names this driver: to the next one it says nothing
                 (state_folder / FILE_NAME).unlink(missing_ok=True)

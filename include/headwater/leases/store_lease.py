@@ -21,6 +21,7 @@ from typing import Any
 from headwater.errors import LeaseLost, LeaseUnreachable
 from headwater.leases.conditional_store import ConditionalStore, StoredText
 from headwater.leases.lease import Holder, holder_of, in_progress
+from headwater.storage.conditions import StoreRefused
 
 LIFETIME = timedelta(seconds=60)
 MARGIN = timedelta(seconds=15)
@@ -84,7 +85,7 @@ class StoreLease:
 
     def release(self) -> None:
         """Release it for the next one; where the store can't be reached, that one waits until it has expired."""
-        with self._turn, suppress(LeaseUnreachable):
+        with self._turn, suppress(LeaseUnreachable, StoreRefused):
             if not self._taken:
                 self.store.write(self.holder.text(free=True), expected=self.tag)
             self._taken = True
@@ -125,7 +126,7 @@ def store_lease(
 def _keep(lease: StoreLease, ended: threading.Event) -> None:
     while not ended.wait(RENEWAL.total_seconds()):
         # The next attempt may reach it; if none does in time, ``check`` raises.
-        with suppress(LeaseUnreachable):
+        with suppress(LeaseUnreachable, StoreRefused):
             lease.renew()
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Protocol
+
+from headwater.storage.place import Place
 
 
 class ChoreKind(StrEnum):
@@ -65,7 +66,7 @@ Finding = Step | LeftOut | None
 class Rewriter(Protocol):
     """Rewrites a table's files by a Spark driver; returns what became of it, in words."""
 
-    def __call__(self, table: Path, z_order: Sequence[str]) -> str:
+    def __call__(self, table: Place, z_order: Sequence[str]) -> str:
         """Rewrite, in the order of these columns if any."""
         ...
 

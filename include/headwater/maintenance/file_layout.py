@@ -9,11 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -44,7 +45,7 @@ class Optimize:
     """The layout of one table's files. ``properties``: as the pipeline declares them."""
 
     subject: str
-    table: Path
+    table: Place
     properties: Mapping[str, str]
     kind: ChoreKind = ChoreKind.OPTIMIZE
 
@@ -121,11 +122,9 @@ class _File:
     rows: int | None
 
 
-def open_table(table: Path) -> DeltaTable:
+def open_table(table: Place) -> DeltaTable:
     """The table at its newest version."""
-    from deltalake import DeltaTable
-
-    return DeltaTable(str(table))
+    return delta_table(table)
 
 
 def _files(opened: DeltaTable) -> list[_File]:
@@ -161,7 +160,7 @@ def _z_order_columns(opened: DeltaTable, z_order: Sequence[str]) -> tuple[list[s
     return columns, None if columns else "All columns of pipelines.autoOptimize.zOrderCols are partitions."
 
 
-def _changed_since_rewrite(table: Path, head: int, columns: list[str] | None) -> bool:
+def _changed_since_rewrite(table: Place, head: int, columns: list[str] | None) -> bool:
     """Whether rows came or went since the files were last ordered in this way, as far back as the log reaches."""
     for version in range(head, max(-1, head - _MOST_COMMITS_BACK), -1):
         try:
@@ -175,7 +174,7 @@ def _changed_since_rewrite(table: Path, head: int, columns: list[str] | None) ->
     return True
 
 
-def _commit(path: Path) -> tuple[dict[str, Any], bool]:
+def _commit(path: Place) -> tuple[dict[str, Any], bool]:
     actions = read_actions(path)
     return commit_info(actions), any(data_files(actions, kind) for kind in ("add", "remove"))
 

@@ -19,6 +19,8 @@ from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageClea
 from headwater.maintenance.table_log import LogCheckpoint
 from headwater.maintenance.vacuuming import Vacuum
 from headwater.quarantine.location import quarantine_location
+from headwater.storage.place import located
+from headwater.storage.walking import in_order
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
         UnknownDataset: where a table is named that the pipeline does not have.
         TableOwned: where another pipeline fills one; only its owner knows how long its files are needed.
     """
+    project.refuse_on_a_store("Maintenance")
     _check_tables(manifest, options.tables)
     refuse_foreign_tables(project, manifest, options.tables or None)
     tables = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]
@@ -77,7 +80,7 @@ def _of_table(
     project: PipelineProject, manifest: Manifest, entry: DatasetEntry, options: MaintenanceOptions
 ) -> Iterator[Chore]:
     retention = options.retention if options.retention is not None else project.spec.maintenance.retention
-    places = [(entry.name, project.warehouse / entry.location if entry.location else None)]
+    places = [(entry.name, located(project.warehouse, entry.location) if entry.location else None)]
     kept_out = quarantine_location(manifest, project.warehouse, entry.name)
     places.append((f"{entry.name} (quarantine)", kept_out))
     for subject, table in places:
@@ -85,7 +88,7 @@ def _of_table(
             yield Optimize(subject, table, entry.table_properties if table == places[0][1] else {})
             yield LogCheckpoint(project, subject, table)
             yield Vacuum(project, subject, table, retention)
-    for memory in sorted(change_memory(project.state_folder, entry.name).glob("*/_delta_log")):
+    for memory in in_order(change_memory(project.state_folder, entry.name).glob("*/_delta_log")):
         # AUTO CDC compacts it by itself, where a batch can't be in between.
         subject = f"{entry.name} (AUTO CDC)"
         yield LogCheckpoint(project, subject, memory.parent)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 from headwater.delta_log.commits import Action, commit_file, read_actions
 from headwater.maintenance.reader_positions import ReaderPosition
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 class NotKnown(Exception):
@@ -25,7 +26,7 @@ class NeededFiles:
         return plain(path) in self.paths
 
 
-def needed_files(table: Path, positions: Sequence[ReaderPosition]) -> NeededFiles:
+def needed_files(table: Place, positions: Sequence[ReaderPosition]) -> NeededFiles:
     """What the newest version holds, and what readers still have to read.
 
     A reader at a version needs the files that commits from there on have added, also those that were removed since, the
@@ -58,10 +59,8 @@ def _who(positions: Iterable[ReaderPosition], version: int) -> str:
     return next(p.reader for p in positions if p.version == version)
 
 
-def _commits_from(table: Path, first: int, reader: str) -> Iterator[list[Action]]:
-    from deltalake import DeltaTable
-
-    for version in range(first, DeltaTable(str(table)).version() + 1):
+def _commits_from(table: Place, first: int, reader: str) -> Iterator[list[Action]]:
+    for version in range(first, delta_table(table).version() + 1):
         try:
             yield read_actions(commit_file(table, version))
         except FileNotFoundError:
@@ -80,13 +79,12 @@ def _of_commit(actions: Iterable[Action]) -> Iterator[str]:
                 yield str(action[kind]["path"])
 
 
-def _content(table: Path, version: int | None) -> Iterator[str]:
+def _content(table: Place, version: int | None) -> Iterator[str]:
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = DeltaTable(str(table), version=version)
+        opened = delta_table(table, version=version)
     except DeltaError as error:
         raise NotKnown(f"version {version} is being read and can't be opened: {error}") from None
     yield from pa.table(opened.get_add_actions(flatten=True))["path"].to_pylist()

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
@@ -23,6 +22,8 @@ from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import fingerprint_version, source_table
+from headwater.storage.place import Place, located, parts_below
+from headwater.storage.walking import in_order
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ReaderPosition:
 
 
 def reader_positions(
-    project: PipelineProject, table: Path, table_id: str, *, now: float
+    project: PipelineProject, table: Place, table_id: str, *, now: float
 ) -> list[ReaderPosition]:
     """Every reader of a table that keeps a position.
 
@@ -54,7 +55,7 @@ def reader_positions(
         now: seconds since 1970.
 
     """
-    states = sorted((project.storage / "pipelines").glob("*/"))
+    states = in_order((project.storage / "pipelines").glob("*/"))
     return [
         *(position for state in states for position in _flows(state, project.warehouse, table, table_id)),
         *(position for state in states for position in _views(state, project.warehouse, table, table_id)),
@@ -63,10 +64,10 @@ def reader_positions(
     ]
 
 
-def _flows(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _flows(state_folder: Place, warehouse: Place, table: Place, table_id: str) -> Iterator[ReaderPosition]:
     readers = _known_readers(state_folder, warehouse, table)
     seen = set()
-    for folder in sorted((state_folder / "checkpoints").glob("*/*/")):
+    for folder in in_order((state_folder / "checkpoints").glob("*/*/")):
         name = f"the flow {folder.name} of {state_folder.name}"
         seen.add(folder.name)
         try:
@@ -85,7 +86,7 @@ def _flows(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> I
         yield ReaderPosition(f"the flow {flow} of {state_folder.name}", unknown="its checkpoint is gone")
 
 
-def _views(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _views(state_folder: Place, warehouse: Place, table: Place, table_id: str) -> Iterator[ReaderPosition]:
     """The materialized views of the last graph that are refreshed by what changed: without it they are recomputed.
 
     Nothing is lost where one of them is not known, so that views that the graph no longer has keep no files.
@@ -104,7 +105,7 @@ def _views(state_folder: Path, warehouse: Path, table: Path, table_id: str) -> I
                     yield ReaderPosition(f"the view {flow.name} of {state_folder.name}", version + 1)
 
 
-def _known_readers(state_folder: Path, warehouse: Path, table: Path) -> set[str] | None:
+def _known_readers(state_folder: Place, warehouse: Place, table: Place) -> set[str] | None:
     """The flows that stream from the table by the last graph, None where that is not known."""
     manifest = _manifest(state_folder)
     if manifest is None:
@@ -117,14 +118,14 @@ def _known_readers(state_folder: Path, warehouse: Path, table: Path) -> set[str]
     }
 
 
-def _manifest(state_folder: Path) -> Manifest | None:
+def _manifest(state_folder: Place) -> Manifest | None:
     try:
         return read_manifest(state_folder / FILE_NAME)
     except HeadwaterError:
         return None
 
 
-def _of_checkpoint(reader: str, folder: Path, table_id: str) -> Iterator[ReaderPosition]:
+def _of_checkpoint(reader: str, folder: Place, table_id: str) -> Iterator[ReaderPosition]:
     offsets = committed_offsets(folder)
     if offsets is None:
         if last_planned_batch(folder) is not None and _names_table(folder, table_id):
@@ -136,7 +137,7 @@ def _of_checkpoint(reader: str, folder: Path, table_id: str) -> Iterator[ReaderP
             yield _of_offset(reader, offset)
 
 
-def _names_table(folder: Path, table_id: str) -> bool:
+def _names_table(folder: Place, table_id: str) -> bool:
     for file in (folder / "offsets").glob("[0-9]*"):
         with suppress(FileNotFoundError):  # Spark lets go of old batches
             if table_id.encode() in file.read_bytes():
@@ -151,9 +152,9 @@ def _of_offset(reader: str, offset: Mapping[str, Any]) -> ReaderPosition:
     return ReaderPosition(reader, version)
 
 
-def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
-    for file in sorted(folder.rglob("*.json")) if folder.is_dir() else ():
-        name = f"the reader of changes {file.relative_to(folder).with_suffix('')}"
+def _change_readers(folder: Place, table_id: str) -> Iterator[ReaderPosition]:
+    for file in in_order(folder.rglob("*.json")) if folder.is_dir() else ():
+        name = f"the reader of changes {'/'.join((*parts_below(file.parent, folder), file.stem))}"
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             begun, position = record.get("begun"), record.get("position")
@@ -170,10 +171,10 @@ def _change_readers(folder: Path, table_id: str) -> Iterator[ReaderPosition]:
             yield ReaderPosition(name, unknown=f"its position can't be read: {error}")
 
 
-def _declared(project: PipelineProject, table: Path, table_id: str, now: float) -> Iterator[ReaderPosition]:
+def _declared(project: PipelineProject, table: Place, table_id: str, now: float) -> Iterator[ReaderPosition]:
     for reader in project.spec.maintenance.readers:
         name = DatasetName.parse(reader.table, catalog=project.spec.catalog, schema=project.spec.schema)
-        if project.warehouse / name.location == table:
+        if located(project.warehouse, name.location) == table:
             yield from _of_declared(project, reader, table_id, now)
 
 

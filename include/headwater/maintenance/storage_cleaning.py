@@ -5,8 +5,6 @@ Nothing of it is touched while the last update has failed or the graph is not kn
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +21,9 @@ from headwater.event_log.retention import expired_records, maintain_event_log
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import files_below, in_order, remove_tree
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class StorageCleaning:
         if why_not:
             return LeftOut(self.kind, self.subject, f"{len(folders)} folders stay: {why_not}")
         files = [file for folder in folders for file in _below(folder)]
-        shown = ", ".join(str(folder.relative_to(self.project.state_folder)) for folder in folders[:5])
+        shown = ", ".join("/".join(parts_below(folder, self.project.state_folder)) for folder in folders[:5])
         what = f"remove {shown}" + (f" and {len(folders) - 5} more" if len(folders) > 5 else "")
         return Step(self.kind, self.subject, what, len(files), sum(size for _, size, _ in files))
 
@@ -56,10 +57,10 @@ class StorageCleaning:
         """Remove them."""
         folders = list(self._folders())
         for folder in folders:
-            shutil.rmtree(folder)
+            remove_tree(folder)
         return f"{len(folders)} folders removed"
 
-    def _folders(self) -> Iterator[Path]:
+    def _folders(self) -> Iterator[Place]:
         finders = {
             ChoreKind.EPOCHS: old_epochs,
             ChoreKind.SNAPSHOTS: old_snapshots,
@@ -80,7 +81,7 @@ def unsettled(project: PipelineProject) -> str | None:
     return None
 
 
-def old_epochs(project: PipelineProject) -> Iterator[Path]:
+def old_epochs(project: PipelineProject) -> Iterator[Place]:
     """Epochs before the live one; not the ones that a reset is about to begin."""
     for checkpoint in _checkpoints(project):
         try:
@@ -91,23 +92,23 @@ def old_epochs(project: PipelineProject) -> Iterator[Path]:
             yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs() if e < state.epoch)
 
 
-def old_snapshots(project: PipelineProject) -> Iterator[Path]:
+def old_snapshots(project: PipelineProject) -> Iterator[Place]:
     """Copies of checkpoints, except the newest of each flow; and what interrupted copies have left."""
     root = project.state_folder / "snapshots"
-    for flow in sorted(root.glob("*/*/")):
+    for flow in in_order(root.glob("*/*/")):
         snapshots = snapshots_of(project.state_folder, flow.parent.name, flow.name)
         yield from (Path(snapshot.folder) for snapshot in snapshots[:-1])
-        yield from (folder for folder in sorted(flow.glob(".*")) if folder.is_dir())
+        yield from (folder for folder in in_order(flow.glob(".*")) if folder.is_dir())
 
 
-def orphans(project: PipelineProject) -> Iterator[Path]:
+def orphans(project: PipelineProject) -> Iterator[Place]:
     """Checkpoints and copies of flows that the graph no longer has."""
     manifest = _manifest(project)
     if manifest is None:
         return
     in_graph = {(flow.target, flow.name) for flow in manifest.flows}
     for root in ("checkpoints", "snapshots"):
-        for flow in sorted((project.state_folder / root).glob("*/*/")):
+        for flow in in_order((project.state_folder / root).glob("*/*/")):
             if (flow.parent.name, flow.name) not in in_graph:
                 yield flow
 
@@ -138,16 +139,14 @@ class EventLogCleaning:
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
         """Compact, delete, checkpoint, vacuum."""
-        from deltalake import DeltaTable
-
         state = self.project.state_folder
-        DeltaTable(str(event_table(state))).optimize.compact()
+        delta_table(event_table(state)).optimize.compact()
         done = maintain_event_log(state, self.project.spec.event_log.retention_days)
         return f"{done.deleted} records and {done.removed} files removed"
 
 
 def _checkpoints(project: PipelineProject) -> list[FlowCheckpoint]:
-    return [FlowCheckpoint(path) for path in sorted((project.state_folder / "checkpoints").glob("*/*/"))]
+    return [FlowCheckpoint(path) for path in in_order((project.state_folder / "checkpoints").glob("*/*/"))]
 
 
 def _manifest(project: PipelineProject) -> Manifest | None:
@@ -157,17 +156,12 @@ def _manifest(project: PipelineProject) -> Manifest | None:
         return None
 
 
-def _below(folder: Path) -> Iterator[tuple[Path, int, float]]:
+def _below(folder: Place) -> Iterator[tuple[Place, int, float]]:
     """Every file with its size and the time of its last change."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            try:
-                about = (Path(parent) / name).stat()
-            except FileNotFoundError:
-                continue
-            yield Path(parent) / name, about.st_size, about.st_mtime
+    for file, about in files_below(folder):
+        yield file, about.st_size, about.st_mtime
 
 
-def _newest(folder: Path) -> float:
+def _newest(folder: Place) -> float:
     times: Sequence[float] = [changed for _, _, changed in _below(folder)]
     return max(times) if times else folder.stat().st_mtime

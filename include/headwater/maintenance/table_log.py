@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.definitions.intervals import LOG_RETENTION, duration
@@ -16,6 +15,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, Rewriter, Step
 from headwater.maintenance.file_layout import delta_rs_may_write, open_table
 from headwater.maintenance.reader_positions import reader_positions
+from headwater.storage.place import Place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -30,7 +30,7 @@ class LogCheckpoint:
 
     project: PipelineProject
     subject: str
-    table: Path
+    table: Place
     now: Callable[[], float] = time.time
     kind: ChoreKind = ChoreKind.CHECKPOINT
 
@@ -75,7 +75,7 @@ class LogCheckpoint:
         return all(moment > oldest for moment in moments)
 
 
-def _last_checkpoint(table: Path) -> int:
+def _last_checkpoint(table: Place) -> int:
     try:
         pointer = json.loads((table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))
         return int(pointer["version"])

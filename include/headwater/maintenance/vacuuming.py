@@ -22,6 +22,7 @@ from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, S
 from headwater.maintenance.file_layout import open_table
 from headwater.maintenance.needed_files import NotKnown, needed_files, plain
 from headwater.maintenance.reader_positions import ReaderPosition, moment_shown, reader_positions
+from headwater.storage.place import Place, is_below
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -42,7 +43,7 @@ class Vacuum:
 
     project: PipelineProject
     subject: str
-    table: Path
+    table: Place
     retention: timedelta | None = None
     now: Callable[[], float] = time.time
     may_go_back: bool = False
@@ -85,8 +86,8 @@ class Vacuum:
             opened.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full)
             for full in (False, True)
         )
-        going: list[Path] = []
-        still_needed: list[Path] = []
+        going: list[Place] = []
+        still_needed: list[Place] = []
         others = _OtherTables(self.table)
         for name in sorted({*removed, *in_log}):
             path = _on_disk(self.table, name)
@@ -107,14 +108,14 @@ class Vacuum:
 class _OtherTables:
     """The tables below one: to its log, their files are leftovers that no commit names."""
 
-    def __init__(self, table: Path) -> None:
+    def __init__(self, table: Place) -> None:
         self._table = table
-        self._owners: dict[Path, bool] = {}
+        self._owners: dict[Place, bool] = {}
 
-    def have(self, path: Path) -> bool:
+    def have(self, path: Place) -> bool:
         """Whether a file below the table is another table's."""
         folder = path.parent
-        if not folder.is_relative_to(self._table) or folder == self._table:
+        if not is_below(folder, self._table) or folder == self._table:
             return False
         if folder not in self._owners:
             self._owners[folder] = (folder / "_delta_log").is_dir() or self.have(folder)
@@ -125,8 +126,8 @@ class _OtherTables:
 class _Candidates:
     """Files that may be removed, and files that are old enough but needed, with the readers that need them."""
 
-    going: list[Path]
-    needed: list[Path]
+    going: list[Place]
+    needed: list[Place]
     positions: list[ReaderPosition]
     retention: timedelta
 
@@ -145,7 +146,7 @@ class _Candidates:
         return "; ".join(reasons) or "the newest version has them"
 
 
-def _on_disk(table: Path, name: str) -> Path | None:
+def _on_disk(table: Place, name: str) -> Place | None:
     """The file of a path from delta-rs, None where it is not below the table; names of partitions may be encoded."""
     for spelled in (name, unquote(name), plain(name)):
         if Path(spelled).is_absolute() or ".." in Path(spelled).parts:
@@ -155,7 +156,7 @@ def _on_disk(table: Path, name: str) -> Path | None:
     return None
 
 
-def _changed_since(path: Path, moment: float) -> bool:
+def _changed_since(path: Place, moment: float) -> bool:
     """Whether a file was written after ``moment`` (seconds since 1970), or has just gone: then its writer is at work."""
     try:
         return path.stat().st_mtime > moment
@@ -163,7 +164,7 @@ def _changed_since(path: Path, moment: float) -> bool:
         return True
 
 
-def _bytes(path: Path) -> int:
+def _bytes(path: Place) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.versions import AddedFile, Commit, TableHead, read_commit, snapshot_files, table_head
 from headwater.metrics.backlog import Backlog
+from headwater.storage.place import Place
 
 
-def delta_backlog(table: Path, offset: Mapping[str, Any] | None, options: Mapping[str, str]) -> Backlog:
+def delta_backlog(table: Place, offset: Mapping[str, Any] | None, options: Mapping[str, str]) -> Backlog:
     """The unread part of the table at ``table``.
 
     ``offset``: the checkpoint's (``reservoirVersion``, ``index``, ``isStartingVersion``), None if never run.
@@ -34,7 +34,7 @@ def delta_backlog(table: Path, offset: Mapping[str, Any] | None, options: Mappin
     return _of_commits(table, head, version, options, skip=done)
 
 
-def unread_since(table: Path, version: int) -> Backlog:
+def unread_since(table: Place, version: int) -> Backlog:
     """What was committed after ``version``, for a flow that reads the whole table each time."""
     head = table_head(table)
     if head is None:
@@ -42,7 +42,7 @@ def unread_since(table: Path, version: int) -> Backlog:
     return _of_commits(table, head, version + 1, {"readChangeFeed": "true"})
 
 
-def _before_first_run(table: Path, head: TableHead, options: Mapping[str, str]) -> Backlog:
+def _before_first_run(table: Place, head: TableHead, options: Mapping[str, str]) -> Backlog:
     start = options.get("startingVersion")
     if options.get("startingTimestamp"):
         return Backlog.because("the first run starts at a point in time", moved=True)
@@ -60,7 +60,7 @@ def _before_first_run(table: Path, head: TableHead, options: Mapping[str, str]) 
 
 
 def _of_commits(
-    table: Path,
+    table: Place,
     head: TableHead,
     start: int,
     options: Mapping[str, str],

@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.definitions.airflow_spec import EventFreshnessSpec
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _STATISTICS = "delta keeps them of the first 32 columns: put it among them, or name it in delta.dataSkippingStatsColumns"
 
@@ -47,14 +48,13 @@ def pipeline_event_freshness(
     ]
 
 
-def table_event_freshness(table: Path, dataset: str, column: str) -> EventFreshness:
+def table_event_freshness(table: Place, dataset: str, column: str) -> EventFreshness:
     """The newest event of a table, from the statistics in its log. ``column``: its time; a field of a struct is ``a.b``."""
     import pyarrow as pa
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        opened = DeltaTable(str(table))
+        opened = delta_table(table)
         files: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     except (TableNotFoundError, FileNotFoundError):
         return EventFreshness(dataset, column)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.offsets import SeenFile, files_seen
 from headwater.errors import SourceUnreachable
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.file_listing import list_files
+from headwater.storage.place import Place
 
 # Spark forgets, and then ignores, files that are so much older than the newest it has seen.
 _MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000
@@ -19,7 +19,7 @@ _MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000
 def file_backlog(
     path: str,
     options: Mapping[str, str],
-    checkpoint: Path | None,
+    checkpoint: Place | None,
     source_index: int,
     offset: Mapping[str, Any] | None,
 ) -> Backlog:

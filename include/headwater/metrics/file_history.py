@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.file_source_log import SUPERSEDED_MARK
@@ -15,6 +14,8 @@ from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import committed_at, committed_batches, files_seen, read_offsets
 from headwater.errors import CheckpointUnreadable
 from headwater.event_log.reader import events
+from headwater.storage.place import Place
+from headwater.storage.walking import in_order
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class IngestedFile:
         return asdict(self)
 
 
-def ingested_files(state_folder: Path, dataset: str, flow: str) -> list[IngestedFile]:
+def ingested_files(state_folder: Place, dataset: str, flow: str) -> list[IngestedFile]:
     """The files that the live epoch of ``flow`` into ``dataset`` knows, in the order in which they were taken in.
 
     Raises:
@@ -83,7 +84,7 @@ def ingested_files(state_folder: Path, dataset: str, flow: str) -> list[Ingested
 _Ends = dict[int, tuple[list[int | None], datetime]]
 
 
-def _from_checkpoint(folder: Path) -> _Ends:
+def _from_checkpoint(folder: Place) -> _Ends:
     """Of the batches that Spark still keeps (the last hundred)."""
     ends: _Ends = {}
     for batch in committed_batches(folder):
@@ -100,7 +101,7 @@ def _from_checkpoint(folder: Path) -> _Ends:
     return ends
 
 
-def _from_events(state_folder: Path, flow: str, epoch: int) -> _Ends:
+def _from_events(state_folder: Place, flow: str, epoch: int) -> _Ends:
     batch_ends: _Ends = {}
     for event in events(state_folder, flow=flow, event_type="flow_progress", level="METRICS"):
         origin = event["origin"]
@@ -130,21 +131,21 @@ def _skipped(checkpoint: FlowCheckpoint) -> set[str]:
     return {path for record in records for path in json.loads(record.read_text(encoding="utf-8"))}
 
 
-def _sources(folder: Path) -> int:
+def _sources(folder: Place) -> int:
     root = folder / "sources"
     if not root.is_dir():
         return 0
     return max((int(p.name) + 1 for p in root.iterdir() if p.name.isdigit() and _is_file_log(p)), default=0)
 
 
-def _is_file_log(folder: Path) -> bool:
+def _is_file_log(folder: Place) -> bool:
     """A Kafka source keeps its first offset in the same place, in another form."""
     try:
-        first = next((p for p in sorted(folder.iterdir()) if not p.name.startswith(".")), None)
+        first = next((p for p in in_order(folder.iterdir()) if not p.name.startswith(".")), None)
         if first is None:
             return False
         with first.open("rb") as stream:
-            return stream.read(2) == b"v1"
+            return bool(stream.read(2) == b"v1")
     except FileNotFoundError:
         # Spark removes entries that are in a compacted one since; there is another first one now.
         return folder.is_dir() and _is_file_log(folder)

@@ -10,6 +10,7 @@ from headwater.checkpoints.layout import flow_checkpoint
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.metrics.file_history import IngestedFile, ingested_files
+from headwater.storage.place import Place, is_below, of_spark
 
 # What is NULL here is known to nobody: Spark's log of files has no times of its own.
 COLUMNS = (
@@ -20,7 +21,7 @@ COLUMNS = (
 Row = tuple[object, ...]
 
 
-def file_states(state_folder: Path, manifest: Manifest, reference: str) -> list[Row]:
+def file_states(state_folder: Place, manifest: Manifest, reference: str) -> list[Row]:
     """The files of the flows that ``reference`` names, as rows of ``COLUMNS``.
 
     Args:
@@ -41,22 +42,22 @@ def file_states(state_folder: Path, manifest: Manifest, reference: str) -> list[
     return [row for flow in flows for row in _rows(state_folder, flow)]
 
 
-def _is_meant(flow: FlowEntry, state_folder: Path, manifest: Manifest, reference: str) -> bool:
+def _is_meant(flow: FlowEntry, state_folder: Place, manifest: Manifest, reference: str) -> bool:
     names = {flow.name, flow.target, f"{manifest.schema_name}.{flow.target}"}
     if manifest.catalog is not None:
         names |= {f"{manifest.catalog}.{name}" for name in set(names)}
     if reference.lower() in {name.lower() for name in names}:
         return True
     folder = flow_checkpoint(state_folder, flow.target, flow.name).folder
-    path = Path(reference.removeprefix("file:"))
+    path = of_spark(state_folder, reference)
     return (
         path.is_absolute()
         and path in (folder, *folder.parents)
-        and path.is_relative_to(state_folder / "checkpoints")
+        and is_below(path, state_folder / "checkpoints")
     )
 
 
-def _rows(state_folder: Path, flow: FlowEntry) -> Iterator[Row]:
+def _rows(state_folder: Place, flow: FlowEntry) -> Iterator[Row]:
     for file in ingested_files(state_folder, flow.target, flow.name):
         changed = datetime.fromtimestamp(file.modified_ms / 1000, UTC)
         yield (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.versions import last_change, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.metrics.file_listing import list_files
+from headwater.storage.place import Place, located
 
 
 def source_key(source: SourceEntry) -> str:
@@ -18,14 +18,14 @@ def source_key(source: SourceEntry) -> str:
     return f"{source.kind}:{source.name or source.location or source.path or source.format}"
 
 
-def source_table(source: SourceEntry, warehouse: Path) -> Path | None:
+def source_table(source: SourceEntry, warehouse: Place) -> Place | None:
     """The folder of a source that is a table, None for one that is not."""
     if source.kind not in (SourceKind.DATASET, SourceKind.DELTA) or source.location is None:
         return None
-    return warehouse / source.location
+    return located(warehouse, source.location)
 
 
-def source_fingerprint(source: SourceEntry, warehouse: Path) -> str | None:
+def source_fingerprint(source: SourceEntry, warehouse: Place) -> str | None:
     """What the source is at now; None where that can't be known.
 
     Take it before the source is read: what arrives meanwhile is then read again, never missed.
@@ -52,7 +52,7 @@ def fingerprint_version(fingerprint: str, table_id: str) -> int | None:
     return int(version) if identity == table_id and version.isdigit() else None
 
 
-def _table_fingerprint(table: Path) -> str | None:
+def _table_fingerprint(table: Place) -> str | None:
     head = table_head(table)
     if head is None:
         return None

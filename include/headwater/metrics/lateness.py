@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.errors import UsageError
 from headwater.event_log.reader import events
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 _SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -55,18 +56,18 @@ def kind_of_delay(text: str) -> str:
     return "short" if seconds <= 5 * _MINUTE else "medium" if seconds <= _HOUR else "long"
 
 
-def table_lateness(table: Path, event_time: str, arrival: str) -> Lateness:
+def table_lateness(table: Place, event_time: str, arrival: str) -> Lateness:
     """Measure a Delta table by two of its columns, read without Spark.
 
     Raises:
         UsageError: the table or a column is not there, holds no times, or no row has both.
     """
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        source = DeltaTable(str(table))
+        source = delta_table(table)
     except TableNotFoundError:
         raise UsageError(f"There is no table at {table}.", remedy="Run the pipeline first.") from None
     for name in (event_time, arrival):
@@ -83,7 +84,7 @@ def table_lateness(table: Path, event_time: str, arrival: str) -> Lateness:
     return Lateness(rows, ahead, max(0.0, longest), dict(zip(_SHARES, delays, strict=True)))
 
 
-def late_rows(state_folder: Path) -> dict[str, int]:
+def late_rows(state_folder: Place) -> dict[str, int]:
     """By flow, how many rows its watermark has left out so far, from the event log; flows that left out none are missing.
 
     As Spark counts them: of an aggregation after its first, partial step, so not more than rows were late.

@@ -6,15 +6,20 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL, trigger_interval
+from headwater.definitions.flow_settings import (
+    STREAM_INTERVAL,
+    TRIGGER_INTERVAL,
+    is_real_time,
+    trigger_interval,
+)
 from headwater.definitions.trigger import AvailableNow, ProcessingTime
 from headwater.event_log.details import batch_millis
 from headwater.event_log.reader import events
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.place import Place
 
 _RECORDS = 2000
 _NEWEST = 5
@@ -34,7 +39,7 @@ class FlowPace:
         return asdict(self)
 
 
-def flow_paces(state_folder: Path) -> list[FlowPace]:
+def flow_paces(state_folder: Place) -> list[FlowPace]:
     """The pace of each flow that has run batches, by name; one slow batch among five does not count."""
     seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for record in events(state_folder, event_type="flow_progress", limit=_RECORDS):
@@ -60,7 +65,9 @@ def flow_interval(
 
     """
     trigger = project.spec.trigger
-    if isinstance(trigger, AvailableNow):
+    if isinstance(trigger, AvailableNow) or is_real_time(
+        spark_conf
+    ):  # its batches last as long as they are told to
         return None, "trigger"
     try:
         properties = manifest.dataset(target).table_properties

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import flow_checkpoint
@@ -13,6 +12,8 @@ from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.source_position import source_backlog
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,16 @@ def retention_use(project: PipelineProject, manifest: Manifest) -> list[Retentio
     return uses
 
 
-def _retention_seconds(table: Path) -> float | None:
+def _retention_seconds(table: Place) -> float | None:
     """For how many seconds the table keeps commits and the files that they removed; None where there is no table.
 
     Raises:
         SourceUnreachable: where its log is damaged or may not be read.
     """
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        configuration = DeltaTable(str(table)).metadata().configuration
+        configuration = delta_table(table).metadata().configuration
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.reader import events
+from headwater.storage.place import Place
 
 _RECORDS = 2000
 
@@ -32,7 +32,7 @@ class RuleRate:
         return {**asdict(self), "failed_percent": self.failed_percent}
 
 
-def rule_rates(state_folder: Path) -> list[RuleRate]:
+def rule_rates(state_folder: Place) -> list[RuleRate]:
     """The failure rate of each expectation of each dataset, over all batches of the newest update in which it saw rows."""
     rates: dict[tuple[str, str], RuleRate] = {}
     seen: set[str] = set()

@@ -5,8 +5,6 @@ Decision 0132.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import committed_offsets, kafka_initial_offset
 from headwater.definitions.source import SourceKind
@@ -21,13 +19,14 @@ from headwater.metrics.file_backlog import file_backlog
 from headwater.metrics.fingerprint import fingerprint_version, source_fingerprint, source_key, source_table
 from headwater.metrics.kafka_backlog import kafka_backlog
 from headwater.metrics.kinesis_backlog import kinesis_backlog
+from headwater.storage.place import Place
 
 
 def source_backlog(
     flow: FlowEntry,
     source: SourceEntry,
     checkpoint: FlowCheckpoint,
-    warehouse: Path,
+    warehouse: Place,
     *,
     connect: Connect = BrokerTopics,
 ) -> Backlog:
@@ -47,7 +46,7 @@ def source_backlog(
 
 
 def _streaming(
-    flow: FlowEntry, source: SourceEntry, folder: Path, warehouse: Path, connect: Connect
+    flow: FlowEntry, source: SourceEntry, folder: Place, warehouse: Place, connect: Connect
 ) -> Backlog:
     index = [entry for entry in flow.sources if entry.streaming].index(source)
     offsets = committed_offsets(folder)
@@ -65,7 +64,7 @@ def _streaming(
     return Backlog.because(f"there is no measure for a source of format {source.format or source.kind}")
 
 
-def _batch(source: SourceEntry, state: FlowState | None, warehouse: Path) -> Backlog:
+def _batch(source: SourceEntry, state: FlowState | None, warehouse: Place) -> Backlog:
     before = state.input_versions.get(source_key(source)) if state else None
     now = source_fingerprint(source, warehouse)
     table = source_table(source, warehouse)

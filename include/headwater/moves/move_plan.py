@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import NameTaken, TableNested
@@ -25,6 +24,8 @@ from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_man
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.place import Place as AnyPlace
+from headwater.storage.place import is_below, local_only
 
 _ROOTS = ("checkpoints", "snapshots")
 
@@ -80,6 +81,9 @@ class Wish:
     command: str
 
 
+_WHAT = "Moving or renaming a table"
+
+
 def plan_move(wish: Wish) -> MovePlan:
     """The plan for the request; changes nothing.
 
@@ -90,6 +94,8 @@ def plan_move(wish: Wish) -> MovePlan:
         TableNested: it would lie inside another table, or another one lies inside it.
         RefusedForSafety: the table can't go there in one step.
     """
+    for side in (wish.source, wish.target):
+        side.refuse_on_a_store(_WHAT)
     begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
     if begun is not None and _is_the_same(begun, wish):
         return MovePlan(begun, resumed=True)
@@ -142,7 +148,7 @@ def _check_kind(entry: DatasetEntry) -> None:
         )
 
 
-def _move(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> TableMove:
+def _move(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...]) -> TableMove:
     source, target = wish.source, wish.target
     recorded = last_batches(source.state_folder)
     flows: dict[str, str] = {}
@@ -179,7 +185,7 @@ def _ends(checkpoint: FlowCheckpoint, epoch: int, batch: int) -> list[str | None
         return None
 
 
-def flow_folders(state_folder: Path, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
+def flow_folders(state_folder: AnyPlace, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
     """The flows of a table that have a folder, also those that the sources no longer define."""
     folder = state_folder / root / dataset
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
@@ -192,7 +198,9 @@ def renamed_flow(flow: str, dataset: str, new: str) -> str:
     return named_after.get(flow, flow)
 
 
-def _folders(wish: Wish, entry: DatasetEntry, name: DatasetName, new: str) -> Iterator[tuple[Path, Path]]:
+def _folders(
+    wish: Wish, entry: DatasetEntry, name: DatasetName, new: str
+) -> Iterator[tuple[AnyPlace, AnyPlace]]:
     source, target = wish.source.state_folder, wish.target.state_folder
     flows = [flow.folder.name for root in _ROOTS for flow in flow_folders(source, wish.dataset, root)]
     # Of each flow a copy is taken first, and goes along.
@@ -222,7 +230,7 @@ def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[s
     return (location, places[location]) if location in places else None
 
 
-def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) -> None:
+def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...]) -> None:
     taken = next((after for _, after in folders if after.exists()), None)
     for root in _ROOTS:
         folder = wish.target.state_folder / root / new
@@ -235,7 +243,7 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) ->
             f"headwater drop PIPELINE_DIR {new} --yes",
         )
     for before, after in folders:
-        if not before.is_relative_to(wish.source.state_folder):
+        if not is_below(before, wish.source.state_folder):
             refuse_around_tables(before)
         outer = next((above for above in after.parents if table_exists(above)), None)
         if outer is not None:
@@ -245,7 +253,7 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[Path, Path], ...]) ->
                 remedy="Choose another name or schema.",
             )
         here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
-        if here.stat().st_dev != there.stat().st_dev:
+        if local_only(here, _WHAT).stat().st_dev != local_only(there, _WHAT).stat().st_dev:
             raise RefusedForSafety(
                 f"{before} and {there} are on different file systems: the folder could not be renamed in one step.",
                 where=before,

@@ -13,6 +13,7 @@ from headwater.definitions.dataset import quarantine_folder
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
 from headwater.moves.move_plan import Wish, renamed_flow
+from headwater.storage.place import Place, local_only
 
 # An empty hash, which matches no sources: these may still declare the old name.
 _NO_SOURCES = "moved"
@@ -66,7 +67,7 @@ def _with_order(flow: FlowEntry, name_of: Callable[[str], str | None]) -> FlowEn
 
 
 def _write(
-    file: Path, manifest: Manifest, datasets: tuple[DatasetEntry, ...], flows: tuple[FlowEntry, ...]
+    file: Place, manifest: Manifest, datasets: tuple[DatasetEntry, ...], flows: tuple[FlowEntry, ...]
 ) -> None:
     changes: Mapping[str, object] = {"datasets": datasets, "flows": flows, "source_hash": _NO_SOURCES}
     write_atomically(file, manifest.model_copy(update=changes).to_json())
@@ -76,7 +77,7 @@ def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetE
     location = entry.location
     for before, after in move.folders:
         if location is not None and str(wish.source.warehouse / location) == before:
-            location = str(Path(after).relative_to(wish.target.warehouse))
+            location = str(Path(after).relative_to(local_only(wish.target.warehouse, "Moving a table")))
             break
     quarantine = (
         quarantine_folder(location) if entry.quarantine and location is not None else entry.quarantine

@@ -39,6 +39,7 @@ from headwater.preflight.source_checks import file_log_was_lost, sources_were_ch
 from headwater.preflight.state_checks import plan_was_changed, state_was_lost
 from headwater.preflight.state_schemas import schemas_lie_elsewhere
 from headwater.runtime.secret_values import without_known
+from headwater.storage.listing import looked_over
 
 __all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examine"]
 
@@ -89,9 +90,10 @@ def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
 
     A check that fails with an error is a finding of its own, which blocks: what it would have found is not known.
     """
-    denied = list(_findings(checkpoint_is_denied, start))
-    # The other checks would take an unreadable file for a lost or damaged one.
-    return denied or [damage for check in checks for damage in _findings(check, start)]
+    with looked_over(start.checkpoint.folder):
+        denied = list(_findings(checkpoint_is_denied, start))
+        # The other checks would take an unreadable file for a lost or damaged one.
+        return denied or [damage for check in checks for damage in _findings(check, start)]
 
 
 def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:

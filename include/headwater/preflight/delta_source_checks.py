@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -35,6 +34,7 @@ from headwater.errors import CheckpointUnreadable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.source_checks import last_offsets, offset_of
+from headwater.storage.place import Place
 
 # Checking more files than this would hold up the start; the oldest are the first to go.
 _MOST_FILES = 1000
@@ -51,7 +51,7 @@ class _Unread:
     """
 
     source: StreamSource
-    table: Path
+    table: Place
     offset: Mapping[str, Any]
     again: int | None = None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Protocol
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
@@ -13,6 +12,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, transaction_version
+from headwater.storage.place import Place
 
 Positions = tuple[str | None, ...]
 
@@ -39,7 +39,7 @@ class StreamSource:
 
     kind: SourceKind
     name: str
-    table: Path | None = None
+    table: Place | None = None
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     topics: Topics | None = None
@@ -78,7 +78,7 @@ class FlowStart:
     dataset: str
     checkpoint: FlowCheckpoint
     state: FlowState
-    table: Path | None
+    table: Place | None
     sink_id: str | None
     is_sink: bool = False
     sources: tuple[StreamSource, ...] | None = None
@@ -88,7 +88,7 @@ class FlowStart:
     last_recorded: Callable[[], int | None] = _never
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """The live epoch's checkpoint, in Spark's format."""
         return self.checkpoint.epoch_folder(self.state.epoch)
 
@@ -147,7 +147,7 @@ class FlowStart:
         return f"headwater checkpoints diagnose PIPELINE_DIR {self.flow}"
 
 
-def _query_id(folder: Path) -> str | None:
+def _query_id(folder: Place) -> str | None:
     from headwater.checkpoints.offsets import query_id
     from headwater.errors import CheckpointUnreadable
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.checkpoints.conditions import ImportRefused
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered, query_id, read_offsets
 from headwater.delta_log.table_history import table_exists, transaction_version
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.place import Place, local_only
 
 # The folder of a copy that is not complete.
 _COPYING = ".importing"
@@ -30,14 +30,14 @@ class ImportTarget:
     """
 
     flow: str
-    table: Path | None
+    table: Place | None
     sink_id: str | None
     sources: int
     repeats: bool
     where: object = None
 
 
-def import_checkpoint(job: Path, checkpoint: FlowCheckpoint, epoch: int, target: ImportTarget) -> int | None:
+def import_checkpoint(job: Place, checkpoint: FlowCheckpoint, epoch: int, target: ImportTarget) -> int | None:
     """Copy a job's checkpoint into an epoch that was never used; the last batch that is done there, None where there is none.
 
     Raises:
@@ -71,7 +71,7 @@ def import_checkpoint(job: Path, checkpoint: FlowCheckpoint, epoch: int, target:
     return last
 
 
-def _check_target(target: ImportTarget, identity: str, last: int | None, planned: int, job: Path) -> None:
+def _check_target(target: ImportTarget, identity: str, last: int | None, planned: int, job: Place) -> None:
     if target.table is not None:
         has = transaction_version(target.table, identity) if table_exists(target.table) else None
         if has not in (last, planned):
@@ -90,19 +90,21 @@ def _check_target(target: ImportTarget, identity: str, last: int | None, planned
         )  # fmt: skip
 
 
-def _settings(job: Path, metadata: object) -> dict[str, str]:
+def _settings(job: Place, metadata: object) -> dict[str, str]:
     conf = metadata.get("conf") if isinstance(metadata, dict) else None
     if not (job / "state").is_dir() or not isinstance(conf, dict):
         return {}
     return {key: str(conf[key]) for key in _SETTINGS if key in conf}
 
 
-def _copy(job: Path, checkpoint: FlowCheckpoint, epoch: int) -> None:
-    copying = checkpoint.folder / _COPYING
+def _copy(job: Place, checkpoint: FlowCheckpoint, epoch: int) -> None:
+    folder = local_only(checkpoint.folder, "Importing a job's checkpoint")
+    source = local_only(job, "Importing a job's checkpoint")
+    copying = folder / _COPYING
     shutil.rmtree(copying, ignore_errors=True)
     checkpoint.folder.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(job, copying)
-    copying.rename(checkpoint.epoch_folder(epoch))
+    shutil.copytree(source, copying)
+    copying.rename(folder / str(epoch))
 
 
 def _refused(target: ImportTarget, what: str, but: str, remedy: str) -> ImportRefused:

@@ -26,6 +26,7 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy, write_metadata
+from headwater.storage.walking import in_order
 
 _REPAIRS = (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH)
 
@@ -199,7 +200,7 @@ def checksums_are_left(start: FlowStart) -> Iterator[Damage]:
     left = [
         file
         for folder in folders
-        for file in (sorted(folder.glob(".*.crc")) if folder.is_dir() else ())
+        for file in (in_order(folder.glob(".*.crc")) if folder.is_dir() else ())
         if file.name[1:-4].isdigit() and not (folder / file.name[1:-4]).exists()
     ]
     if not left:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
 import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.checksums import agrees
@@ -19,6 +18,8 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import files_and_folders, files_below, in_order, names_in
 
 _FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
@@ -28,7 +29,7 @@ _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
 class StateStore:
     """The files of one store of one partition, by version: complete ones (snapshots), and changes on top of them."""
 
-    folder: Path
+    folder: Place
     whole: dict[int, str] = field(default_factory=dict)
     changes: dict[int, str] = field(default_factory=dict)
 
@@ -43,7 +44,7 @@ class StateStore:
             at -= 1
         return 0
 
-    def needed(self, version: int) -> list[Path]:
+    def needed(self, version: int) -> list[Place]:
         """The files that a start at ``version`` reads."""
         base = self.base(version)
         if base is None:
@@ -53,32 +54,28 @@ class StateStore:
         return [self.folder / name for name in names]
 
 
-def state_stores(folder: Path) -> list[StateStore]:
+def state_stores(folder: Place) -> list[StateStore]:
     """Every store below the ``state`` folder of a checkpoint."""
     root = folder / "state"
     partitions = [
         operator / name
-        for operator in (sorted(root.iterdir()) if root.is_dir() else ())
+        for operator in (in_order(root.iterdir()) if root.is_dir() else ())
         if operator.name.isdigit() and operator.is_dir()
-        for name in sorted(os.listdir(operator))  # noqa: PTH208 - there may be very many names
+        for name in sorted(names_in(operator))
         if name.isdigit()
     ]
     return [store for partition in partitions for store in _stores_below(partition)]
 
 
-def _stores_below(partition: Path) -> list[StateStore]:
+def _stores_below(partition: Place) -> list[StateStore]:
     # A join of streams keeps several stores a partition, each in a folder of its name.
-    with os.scandir(partition) as entries:
-        children = [(entry.name, entry.is_dir()) for entry in entries]
-    own = _store(partition, [name for name, is_folder in children if not is_folder])
-    below = [
-        partition / name for name, is_folder in children if is_folder and name not in ("SSTs", "_metadata")
-    ]
-    stores = [own, *(_store(folder, os.listdir(folder)) for folder in sorted(below))]  # noqa: PTH208
+    files, folders = files_and_folders(partition)
+    below = [partition / name for name in folders if name not in ("SSTs", "_metadata")]
+    stores = [_store(partition, files), *(_store(folder, names_in(folder)) for folder in sorted(below))]
     return [store for store in stores if store.whole or store.changes]
 
 
-def _store(folder: Path, names: list[str]) -> StateStore:
+def _store(folder: Place, names: list[str]) -> StateStore:
     store = StateStore(folder)
     for name in names:
         match = _FILE.fullmatch(name)
@@ -154,7 +151,7 @@ def plan_was_changed(start: FlowStart) -> Iterator[Damage]:
     )
 
 
-def store_names(folder: Path, stores: list[StateStore] | None = None) -> tuple[str, ...]:
+def store_names(folder: Place, stores: list[StateStore] | None = None) -> tuple[str, ...]:
     """Where a checkpoint's state lies, below its ``state`` folder (``0/1``: the first operator's second partition)."""
     all_stores = state_stores(folder) if stores is None else stores
     below = len(f"{folder}/state/")
@@ -171,7 +168,7 @@ def _absent(start: FlowStart, stores: list[StateStore]) -> list[str]:
     ]
 
 
-def _parts(store: StateStore, version: int) -> list[Path]:
+def _parts(store: StateStore, version: int) -> list[Place]:
     """The tables that a RocksDB snapshot consists of."""
     base = store.base(version)
     name = store.whole.get(base or 0, "")
@@ -179,7 +176,7 @@ def _parts(store: StateStore, version: int) -> list[Path]:
         return []
     file = store.folder / name
     try:
-        with zipfile.ZipFile(file) as packed:
+        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
             lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
         data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
     except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
@@ -191,14 +188,13 @@ def _missing_parts(store: StateStore, version: int) -> list[str]:
     parts = _parts(store, version)
     if not parts:
         return []
-    there = set(os.listdir(parts[0].parent)) if parts[0].parent.is_dir() else set()  # noqa: PTH208
+    there = set(names_in(parts[0].parent)) if parts[0].parent.is_dir() else set()
     return [f"{part} is not there" for part in parts if part.name not in there]
 
 
-def size_by_operator(folder: Path) -> dict[str, int]:
+def size_by_operator(folder: Place) -> dict[str, int]:
     """Bytes on disk of each operator's state, by its number."""
     sizes: dict[str, int] = defaultdict(int)
-    for file in (folder / "state").glob("*/**/*"):
-        if file.is_file():
-            sizes[file.relative_to(folder / "state").parts[0]] += file.stat().st_size
+    for file, about in files_below(folder / "state"):
+        sizes[parts_below(file, folder / "state")[0]] += about.st_size
     return dict(sizes)

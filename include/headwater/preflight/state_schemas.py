@@ -11,6 +11,7 @@ from headwater.checkpoints.conditions import StateLost
 from headwater.checkpoints.log_entries import write_entry
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
+from headwater.storage.place import Place
 
 # Of transformWithState: file:/<epoch>/state/<operator>/_stateSchema/<store>/<batch>_<id>
 _SCHEMA = re.compile(r'"([^"]*?)(/state/\d+/_stateSchema/[^"]+)"')
@@ -41,11 +42,11 @@ def schemas_lie_elsewhere(start: FlowStart) -> Iterator[Damage]:
     )
 
 
-def _metadata(folder: Path) -> list[Path]:
+def _metadata(folder: Place) -> list[Place]:
     return sorted(file for file in folder.glob("state/*/_metadata/v2/*") if file.name.isdigit())
 
 
-def _corrected(file: Path, folder: Path) -> str | None:
+def _corrected(file: Place, folder: Place) -> str | None:
     """The text with each schema named where it lies in this checkpoint; None where they are correct already, or where one is missing."""
     text = file.read_text(encoding="utf-8")
     schemas = list(_SCHEMA.finditer(text))
@@ -54,9 +55,12 @@ def _corrected(file: Path, folder: Path) -> str | None:
     if not all((folder / match[2].lstrip("/")).exists() for match in schemas):
         return None  # Spark says so
     # As Hadoop spells a path: only JSON's own escapes.
-    own = json.dumps(f"file:{folder}", ensure_ascii=False)[1:-1]
+    own = json.dumps(f"file:{folder}" if isinstance(folder, Path) else str(folder), ensure_ascii=False)[1:-1]
     return _SCHEMA.sub(lambda match: f'"{own}{match[2]}"', text)
 
 
-def _same(prefix: str, folder: Path) -> bool:
-    return Path(re.sub(r"^file:/*", "/", json.loads(f'"{prefix}"'))) == folder
+def _same(prefix: str, folder: Place) -> bool:
+    named: str = json.loads(f'"{prefix}"')
+    return (
+        Path(re.sub(r"^file:/*", "/", named)) == folder if isinstance(folder, Path) else named == str(folder)
+    )

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 # Whatever version of Headwater made it.
 _ALWAYS_THERE = {c.REASON, c.ID, c.RULES, c.FLOW, c.BATCH, c.ROW, c.STATUS}
@@ -52,16 +53,15 @@ class RuleSummary:
     last: datetime | None
 
 
-def is_quarantine(table: Path) -> bool:
+def is_quarantine(table: Place) -> bool:
     """Whether this is a quarantine, and not a user's table that happens to have such a name."""
     if not table_exists(table):
         return False
-    from deltalake import DeltaTable
 
-    return {field.name for field in DeltaTable(str(table)).schema().fields} >= _ALWAYS_THERE
+    return {field.name for field in delta_table(table).schema().fields} >= _ALWAYS_THERE
 
 
-def summaries(table: Path) -> list[RuleSummary]:
+def summaries(table: Place) -> list[RuleSummary]:
     """Counts by reason, flow and status; empty where there is no table yet."""
     groups = _query(
         table,
@@ -71,20 +71,20 @@ def summaries(table: Path) -> list[RuleSummary]:
     return [RuleSummary(**row) for row in groups]
 
 
-def held_rows(table: Path) -> int:
+def held_rows(table: Place) -> int:
     """How many rows wait for a replay or a discard."""
     counts = _query(table, f"select count(*) as n from q where {c.STATUS} = {literal(RowStatus.HELD)}")  # noqa: S608
     return int(counts[0]["n"]) if counts else 0
 
 
-def known_names(table: Path) -> tuple[list[str], list[str]]:
+def known_names(table: Place) -> tuple[list[str], list[str]]:
     """The flows and the rules that have rows there."""
     records = _query(table, f"select distinct {c.FLOW} as flow, {c.RULES} as rules from q")  # noqa: S608 - our names
     flows = dict.fromkeys(row["flow"] for row in records)
     return list(flows), list(dict.fromkeys(rule for row in records for rule in row["rules"] or ()))
 
 
-def rows(table: Path, chosen: RowFilter, limit: int | None = None) -> list[dict[str, Any]]:
+def rows(table: Place, chosen: RowFilter, limit: int | None = None) -> list[dict[str, Any]]:
     """The newest rows that match, newest last, with the managed columns only."""
     tail = f"limit {int(limit)}" if limit is not None else ""
     named = ", ".join(c.MANAGED)
@@ -92,14 +92,12 @@ def rows(table: Path, chosen: RowFilter, limit: int | None = None) -> list[dict[
     return _query(table, f"select {named} from q where {chosen.where} {order}")[::-1]  # noqa: S608 - literals are quoted
 
 
-def discard(table: Path, chosen: RowFilter, reason: str) -> int:
+def discard(table: Place, chosen: RowFilter, reason: str) -> int:
     """Mark held rows as discarded, in one commit; returns how many.
 
     Raises:
         UnknownQuarantinedRow: where no held row matches.
     """
-    from deltalake import DeltaTable
-
     waiting = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
     records = _query(table, f"select {c.ID} as id from q where {waiting.where}")  # noqa: S608 - literals are quoted
     if not records:
@@ -116,7 +114,7 @@ def discard(table: Path, chosen: RowFilter, reason: str) -> int:
         c.STATUS_REASON: literal(reason),
     }
     return int(
-        DeltaTable(str(table)).update(predicate=f"{c.ID} IN ({which})", updates=updates)["num_updated_rows"]
+        delta_table(table).update(predicate=f"{c.ID} IN ({which})", updates=updates)["num_updated_rows"]
     )
 
 
@@ -125,12 +123,12 @@ def literal(value: str) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def _query(table: Path, sql: str) -> list[dict[str, Any]]:
+def _query(table: Place, sql: str) -> list[dict[str, Any]]:
     if not table_exists(table):
         return []
     import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
+    from deltalake import QueryBuilder
 
-    answer = QueryBuilder().register("q", DeltaTable(str(table))).execute(sql).read_all()
+    answer = QueryBuilder().register("q", delta_table(table)).execute(sql).read_all()
     records: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return records

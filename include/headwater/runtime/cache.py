@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from headwater.storage.local_cache import cache_root
 
-
-def cache_root() -> Path:
-    """Return the folder for downloads: ``HEADWATER_CACHE``, else ``headwater`` in the user's cache folder."""
-    if chosen := os.environ.get("HEADWATER_CACHE"):
-        return Path(chosen).expanduser().resolve()
-    users = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(users).expanduser().resolve() / "headwater"
+__all__ = ["cache_root"]

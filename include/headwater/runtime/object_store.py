@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from headwater.runtime.conditions import UnsafeStoreSetting, UnsupportedStore
-from headwater.runtime.store_classes import CHECKPOINT_MANAGER, LOG_STORE
+from headwater.runtime.own_classes import CHECKPOINT_MANAGER, LOG_STORE
 from headwater.storage.access import ObjectStore
 
 _HADOOP = "spark.hadoop."

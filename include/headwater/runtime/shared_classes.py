@@ -27,9 +27,9 @@ import headwater
 from headwater.errors import HeadwaterError
 from headwater.runtime.class_archive import ClassArchive
 from headwater.runtime.class_list import packaged_list, write_list
-from headwater.runtime.class_sharing import class_archive, has_files, shareable, sharing_mode, spark_home
-from headwater.runtime.jars import ensure_jars
+from headwater.runtime.class_sharing import class_archive, has_files, sharing_mode, spark_home
 from headwater.runtime.java import java_environment
+from headwater.runtime.submit import driver_class_path
 
 KEPT = 3
 _NEEDED_BYTES = 1_000_000_000
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.background:
         os.nice(10)
     try:
-        class_path = options.class_path or shareable(os.pathsep.join(map(str, ensure_jars("spark"))))
+        class_path = options.class_path or driver_class_path()
         archive = make_archive(class_path)
     except (ArchiveNotMade, OSError, HeadwaterError) as error:
         print(f"Drivers share no classes: {error}", file=sys.stderr)

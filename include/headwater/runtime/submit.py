@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.object_store import needs_s3
+from headwater.runtime.own_classes import LOCAL_FILES, own_jar
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
-from headwater.runtime.store_classes import store_jar
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -27,6 +27,11 @@ _VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
 # What Spark keeps of jobs that are over, for its UI: the memory of a driver that runs for weeks must not grow with them.
 LONG_RUNNING = {
+    # A table that a join broadcasts takes a page at least, however few rows it has. By itself Spark makes pages of 16 MB in a heap of
+    # a gigabyte with two cores: two dozen queries side by side filled it.
+    "spark.buffer.pageSize": "2m",
+    # Of Spark's usual gigabyte nine flows side by side hold three quarters after each collection: a third of the time went into it.
+    "spark.driver.memory": "2g",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
@@ -51,7 +56,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     Raises:
         JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
     """
-    jars = [*ensure_jars("spark"), *([*ensure_jars("s3"), store_jar()] if needs_s3(user_conf) else [])]
+    of_store = ensure_jars("s3") if needs_s3(user_conf) else ()
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -61,20 +66,28 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
         "spark.ui.showConsoleProgress": "false",
     }
     if local:
-        class_path = shareable(os.pathsep.join(str(jar) for jar in jars))
         cores = os.cpu_count() or 2
         conf |= {
-            "spark.driver.extraClassPath": class_path,
+            "spark.driver.extraClassPath": driver_class_path(of_store),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
+            **LOCAL_FILES,
         }
     else:
-        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+        conf["spark.jars"] = ",".join(
+            str(jar) for jar in [*ensure_jars("spark"), *([own_jar(), *of_store] if of_store else [])]
+        )
     merged = {**conf, **user_conf, **redaction(user_conf)}
     merged[_JAVA_OPTIONS] = _java_options(merged, local=local)
     return merged
+
+
+def driver_class_path(of_store: Sequence[Path] = ()) -> str:
+    """The class path of a driver on this machine: jars fetched once, our own, those of a store, and with shared classes Spark's."""
+    jars = [*ensure_jars("spark"), own_jar(), *of_store]
+    return shareable(os.pathsep.join(str(jar) for jar in jars))
 
 
 def _java_options(conf: Mapping[str, str], *, local: bool) -> str:

@@ -16,7 +16,7 @@ _MAGIC = re.compile(r"--\s*MAGIC ?(.*)")
 _PYTHON_MAGIC = re.compile(r"#\s*MAGIC ?(.*)")
 _KIND = re.compile(r"\s*%{1,2}(\w+)(.*)", re.DOTALL)
 # Cells of these kinds declare nothing.
-_SILENT = {"md", "html", "pip", "skip", "conda"}
+_SILENT = {"md", "html", "pip", "skip", "conda", "environment"}
 _RUN = {"sql", "python"}
 
 

@@ -81,8 +81,9 @@ def _create(parser: StatementParser, first: Token) -> Statement:
 
 def _kind(parser: StatementParser) -> tuple[DatasetKind | None, bool]:
     """The kind of a dataset, by the words after CREATE, and whether it is for its pipeline alone; None where it is none."""
-    refreshed = parser.words("OR", "REFRESH")
-    replaced = not refreshed and parser.words("OR", "REPLACE")
+    # On Lakeflow both mean the same: a table of a pipeline keeps its rows until a full refresh.
+    if not parser.words("OR", "REFRESH"):
+        parser.words("OR", "REPLACE")
     private = parser.words("PRIVATE")
     temporary = parser.words("TEMPORARY") or parser.words("TEMP")
     stream = parser.words("STREAMING") or parser.words("INCREMENTAL")
@@ -92,7 +93,7 @@ def _kind(parser: StatementParser) -> tuple[DatasetKind | None, bool]:
     if parser.words("VIEW"):
         is_view = (temporary or live) and not private
         return (DatasetKind.TEMPORARY_VIEW if is_view else None), False
-    if parser.words("TABLE") and (stream or live) and not (replaced and not live):
+    if parser.words("TABLE") and (stream or live):
         return (
             DatasetKind.STREAMING_TABLE if stream else DatasetKind.MATERIALIZED_VIEW
         ), private or temporary
@@ -109,7 +110,7 @@ def _with_query(
     if parser.see("FLOW") and kind is not DatasetKind.STREAMING_TABLE:
         parser.expected("AS and a query", "AS")
     if parser.words("FLOW"):
-        if parser.words("AUTO", "CDC"):
+        if parser.words("AUTO", "CDC") or parser.words("APPLY", "CHANGES"):
             changes = read_changes(parser, batch=parser.words("ONCE"))
         elif parser.words("INSERT"):
             once = parser.words("ONCE")
@@ -146,7 +147,7 @@ def _flow(parser: StatementParser, first: Token) -> FlowStatement:
     name = parser.name("the flow")
     comment = parser.text("The comment") if parser.words("COMMENT") else None
     parser.need("AS")
-    if parser.words("AUTO", "CDC"):
+    if parser.words("AUTO", "CDC") or parser.words("APPLY", "CHANGES"):
         return _changes(parser, first, name, comment)
     if not parser.words("INSERT"):
         parser.expected("INSERT INTO or AUTO CDC INTO", "INSERT INTO", "AUTO CDC INTO")

@@ -23,6 +23,7 @@ from headwater.graph.update_plan import Selection
 from headwater.incremental.refresh_record import foreign_change
 from headwater.kafka.offsets import Connect
 from headwater.metrics.lag import flow_lag
+from headwater.storage.listing import looked_over
 from headwater.updates.failed_tables import with_failed
 
 
@@ -50,7 +51,8 @@ def has_news(project: PipelineProject, *, connect: Connect | None = None) -> New
     manifest = None
     try:
         manifest = read_manifest(project.state_folder / FILE_NAME)
-        reason = next(_reasons(project, manifest, connect), None)
+        with looked_over(project.state_folder / "checkpoints"):
+            reason = next(_reasons(project, manifest, connect), None)
     except SourceUnreachable as error:
         reason = error.what
     except HeadwaterError:

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +18,7 @@ from headwater.definitions.flow_settings import fast_path
 from headwater.delta_log.table_history import has_transaction
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.change_targets import RETENTION_PROPERTY
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
@@ -29,7 +29,7 @@ from headwater_spark.auto_cdc.widening import widen_target
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 # Several flows of one application may write to a target at the same time: each batch is decided over the result of the last.
-_TARGETS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_TARGETS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
 # What a target's rows are made with, in words.
 _PARTS = {
     "from": "what it is filled from",
@@ -50,16 +50,16 @@ class ChangeTarget:
     ``fast_path``: whether small batches may be written from the driver, without a MERGE.
     """
 
-    path: Path
-    memory: Path
+    path: Place
+    memory: Place
     retention: timedelta = RETENTION
     fast_path: bool = True
 
     @classmethod
     def of(
         cls,
-        path: Path,
-        memory: Path,
+        path: Place,
+        memory: Place,
         properties: Mapping[str, str],
         configuration: Mapping[str, str] = MappingProxyType({}),
     ) -> ChangeTarget:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_events import ChangeBatch
 from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows, find_rows
 from headwater_spark.auto_cdc.on_driver.rows import local_frame
@@ -33,12 +33,12 @@ class TargetRows:
 class OpenTarget:
     """A target opened for one batch. ``table`` is merged into, ``rows`` are read."""
 
-    path: Path
+    path: Place
     table: DeltaTable
     rows: DataFrame
 
     @classmethod
-    def at(cls, spark: SparkSession, path: Path) -> OpenTarget:
+    def at(cls, spark: SparkSession, path: Place) -> OpenTarget:
         """The current version of the target."""
         table = DeltaTable.forPath(spark, str(path))
         return cls(path, table, table.toDF())

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -24,6 +23,8 @@ from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.delta_log.table_history import has_transaction, table_exists
+from headwater.storage.delta_tables import append, delta_table
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_columns import OWN
 from headwater_spark.auto_cdc.change_events import ROW, ChangeBatch, fitted
 from headwater_spark.auto_cdc.column_types import fitted_type
@@ -50,7 +51,7 @@ class SideTable:
     """The side table of one target. ``path`` need not exist: most targets never need one."""
 
     spark: SparkSession
-    path: Path
+    path: Place
 
     @property
     def exists(self) -> bool:
@@ -92,18 +93,16 @@ class SideTable:
         if not all(is_atomic(f.dataType) for f in rows.frame.schema.fields) or not self._takes_rows():
             self.append(rows.frame, transaction)
             return
-        from deltalake import CommitProperties, write_deltalake
+        from deltalake import CommitProperties
 
         moment = pa.timestamp("us", "UTC")
         fields = [pa.field(f.name, moment if pa.types.is_timestamp(f.type) else f.type) for f in rows.table.schema]  # fmt: skip
         now = pa.array([datetime.now(UTC)] * rows.table.num_rows, moment)
         table = rows.table.cast(pa.schema(fields)).append_column(RECORDED_AT, now)
         if not self.exists:  # as a version of its own: see _make
-            write_deltalake(str(self.path), table.schema.empty_table())
+            append(self.path, table.schema.empty_table(), mode="error")
         properties = CommitProperties(custom_metadata={"userMetadata": transaction.user_metadata})
-        write_deltalake(
-            str(self.path), table, mode="append", schema_mode="merge", commit_properties=properties
-        )
+        append(self.path, table, mode="append", schema_mode="merge", commit_properties=properties)
 
     def append(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Add rows beside those with the same keys; a merge would take several times as long."""
@@ -173,7 +172,7 @@ class SideTable:
             writer = widened.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.save(str(self.path))
 
-    def recover(self, target: Path) -> None:
+    def recover(self, target: Place) -> None:
         """Revert the last commit if the target never got its batch."""
         if not self.exists:
             return
@@ -199,9 +198,7 @@ class SideTable:
             table.delete(f"{RECORDED_AT} < {literal} AND ({condition})")
 
     def _log(self) -> Any:
-        from deltalake import DeltaTable as LogReader
-
-        return LogReader(str(self.path))
+        return delta_table(self.path)
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType, TimestampNTZType
 
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import row_type
 from headwater_spark.auto_cdc.column_types import TYPE_WIDENING, Widened, fit_columns
@@ -18,7 +18,7 @@ from headwater_spark.plans.names import quoted
 def widen_target(
     spark: SparkSession,
     columns: ChangeColumns,
-    table: Path,
+    table: Place,
     schema: StructType,
     side: SideTable | None,
     where: object,
@@ -44,7 +44,7 @@ def widen_target(
     return None if fitted.columns.fields == columns.fields and not fitted.widened else fitted.columns
 
 
-def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
+def _alter(spark: SparkSession, table: Place, widened: Widened) -> None:
     # Delta turns this feature on by itself only for a new table; a user who enables type widening wants it.
     if any(isinstance(kind, TimestampNTZType) for _, kind in widened):
         DeltaTable.forPath(spark, str(table)).addFeatureSupport("timestampNtz")
@@ -54,8 +54,6 @@ def _alter(spark: SparkSession, table: Path, widened: Widened) -> None:
         )
 
 
-def _widens(table: Path) -> bool:
-    from deltalake import DeltaTable
-
-    configuration = DeltaTable(str(table)).metadata().configuration
+def _widens(table: Place) -> bool:
+    configuration = delta_table(table).metadata().configuration
     return configuration.get(TYPE_WIDENING, "false").lower() == "true"

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.definitions.dataset import DatasetKind
 from headwater.graph.registry import Registry
+from headwater.storage.place import Place
 from headwater_spark.backfills.source_limits import (
     SUBSCRIPTIONS,
     DeltaLimit,
@@ -84,7 +85,7 @@ class BoundedSources:
             return self._cloud_files(request, session)
         return self._files(request, session)
 
-    def _delta(self, table: Path, session: SparkSession) -> DataFrame:
+    def _delta(self, table: Place, session: SparkSession) -> DataFrame:
         limit = self._limit(DeltaLimit, lambda each: each.table.resolve() == table.resolve(), str(table))
         frame = _delta_frame(session, limit)
         self.frames.append(frame)

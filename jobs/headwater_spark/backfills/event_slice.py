@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +12,7 @@ from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, 
 from headwater.backfills.backfill_range import BackfillRange
 from headwater.backfills.conditions import InvalidRange
 from headwater.definitions.dataset import Dataset
+from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 
 
@@ -63,7 +63,7 @@ def _literal(moment: datetime, kind: DataType, column: str, remedy: str) -> str:
     return f"DATE '{moment:%Y-%m-%d}'"
 
 
-def slice_size(session: SparkSession, table: Path, condition: str | None, version: int | None) -> SliceSize:
+def slice_size(session: SparkSession, table: Place, condition: str | None, version: int | None) -> SliceSize:
     """Count how much of a version of a table (None: the newest) is in the range. ``condition`` None: nothing."""
     reader = session.read.format("delta")
     reader = reader if version is None else reader.option("versionAsOf", str(version))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.backfills.backfill_range import BackfillRange, RangeKind
@@ -14,6 +13,7 @@ from headwater.checkpoints.offsets import files_seen
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import head_version
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.place import Place
 
 _KIND_OF = {
     RangeKind.VERSION: (SourceKind.DELTA, SourceKind.DATASET),
@@ -29,7 +29,7 @@ SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
 class DeltaLimit:
     """Versions of a Delta table, both ends included; ``first`` None: all rows of version ``last`` (-1: none)."""
 
-    table: Path
+    table: Place
     first: int | None
     last: int
     changes: bool = False
@@ -125,12 +125,12 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
     )
 
 
-def paths_seen(checkpoint: Path, source: int, last: int) -> set[str]:
+def paths_seen(checkpoint: Place, source: int, last: int) -> set[str]:
     """The paths of the files that a stream's source has taken in up to an offset of its log."""
     return {file.path.partition("?superseded=")[0] for file in files_seen(checkpoint, source, up_to=last)}
 
 
-def _delta(source: StreamSource, table: Path, first: int | None, last: int) -> DeltaLimit:
+def _delta(source: StreamSource, table: Place, first: int | None, last: int) -> DeltaLimit:
     skips = source.on("skipChangeCommits")
     return DeltaLimit(table, first, last, source.on("readChangeFeed"), skips)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.flow_identity import flow_identity
@@ -11,8 +10,8 @@ from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.incremental.costs import (
-    FullRun,
     SourceSize,
+    full_runs,
     limits_from,
     predicted_full,
     predicted_incremental,
@@ -20,8 +19,9 @@ from headwater.incremental.costs import (
 )
 from headwater.incremental.refresh_record import RefreshRecord, last_record
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
-from headwater.incremental.techniques import Issue
+from headwater.incremental.techniques import Issue, Technique
 from headwater.metrics.fingerprint import source_table
+from headwater.storage.place import Place
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
 
@@ -63,34 +63,33 @@ def outlook(
             facts |= {"since_last_refresh": change.reason}
         shown[_name(source, folder)] = facts
     total = sum(facts["bytes"] or 0 for facts in shown.values())
-    last = FullRun(float(refresh.get("full_seconds", 0)), int(refresh.get("full_bytes", 0)))
-    full_seconds = predicted_full(last, total)
+    full_seconds = predicted_full(full_runs(refresh), total)
     body: dict[str, Any] = {"sources": shown, "full_seconds": round(full_seconds, 1)}
     if isinstance(record, Issue):
         return body | {"not_incremental": f"{record.reason} [{record.name}]"}
     techniques = _techniques(sources, changes)
     if sizes and techniques and "recomputed" not in techniques:
-        again = 0.0 if techniques <= {"APPEND_ONLY", "GROUP_AGGREGATE"} else 0.25
-        seconds = predicted_incremental(full_seconds, sizes, again)
-        body |= {"technique": sorted(techniques)[-1], "incremental_seconds": round(seconds, 1)}
+        technique = sorted(techniques)[-1]
+        seconds = predicted_incremental(full_seconds, sizes, Technique(technique))
+        body |= {"technique": technique, "incremental_seconds": round(seconds, 1)}
         against = rejected(limits_from(settings), sizes, full_seconds, seconds)
         if against is not None:
             body |= {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
     return body
 
 
-def _name(source: SourceEntry, folder: Path) -> str:
+def _name(source: SourceEntry, folder: Place) -> str:
     return source.name or str(folder)
 
 
-def _bytes(folder: Path) -> int | None:
+def _bytes(folder: Place) -> int | None:
     try:
         return sum(file.bytes for file in snapshot_files(folder)) if table_head(folder) else None
     except SourceUnreachable:
         return None
 
 
-def _change(source: SourceEntry, folder: Path, record: RefreshRecord | Issue) -> SourceChange | Issue | None:
+def _change(source: SourceEntry, folder: Place, record: RefreshRecord | Issue) -> SourceChange | Issue | None:
     """What happened to a source since the last refresh; None where that is not known."""
     if isinstance(record, Issue) or record.sources is None:
         return None

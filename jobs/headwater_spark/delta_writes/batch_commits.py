@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
 from headwater.delta_log.table_history import head_version
+from headwater.storage.place import Place
 from headwater_spark.rules.expectations import Quality, RuleCounts
 
 
@@ -42,7 +42,7 @@ class BatchCommits:
     # A batch that a killed driver committed is at most this far back when the flow starts again.
     _LOOK_BACK = 100
 
-    def __init__(self, table: Path, *applications: str, since: int | None = None) -> None:
+    def __init__(self, table: Place, *applications: str, since: int | None = None) -> None:
         """``since``: the first version to read, where that is known."""
         self._table = table
         self._applications = applications

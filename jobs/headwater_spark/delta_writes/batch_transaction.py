@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BatchTransaction:
         """The same transaction, with more in its metadata."""
         return replace(self, user_metadata=json.dumps({**json.loads(self.user_metadata), **more}))
 
-    def is_in(self, table: Path) -> bool:
+    def is_in(self, table: Place) -> bool:
         """Whether a Delta table has the transaction."""
         return has_transaction(table, self.application, self.batch_id)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 
@@ -18,7 +18,7 @@ class DeltaAppend:
     ``query_id``: of the streaming query, under which the Delta sink itself may have written a batch earlier.
     """
 
-    table: Path
+    table: Place
     partition_columns: tuple[str, ...] = ()
     passes: int = 1
     query_id: str | None = None

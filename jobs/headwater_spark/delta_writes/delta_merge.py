@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.plans.names import quoted
 
@@ -19,7 +19,7 @@ from headwater_spark.plans.names import quoted
 class DeltaMerge:
     """Updates the rows of keys that the table has and inserts the others. A batch has a key at most once; NULL is a key."""
 
-    table: Path
+    table: Place
     keys: tuple[str, ...]
     passes: int = 1  # Delta itself materializes the rows while it merges
 

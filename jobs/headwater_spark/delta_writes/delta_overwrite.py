@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 
@@ -20,14 +20,16 @@ class DeltaOverwrite:
         new_columns: whether the table takes the columns of the new rows, where all rows are replaced.
         once: whether the commit carries the transaction, so that a second one changes nothing. A table that is
             recomputed has no batches, and its refreshes have no numbers.
+        rows_per_file: a file has no more rows than this; None leaves it to Spark.
     """
 
-    table: Path
+    table: Place
     partition_columns: tuple[str, ...] = ()
     condition: str | None = None
     new_columns: bool = False
     once: bool = True
     passes: int = 1
+    rows_per_file: int | None = None
 
     def has(self, transaction: BatchTransaction) -> bool:
         """Whether the table has the transaction."""
@@ -38,6 +40,8 @@ class DeltaOverwrite:
         options = {"userMetadata": transaction.user_metadata}
         if self.once:
             options |= {"txnAppId": transaction.application, "txnVersion": str(transaction.batch_id)}
+        if self.rows_per_file is not None:
+            options["maxRecordsPerFile"] = str(self.rows_per_file)
         if self.condition is not None:
             options |= {"replaceWhere": self.condition, "mergeSchema": "true"}
         elif self.new_columns:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headwater.definitions.flow import Replacement
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing, same_key
 
@@ -24,7 +24,7 @@ class DeltaReplace:
     The order and the size of batches therefore make no difference. Rows with the same key and sequence are all kept.
     """
 
-    table: Path
+    table: Place
     replacement: Replacement
     passes: int = 3
 

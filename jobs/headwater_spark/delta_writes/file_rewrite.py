@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from delta.exceptions import (
@@ -27,6 +26,7 @@ from delta.exceptions import (
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import (
     DELTA,
@@ -129,6 +129,38 @@ class FileRewrite:
             return "another commit was in the way"
         return None
 
+    def put(self, rows: DataFrame, predicate: str | None, transaction: BatchTransaction) -> None:
+        """Write ``rows`` and commit them in place of the files, as an overwrite of a part; of no files, as an append.
+
+        Args:
+            rows: the table's columns, and ``_change_type`` where there are rows for the change feed.
+            predicate: what the rows that are replaced have in common, as the table's history shows it.
+
+        Raises:
+            DeltaConcurrentModificationException: another commit conflicts with this one.
+        """
+        written = items(self._delta_transaction.writeFiles(rows._jdf))  # noqa: SLF001
+        now = int(time.time() * 1000)
+        removed = [file.removeWithTimestamp(now, True) for file in self._removed]
+        if CHANGE_TYPE in rows.columns and len(added_files(written)) == len(written):
+            # No row came or went. Without rows of its own, the feed would show all rows of the files as gone and come.
+            written, removed = [], []
+        self._delta_transaction.updateSetTransaction(
+            transaction.application, transaction.batch_id, self._jvm.scala.Option.apply(now)
+        )
+        nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+        self._delta_transaction.commitIfNeeded(
+            self._seq([*written, *removed]), self._write_operation(predicate), nothing
+        )
+
+    def _write_operation(self, predicate: str | None) -> Any:
+        some, none = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
+        modes = self._jvm.org.apache.spark.sql.SaveMode
+        mode = modes.Append if predicate is None else modes.Overwrite
+        write = getattr(self._jvm, f"{DELTA}.DeltaOperations$Write")
+        shown = none if predicate is None else some(predicate)
+        return write(mode, some(self._seq([])), shown, none, none, none, none, none, none)
+
     def _register_metrics(self, counts: RowCounts, copied: int, added: list[Any], change_files: int) -> None:
         milliseconds = int((time.monotonic() - self._started) * 1000)
         values = {
@@ -170,24 +202,35 @@ class FileRewrite:
 
 @contextmanager
 def file_rewrite(
-    session: SparkSession, table: Path, version: int, files: Sequence[DataFile], transaction: BatchTransaction
+    session: SparkSession,
+    table: Place,
+    version: int,
+    files: Sequence[DataFile],
+    transaction: BatchTransaction,
+    *,
+    append: bool = False,
 ) -> Iterator[FileRewrite | str]:
     """Begin to replace some of a table's files; a text says why a merge has to do it instead.
 
     The reasons: the table has moved on from ``version``, or has the batch, or this Delta lacks the internals.
+
+    Args:
+        append: rows only come, whatever rows there are: others' rows are no conflict.
     """
     jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public API for this
     with _active(session, jvm, transaction):
-        yield _begin(session, jvm, table, version, files, transaction)
+        yield _begin(session, jvm, table, version, files, transaction, append=append)
 
 
 def _begin(
     session: SparkSession,
     jvm: Any,
-    table: Path,
+    table: Place,
     version: int,
     files: Sequence[DataFile],
     transaction: BatchTransaction,
+    *,
+    append: bool,
 ) -> FileRewrite | str:
     try:
         log = getattr(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
@@ -200,10 +243,12 @@ def _begin(
             return "the table has moved on since it was looked up"
         started.readTxn().addOne(transaction.application)
         rewrite = FileRewrite(session, jvm, started, log, files)
-        # As a MERGE does: rows that others add, or files that they remove, are conflicts.
-        started.trackReadPredicates(rewrite._seq([]), False, True)  # noqa: SLF001
-        started.trackFilesRead(rewrite._seq(rewrite._removed))  # noqa: SLF001
+        if not append:
+            # As a MERGE does: rows that others add, or files that they remove, are conflicts.
+            started.trackReadPredicates(rewrite._seq([]), False, True)  # noqa: SLF001
+            started.trackFilesRead(rewrite._seq(rewrite._removed))  # noqa: SLF001
         rewrite._operation()  # noqa: SLF001
+        rewrite._write_operation(None)  # noqa: SLF001
     except (Py4JError, TypeError) as error:
         if not is_another_version(error):
             raise

@@ -10,7 +10,6 @@ Decision 0093.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,6 +19,8 @@ from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import query_id
 from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.errors import CheckpointUnreadable
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 
 # No batch ever has this number; it is the largest integer that a double represents exactly.
 LAST_BATCH = 2**53 - 1
@@ -40,20 +41,18 @@ def ids_before(checkpoint: FlowCheckpoint, identity: FlowIdentity, epoch: int) -
     return ids - {""}
 
 
-def retire(spark: SparkSession, tables: Iterable[Path | None], ids: Collection[str]) -> None:
+def retire(spark: SparkSession, tables: Iterable[Place | None], ids: Collection[str]) -> None:
     """Retire the ids, in one commit for each existing table that has not retired them yet."""
-    from deltalake import DeltaTable
-
     for table in tables:
         if table is None or not table_exists(table):
             continue
-        log = DeltaTable(str(table))
+        log = delta_table(table)
         live = [name for name in sorted(ids) if (last_batch(log, table, name) or 0) < LAST_BATCH]
         if live:
             _commit(spark, table, live)
 
 
-def _commit(spark: SparkSession, table: Path, ids: Collection[str]) -> None:
+def _commit(spark: SparkSession, table: Place, ids: Collection[str]) -> None:
     """Commit transaction ids and nothing else; no writer of Spark does that for several ids."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - Delta has no Python API for it
     delta = jvm.org.apache.spark.sql.delta

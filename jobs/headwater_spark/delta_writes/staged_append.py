@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import (
     DELTA,
@@ -45,7 +45,7 @@ class StagedAppend:
 
 
 def stage_append(
-    rows: DataFrame, table: Path, transaction: BatchTransaction, partition_columns: Sequence[str] = ()
+    rows: DataFrame, table: Place, transaction: BatchTransaction, partition_columns: Sequence[str] = ()
 ) -> StagedAppend | None:
     """Write the files of an append.
 

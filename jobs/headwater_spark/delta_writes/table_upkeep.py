@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -11,6 +10,8 @@ from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import FlowFailed
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.tables import (
     DECLARED,
     columns_of,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def apply_declaration(
-    spark: SparkSession, dataset: Dataset, kind: DatasetKind, path: Path, schema: StructType | None
+    spark: SparkSession, dataset: Dataset, kind: DatasetKind, path: Place, schema: StructType | None
 ) -> None:
     """Commit only what differs.
 
@@ -37,9 +38,7 @@ def apply_declaration(
     Raises:
         FlowFailed: the declaration changes the partitioning, or what kind a column is: that takes a full refresh.
     """
-    from deltalake import DeltaTable as LogReader
-
-    table = LogReader(str(path))
+    table = delta_table(path)
     changed = _shape_change(table, dataset, schema)
     if not changed and schema is not None and kind is DatasetKind.MATERIALIZED_VIEW:
         changed = _other_columns(table, schema)
@@ -84,7 +83,7 @@ def _other_columns(table: LogReader, schema: StructType) -> str | None:
     return "other columns" if stored != declared else None
 
 
-def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: Path) -> None:
+def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: Place) -> None:
     metadata = table.metadata()
     stored: dict[str, Any] = dict(metadata.configuration)
     previous = json.loads(stored.get(DECLARED) or "[]")
@@ -105,7 +104,7 @@ def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: P
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS NULL")
 
 
-def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, path: Path) -> None:
+def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, path: Place) -> None:
     columns = columns_of(table)
     for field in schema.fields:
         stored = columns.get(field.name.lower())
@@ -115,11 +114,9 @@ def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, 
             spark.sql(f"ALTER TABLE delta.`{path}` {column}")
 
 
-def keep_clustering(spark: SparkSession, dataset: Dataset, path: Path) -> None:
+def keep_clustering(spark: SparkSession, dataset: Dataset, path: Place) -> None:
     """Cluster by the declared columns again: overwriting a table drops its clustering."""
-    from deltalake import DeltaTable as LogReader
-
-    table = LogReader(str(path))
+    table = delta_table(path)
     clustered = "clustering" in (table.protocol().writer_features or [])
     if not (clustered or dataset.cluster_columns):
         return

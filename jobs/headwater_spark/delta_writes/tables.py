@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta.tables import DeltaTable, DeltaTableBuilder, IdentityGenerator
@@ -14,6 +12,9 @@ from pyspark.sql.types import StructField, StructType
 from headwater.definitions.dataset import Dataset
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import FlowFailed
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
+from headwater.storage.walking import remove_tree
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
 
@@ -26,14 +27,14 @@ DECLARED = "headwater.declared"
 EXPRESSION = "delta.generationExpression"
 
 
-def remove_empty_logs(*paths: Path | None) -> None:
+def remove_empty_logs(*paths: Place | None) -> None:
     """Remove logs without a commit: a driver died while it created the table, and Delta would refuse to create it there."""
     for path in paths:
         if path is not None and (path / "_delta_log").is_dir() and not table_exists(path):
-            shutil.rmtree(path / "_delta_log")
+            remove_tree(path / "_delta_log")
 
 
-def create_table(spark: SparkSession, dataset: Dataset, path: Path, schema: StructType) -> None:
+def create_table(spark: SparkSession, dataset: Dataset, path: Place, schema: StructType) -> None:
     """Create the table unless it exists; an existing one is not changed."""
     _declared(DeltaTable.createIfNotExists(spark), dataset, path, schema).execute()
 
@@ -52,7 +53,7 @@ def needs_creating_first(dataset: Dataset, flows: int, schema: StructType) -> bo
 
 
 def empty_table(
-    spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
+    spark: SparkSession, dataset: Dataset, path: Place, schema: StructType, user_metadata: str
 ) -> None:
     """Delete all rows in one commit, and give the table the declared schema."""
     if not table_exists(path):
@@ -63,7 +64,7 @@ def empty_table(
         reshape_table(spark, dataset, path, schema, user_metadata)
 
 
-def delete_rows(spark: SparkSession, path: Path, user_metadata: str) -> None:
+def delete_rows(spark: SparkSession, path: Place, user_metadata: str) -> None:
     """Delete all rows of a Delta table in one commit."""
     session = spark.newSession()  # the metadata of the commit is a setting
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", user_metadata)
@@ -71,7 +72,7 @@ def delete_rows(spark: SparkSession, path: Path, user_metadata: str) -> None:
 
 
 def reshape_table(
-    spark: SparkSession, dataset: Dataset, path: Path, schema: StructType, user_metadata: str
+    spark: SparkSession, dataset: Dataset, path: Place, schema: StructType, user_metadata: str
 ) -> None:
     """Replace all rows by none, in one commit, with the declared columns and partitions.
 
@@ -95,11 +96,9 @@ def reshape_table(
     writer.save(str(path))
 
 
-def has_shape(path: Path, dataset: Dataset, schema: StructType) -> bool:
+def has_shape(path: Place, dataset: Dataset, schema: StructType) -> bool:
     """Whether the table has these columns, nullable and computed as declared, and the declared partitions."""
-    from deltalake import DeltaTable as LogReader
-
-    table = LogReader(str(path))
+    table = delta_table(path)
     stored = {n: (f.dataType, f.nullable, made_by(f)) for n, f in columns_of(table).items()}
     declared = {f.name.lower(): (f.dataType, f.nullable, declared_making(f)) for f in schema.fields}
     partitions = [name.lower() for name in table.metadata().partition_columns]
@@ -145,7 +144,7 @@ def _making(field: StructField) -> dict[str, Any]:
 
 
 def _declared(
-    builder: DeltaTableBuilder, dataset: Dataset, path: Path, schema: StructType
+    builder: DeltaTableBuilder, dataset: Dataset, path: Place, schema: StructType
 ) -> DeltaTableBuilder:
     builder = builder.location(str(path))
     for field in schema.fields:

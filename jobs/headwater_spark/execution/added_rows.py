@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import reduce
-from pathlib import Path
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -12,11 +11,13 @@ from pyspark.sql import functions as F
 
 from headwater.backfills.conditions import InvalidRange
 from headwater.delta_log.commits import commit_file, data_files, read_actions
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 
 
 def added_rows(
-    session: SparkSession, table: Path, first: int, last: int, *, skip_changes: bool = False
+    session: SparkSession, table: Place, first: int, last: int, *, skip_changes: bool = False
 ) -> DataFrame:
     """The rows that the versions ``first`` to ``last`` appended, each file read as it was when it was added.
 
@@ -47,12 +48,12 @@ def added_rows(
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, nothing)
 
 
-def rows_of_commit(session: SparkSession, table: Path, version: int) -> DataFrame:
+def rows_of_commit(session: SparkSession, table: Place, version: int) -> DataFrame:
     """The rows that one version added."""
     return _part(session, table, version, _data_files(table, version)[0])
 
 
-def _part(session: SparkSession, table: Path, version: int, names: list[str]) -> DataFrame:
+def _part(session: SparkSession, table: Place, version: int, names: list[str]) -> DataFrame:
     frame = DataFrameReader(session).format("delta").option("versionAsOf", str(version)).load(str(table))
     columns = [F.col(quoted(name)) for name in frame.columns]
     if not names:
@@ -62,7 +63,7 @@ def _part(session: SparkSession, table: Path, version: int, names: list[str]) ->
     return frame.where(file.isin([name.rpartition("/")[2] for name in names])).select(*columns)
 
 
-def _data_files(table: Path, version: int) -> tuple[list[str], bool]:
+def _data_files(table: Place, version: int) -> tuple[list[str], bool]:
     try:
         actions = read_actions(commit_file(table, version))
     except FileNotFoundError:
@@ -75,9 +76,7 @@ def _data_files(table: Path, version: int) -> tuple[list[str], bool]:
     return added, bool(data_files(actions, "remove"))
 
 
-def _files_at(table: Path, version: int) -> set[str]:
-    from deltalake import DeltaTable
-
+def _files_at(table: Place, version: int) -> set[str]:
     # delta-rs returns paths below the table, or URIs.
-    uris = DeltaTable(str(table), version=version).file_uris()
+    uris = delta_table(table, version=version).file_uris()
     return {unquote(uri.removeprefix("file://").removeprefix(f"{table}/")) for uri in uris}

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowState
@@ -19,6 +18,7 @@ from headwater.event_log.stream_progress import (
     stream_metrics,
     stream_progress,
 )
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_metrics import engine_details
 from headwater_spark.delta_writes.batch_commits import BatchCommit, BatchCommits, quality_details
 from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount, batch_counts
@@ -39,7 +39,7 @@ class BatchRecords:
         self._run, context = run, run.context
         self._epoch = state.epoch
         self._first_of_epoch = state.first_batch
-        self._folder: Path = run.checkpoint.epoch_folder(state.epoch)
+        self._folder: Place = run.checkpoint.epoch_folder(state.epoch)
         self._last_recorded = context.recorded_batches.result().get((run.name, state.epoch))
         context.events.set_known_batches(run.name, state.epoch, self._last_recorded)
         self._recorded: set[int] = set()

@@ -5,10 +5,12 @@ in any update: ``run_flow``.
 
 Decision 0172.
 Decision 0174.
+Decision 0188.
 """
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,6 +19,7 @@ from datetime import timedelta
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import FlowStatus, operation_progress
 from headwater.event_log.retention import keep_event_log
+from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
 from headwater.updates.definition_watch import DefinitionWatch
 from headwater_spark.delta_writes.tables import create_table
@@ -26,6 +29,7 @@ from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.schedule import FAILURES, has_written, leave_out, prepare_table
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.update_records import record_stop
 from headwater_spark.execution.view_sources import fingerprints
 
 LOOK_SECONDS = 2.0
@@ -33,6 +37,9 @@ LOOK_SECONDS = 2.0
 LOOK_SHARE = 20
 HEARTBEAT = timedelta(minutes=1)
 UPKEEP = timedelta(hours=1)
+# A plan in the JVM lives as long as a Python object that refers to it. Those in cycles wait for Python's collector, which counts
+# Python objects and knows nothing of the JVM's heap: it would come after minutes, and plans fill a heap of a gigabyte before.
+COLLECTION = timedelta(seconds=30)
 # An update is begun again after this time: its records, and what it keeps of each batch, have an end.
 LONGEST = timedelta(days=1)
 
@@ -72,17 +79,17 @@ def _supervise(
     context: UpdateContext, shared: ContinuousRun, futures: list[Future[None]], watch: DefinitionWatch
 ) -> str:
     project = context.pipeline.project
-    beats, upkeep, next_look = _every(HEARTBEAT), _every(UPKEEP), 0.0
+    beats, upkeep, collection, next_look = _every(HEARTBEAT), _every(UPKEEP), _every(COLLECTION), 0.0
     while True:
         done, waiting = wait(futures, timeout=0)
         for future in done:
             future.result()  # raises what is no flow's failure
         if not waiting or context.stop_requested.wait(LOOK_SECONDS):
+            record_stop(context)
             return ""
         if next(beats):
             _beat(context, shared)
-        if next(upkeep):
-            keep_event_log(project.state_folder, project.spec.event_log.retention_days)
+        _keep_tidy(project, collection, upkeep)
         if time.monotonic() - shared.started >= LONGEST.total_seconds():
             return "it has run for a day"
         if time.monotonic() < next_look:
@@ -95,6 +102,13 @@ def _supervise(
             context.say(f"DEFINITION The one on disk can't be run, the one before goes on: {trouble}")
         if changed:
             return "its definition has changed"
+
+
+def _keep_tidy(project: PipelineProject, collection: Iterator[bool], upkeep: Iterator[bool]) -> None:
+    if next(collection):
+        gc.collect()
+    if next(upkeep):
+        keep_event_log(project.state_folder, project.spec.event_log.retention_days)
 
 
 def _every(interval: timedelta) -> Iterator[bool]:

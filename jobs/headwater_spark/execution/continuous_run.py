@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from headwater.definitions.flow_settings import continuous_interval
+from headwater.definitions.flow_settings import continuous_interval, is_real_time, real_time_interval
 from headwater.definitions.source import SourceKind
 from headwater.graph.update_plan import UpdatePlan
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
@@ -87,6 +87,9 @@ def flow_intervals(pipeline: ResolvedPipeline, plan: UpdatePlan) -> dict[str, fl
         properties = pipeline.dataset(stage.dataset).table_properties
         for name in stage.flows:
             entry, flow = pipeline.manifest.flow(name), pipeline.flow(name)
+            if is_real_time(flow.spark_conf):
+                intervals[name] = real_time_interval(flow.spark_conf).total_seconds()
+                continue
             intervals[name] = continuous_interval(
                 flow.spark_conf, properties, project.configuration, project.spec.spark,
                 streaming=entry.streaming and flow.snapshots is None,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -23,6 +22,7 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FlowEntry
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, flow_metadata
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
@@ -81,12 +81,12 @@ class FlowRun:
         return not (self.is_view or self.flow.once or self.flow.snapshots is not None)
 
     @cached_property
-    def delta_table(self) -> Path | None:
+    def delta_table(self) -> Place | None:
         """The folder of the Delta table that the rows go to, None where they go elsewhere."""
         return self.context.delta_table(self.dataset)
 
     @property
-    def table(self) -> Path:
+    def table(self) -> Place:
         """The folder of the table; raises KeyError for a sink that has none."""
         return self.context.table_path(self.dataset)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from headwater.checkpoints.offsets import read_offsets
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 
 
@@ -36,7 +36,7 @@ class BatchWriter:
         self,
         target: BatchTarget,
         application: str,
-        checkpoint: Path,
+        checkpoint: Place,
         metadata: dict[str, Any],
         *,
         stateful: bool = False,

@@ -11,6 +11,7 @@ from headwater.event_log.details import FlowStatus
 from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.execution.file_cleaning import clean_sources
 from headwater_spark.execution.flow_run import FlowRun
+from headwater_spark.execution.real_time import has_settled, runs_in_real_time
 
 _UPKEEP_SECONDS = 60.0
 # Spark's words for a query that has looked, and waits.
@@ -30,7 +31,9 @@ class KeptStream:
         self._run, self._query, self._batches, self._save = run, query, batches, save_position
         self._batches_before, self._saved_at = run.outcome.batches, 0
         self._runs = False
-        self._next_upkeep = time.monotonic() + _UPKEEP_SECONDS
+        self._real_time = runs_in_real_time(run)
+        self._started_at = time.monotonic()
+        self._next_upkeep = self._started_at + _UPKEEP_SECONDS
 
     def look(self) -> None:
         """Called about twice a second. Raises RowsNotConserved where a batch did not write what it should have."""
@@ -51,6 +54,8 @@ class KeptStream:
 
     def _has_looked(self) -> bool:
         written = self._run.outcome.batches > self._batches_before
+        if self._real_time:
+            return written or has_settled(self._query, self._started_at)
         return written or self._waits()
 
     def _begin_running(self) -> None:
@@ -59,9 +64,8 @@ class KeptStream:
         self._runs = True
         continuous.is_running(self._run.name)
         interval = continuous.intervals[self._run.name]
-        self._run.record(
-            FlowStatus.RUNNING, f"{self._run.name} runs, and looks for new data every {interval:g} s."
-        )
+        does = "commits its position" if self._real_time else "looks for new data"
+        self._run.record(FlowStatus.RUNNING, f"{self._run.name} runs, and {does} every {interval:g} s.")
 
     def _upkeep(self) -> None:
         if self._run.outcome.batches == self._saved_at:

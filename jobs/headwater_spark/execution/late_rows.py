@@ -8,14 +8,13 @@ Decision 0111.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from headwater.checkpoints.pending_replacement import PendingReplacement, pending_replacements
 from headwater.delta_log.commits import commit_file, commit_head
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
@@ -38,7 +37,7 @@ retry_conflicts = retry(
 
 
 @retry_conflicts
-def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, table: Path) -> None:
+def finish_replacements(spark: SparkSession, state_folder: Place, dataset: str, table: Place) -> None:
     """Put back the late rows of replaced ranges whose backfill was killed.
 
     Two processes at once do it once: each commit has its own id. An uncommitted replacement is left to its backfill.
@@ -54,7 +53,7 @@ def finish_replacements(spark: SparkSession, state_folder: Path, dataset: str, t
 
 
 def put_back_late_rows(
-    spark: SparkSession, state_folder: Path, table: Path, pending: PendingReplacement
+    spark: SparkSession, state_folder: Place, table: Place, pending: PendingReplacement
 ) -> None:
     """Append again what the streams wrote to the range meanwhile, each batch once, and close the replacement."""
     first = min(pending.known.values(), default=None)
@@ -65,7 +64,7 @@ def put_back_late_rows(
 
 
 def _put_back(
-    spark: SparkSession, table: Path, pending: PendingReplacement, first: int, replaced: int
+    spark: SparkSession, table: Place, pending: PendingReplacement, first: int, replaced: int
 ) -> None:
     base = int(commit_head(commit_file(table, replaced)).info.get("readVersion", replaced - 1))
     for version in range(first + 1, base + 1):

@@ -8,10 +8,8 @@ Decision 0145.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,6 +20,8 @@ from headwater.checkpoints.offsets import last_committed_batch, last_planned_bat
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
+from headwater.storage.walking import remove_tree
 from headwater_spark.execution.batch_counts import Recount
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -63,7 +63,7 @@ def recount_batches(
     return recounts
 
 
-def _written_only(run: FlowRun, state: FlowState, folder: Path) -> list[int]:
+def _written_only(run: FlowRun, state: FlowState, folder: Place) -> list[int]:
     """The planned batch, if it is in the table and not marked as done."""
     table, planned = run.delta_table, last_planned_batch(folder)
     if table is None or planned is None or planned == last_committed_batch(folder):
@@ -92,15 +92,15 @@ def _recount(run: FlowRun, state: FlowState, frame: DataFrame, batch_id: int) ->
 
 
 @contextmanager
-def _laid_out(checkpoint: Path, batch_id: int, copy: Path) -> Iterator[Path]:
+def _laid_out(checkpoint: Place, batch_id: int, copy: Place) -> Iterator[Place]:
     try:
         lay_out_batch(checkpoint, batch_id, copy)
         yield copy
     finally:
-        shutil.rmtree(copy, ignore_errors=True)
+        remove_tree(copy, ignore_errors=True)
 
 
-def _start(run: FlowRun, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
+def _start(run: FlowRun, frame: DataFrame, checkpoint: Place) -> StreamingQuery:
     return (
         frame.writeStream.outputMode(run.mode.kind.query_mode)
         .queryName(f"{run.context.query_name(run.name)}.recount")

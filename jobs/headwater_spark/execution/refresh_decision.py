@@ -5,19 +5,22 @@ Decisions 0162 to 0165.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headwater.definitions.expectation import needs_judgement
 from headwater.incremental.costs import (
-    FullRun,
+    Effort,
     Limits,
     SourceSize,
     corrected,
+    full_runs,
     limits_from,
+    not_faster,
     predicted_full,
     predicted_incremental,
+    predicted_part,
     rejected,
 )
 from headwater.incremental.refresh_record import RefreshRecord
@@ -53,12 +56,34 @@ BEGINNINGS = frozenset(
 class Decision:
     """How a view is refreshed.
 
-    ``techniques``: what carries it out, where it is an incremental one; ``predicted``: its seconds, before last runs correct them.
+    Args:
+        planned: the technique, with the reasons.
+        techniques: what carries it out, where it is an incremental one.
+        predicted: its seconds, before last runs correct them; ``full``: those of a full refresh.
+        runs: of the last refreshes by it, what was predicted and what they took.
+        by_cost: whether the cost decides.
     """
 
     planned: Planned
     techniques: Techniques | None = None
     predicted: float = 0.0
+    full: float = 0.0
+    runs: Sequence[Sequence[float]] = ()
+    by_cost: bool = False
+
+    def at(self, effort: Effort | None) -> Decision:
+        """The decision again, now that it is known what an affected part moves; nothing of it was read so far."""
+        if effort is None:
+            return self
+        predicted = predicted_part(self.full, effort)
+        incremental = corrected(predicted, self.runs)
+        planned, chosen = self.planned, self.planned.chosen
+        costs = {Technique.COMPLETE_RECOMPUTE: self.full, chosen: incremental}
+        against = not_faster(self.full, incremental) if self.by_cost else None
+        if against is not None:
+            recomputed = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, planned.sources)
+            return replace(self, planned=recomputed, techniques=None)
+        return replace(self, planned=replace(planned, costs=costs), predicted=predicted)
 
 
 @dataclass
@@ -213,30 +238,29 @@ class RefreshDecision:
         stored = stored_types(self.run.table)
         dataset = self.run.dataset
         techniques = Techniques(
-            query, self._changes, stored, dataset.partition_columns, dataset.cluster_columns or (), limits
-        )
+            query, self._changes, self.run.table, stored, dataset.partition_columns, dataset.cluster_columns or (), limits,
+        )  # fmt: skip
         chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
         full, predicted, sizes = self._costs(query, moved, chosen)
-        incremental = corrected(predicted, self._known.get("runs", {}).get(str(chosen), ()))
+        runs = self._known.get("runs", {}).get(str(chosen), ())
+        incremental = corrected(predicted, runs)
         costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
-        against = rejected(limits, sizes, full, incremental) if policy is RefreshPolicy.AUTO else None
+        by_cost = policy is RefreshPolicy.AUTO
+        against = rejected(limits, sizes, full, incremental) if by_cost else None
         if against is not None:
             planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
             return Decision(planned)
-        return Decision(Planned(chosen, costs=costs, sources=tables), techniques, predicted)
+        planned = Planned(chosen, costs=costs, sources=tables)
+        return Decision(planned, techniques, predicted, full, runs, by_cost)
 
     def _costs(
         self, query: ExaminedQuery, moved: set[str], chosen: Technique
     ) -> tuple[float, float, list[SourceSize]]:
-        known = self._known
-        last = FullRun(float(known.get("full_seconds", 0)), int(known.get("full_bytes", 0)))
-        full = predicted_full(last, source_bytes(query))
+        full = predicted_full(full_runs(self._known), source_bytes(query))
         sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
-        # The affected part is read by the view's own query, too.
-        again = 0.0 if chosen in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE) else 0.25
-        return full, predicted_incremental(full, sizes, again), sizes
+        return full, predicted_incremental(full, sizes, chosen), sizes
 
     @property
     def _known(self) -> Mapping[str, Any]:

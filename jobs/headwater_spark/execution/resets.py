@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset, quarantine_folder
 from headwater.errors import CheckpointUnreadable
 from headwater.graph.update_plan import ResetStage, UpdatePlan
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.place import located
+from headwater.storage.walking import remove_tree
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import delete_rows, empty_table
 from headwater_spark.execution.update_context import UpdateContext
@@ -79,7 +80,7 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
         empty_table(context.spark, dataset, context.table_path(dataset), schema, json.dumps(metadata))
         _empty_quarantine(context, dataset, json.dumps(metadata))
         # Sequences and tombstones of rows that no longer exist.
-        shutil.rmtree(context.change_memory(dataset.name), ignore_errors=True)
+        remove_tree(context.change_memory(dataset.name), ignore_errors=True)
     for checkpoint in checkpoints:
         state = checkpoint.read_state()
         assert state is not None
@@ -110,6 +111,6 @@ def _retire(context: UpdateContext, stage: ResetStage) -> None:
 def _empty_quarantine(context: UpdateContext, dataset: Dataset, metadata: str) -> None:
     """Its rows are read again with all others, and judged by the current rules. Also where no rule quarantines any longer."""
     location = dataset.table_location(context.pipeline.project.pipeline_id)
-    path = context.pipeline.project.warehouse / quarantine_folder(str(location))
+    path = located(context.pipeline.project.warehouse, quarantine_folder(str(location)))
     if is_quarantine(path):
         delete_rows(context.spark, path, metadata)

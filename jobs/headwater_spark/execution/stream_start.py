@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,6 +16,7 @@ from headwater.checkpoints.offsets import last_committed_batch, last_planned_bat
 from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.sink import SinkKind
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTarget
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import judged_target, takes_streams, target_of
@@ -73,7 +73,7 @@ def start_stream(
     return StartedStream(query, (application, str(query.id)), writer, judged)
 
 
-def _written_as_batch(run: FlowRun, folder: Path, application: str) -> bool:
+def _written_as_batch(run: FlowRun, folder: Place, application: str) -> bool:
     """Whether the planned batch is in the table under the id of foreachBatch, which the Delta sink would not recognize."""
     planned = last_planned_batch(folder)
     if run.dataset.sink is not None or planned is None or planned == last_committed_batch(folder):

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -18,11 +19,13 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
+from headwater.definitions.flow_settings import is_real_time
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.state_checks import store_names
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import BatchRecords
@@ -31,6 +34,7 @@ from headwater_spark.execution.fixed_settings import fixed_settings
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.imported_position import take_over
 from headwater_spark.execution.kept_stream import KeptStream
+from headwater_spark.execution.real_time import check_cores, runs_in_real_time, wait_for_position
 from headwater_spark.execution.recounting import OBSERVATION, recount_batches
 from headwater_spark.execution.start_checks import check_flow, plan_of, source_identities, versions
 from headwater_spark.execution.stream_start import StartedStream, start_stream
@@ -44,6 +48,11 @@ from headwater_spark.sources.source_schemas import check_source_schemas, stream_
 # Enough for an update that is stopped by hand; Airflow, which kills a task after five seconds, sets a shorter time.
 STOP_SECONDS = 30.0
 _RECORDED_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+# Each look is two requests.
+_LOOK_SECONDS_ON_A_STORE = 1.0
+# Waits until a query can be stopped, for so many seconds at most.
+Finish = Callable[[StreamingQuery, Place, float | None], None]
 
 
 def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
@@ -58,6 +67,11 @@ def run_stream(run: FlowRun, unreadable: Sequence[UnreadableFile] = ()) -> None:
     """
     context = run.context
     context.check_lease()
+    check_cores(run)
+    if is_real_time(run.flow.spark_conf) and not runs_in_real_time(run):
+        context.say(
+            f"BATCHES    {run.name} runs in batches: real-time mode is for continuous updates.", flow=run.name
+        )
     take_over(run)
     surviving = run.checkpoint.surviving_state()
     start = check_flow(run, surviving or FlowState())
@@ -86,13 +100,19 @@ def _run_query(
         started = start_stream(run, state, frame, unreadable)
     batches.started(started, recounts)
 
+    saved = False
+
     def meanwhile() -> None:
-        _save_destination(run)
+        nonlocal saved
+        saved = saved or _save_destination(run)
         if context.continuous is not None:
             kept.look()
 
     kept = KeptStream(run, started.query, batches, lambda: _save_position(run, start, state, completed=False))
-    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile, kept.is_idle)
+    finish: Finish = wait_for_batch
+    if runs_in_real_time(run):
+        finish = partial(wait_for_position, recorded=lambda: batches.all_recorded)
+    _await(context, started, ended, run.checkpoint.epoch_folder(state.epoch), meanwhile, kept.is_idle, finish)
     if table is not None and not table_exists(table):  # no row has been written, but readers need the table
         create_table(context.spark, run.dataset, table, context.pipeline.evaluation.table_schema(run.dataset))
     batches.record_missed()
@@ -149,20 +169,24 @@ def _checked(
     return apply_expectations(frame, rules, OBSERVATION, count=count)
 
 
-def _save_destination(run: FlowRun) -> None:
-    """Save early what the flow writes to: a driver may be killed in its first update."""
+def _save_destination(run: FlowRun) -> bool:
+    """Save early what the flow writes to: a driver may be killed in its first update. Returns whether that is done."""
     state = run.checkpoint.read_state()
-    if state is not None and state.sink_id is None and (sink := run.destination_id()) is not None:
-        run.checkpoint.update_state(sink_id=sink)
+    if state is None:
+        return False
+    if state.sink_id is None and (sink := run.destination_id()) is not None:
+        state = run.checkpoint.update_state(sink_id=sink)
+    return state.sink_id is not None
 
 
 def _await(
     context: UpdateContext,
     started: StartedStream,
     ended: threading.Event,
-    folder: Path,
+    folder: Place,
     meanwhile: Callable[[], None],
     is_idle: Callable[[], bool],
+    finish: Finish,
 ) -> None:
     query: StreamingQuery = started.query
     before = last_committed_batch(folder)
@@ -175,7 +199,7 @@ def _await(
             is_over = context.time_is_up and last_committed_batch(folder) != before
             if context.stop_requested.is_set() or is_over:
                 if not is_idle():
-                    wait_for_batch(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
+                    finish(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
                 query.stop()
                 break
     except Exception:
@@ -192,7 +216,7 @@ def stop_seconds() -> float:
     return float(os.environ.get("HEADWATER_STOP_SECONDS", STOP_SECONDS))
 
 
-def wait_for_batch(query: StreamingQuery, folder: Path, seconds: float | None) -> None:
+def wait_for_batch(query: StreamingQuery, folder: Place, seconds: float | None) -> None:
     """Wait until the batch in flight is done and its progress reported, for ``seconds`` at most (None: without limit).
 
     One that takes longer is abandoned and repeated by the next update: no row is lost or doubled. What the query starts
@@ -212,7 +236,7 @@ def wait_for_batch(query: StreamingQuery, folder: Path, seconds: float | None) -
             or (committed_at and now > committed_at + _RECORDED_SECONDS)
         ):
             return
-        time.sleep(0.05)
+        time.sleep(_LOOK_SECONDS if isinstance(folder, Path) else _LOOK_SECONDS_ON_A_STORE)
 
 
 def _stop_without_lease(context: UpdateContext, query: StreamingQuery) -> None:

@@ -21,7 +21,7 @@ from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.dead_updates import close_dead_updates, close_update
-from headwater.event_log.details import FlowStatus, UpdateState, update_progress, user_action
+from headwater.event_log.details import FlowStatus, UpdateState, update_progress
 from headwater.event_log.event import Event
 from headwater.event_log.hooks import EventHooks
 from headwater.event_log.live_driver import published_driver
@@ -48,7 +48,7 @@ from headwater_spark.execution.resets import run_resets
 from headwater_spark.execution.rounds import more_rounds
 from headwater_spark.execution.schedule import run_refreshes
 from headwater_spark.execution.update_context import StopRequest, UpdateContext
-from headwater_spark.execution.update_records import announce, user_name
+from headwater_spark.execution.update_records import announce, record_stop
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
 from headwater_spark.session import start_session
@@ -231,12 +231,7 @@ def _ended(
     result = UpdateResult(
         context.update_id, state, list(outcomes.values()), time.monotonic() - started, again
     )
-    if context.stop_requested.signalled:
-        context.events.emit(
-            "user_action",
-            "The update was told to stop.",
-            details=user_action("CANCEL", user_name(), update_id=context.update_id),
-        )
+    record_stop(context)
     context.events.emit(
         "update_progress", "Every flow has ended.", details=update_progress(UpdateState.STOPPING)
     )

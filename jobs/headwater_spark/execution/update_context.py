@@ -6,7 +6,6 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,12 +14,14 @@ from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory, flow_checkpoint
 from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.definitions.dataset import Dataset
+from headwater.definitions.flow_settings import is_real_time
 from headwater.definitions.sink import SinkKind
 from headwater.errors import CheckpointUnreadable, HeadwaterError
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FlowEntry
 from headwater.leases.lease import Lease
+from headwater.storage.place import Place, located
 from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
@@ -32,9 +33,13 @@ LAST_PROGRESS = timedelta(seconds=10)
 
 
 class StopRequest(threading.Event):
-    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself."""
+    """Set when nothing more may start. ``signalled``: somebody outside wants it, not the update itself.
+
+    ``recorded``: the event log says so.
+    """
 
     signalled = False
+    recorded = False
 
     def signal(self) -> None:
         """Set it from outside."""
@@ -71,7 +76,8 @@ class UpdateContext:
         """The trigger of a flow's query, as arguments of ``DataStreamWriter.trigger``."""
         if self.continuous is None:
             return {"availableNow": True}
-        return {"processingTime": f"{round(self.continuous.intervals[flow] * 1000)} milliseconds"}
+        kind = "realTime" if is_real_time(self.pipeline.flow(flow).spark_conf) else "processingTime"
+        return {kind: f"{round(self.continuous.intervals[flow] * 1000)} milliseconds"}
 
     @property
     def time_is_up(self) -> bool:
@@ -91,23 +97,23 @@ class UpdateContext:
         project = self.pipeline.project
         return flow_identity(project.state_folder, project.pipeline_id, dataset, flow)
 
-    def table_path(self, dataset: Dataset) -> Path:
+    def table_path(self, dataset: Dataset) -> Place:
         """The folder of a table."""
         return self.pipeline.evaluation.table_path(dataset)
 
-    def delta_table(self, dataset: Dataset) -> Path | None:
+    def delta_table(self, dataset: Dataset) -> Place | None:
         """The folder of the Delta table that a dataset's rows go to, None where they go elsewhere."""
         if dataset.sink is not None and dataset.sink.kind is not SinkKind.DELTA:
             return None
         return self.table_path(dataset)
 
-    def quarantine_path(self, dataset: Dataset) -> Path | None:
+    def quarantine_path(self, dataset: Dataset) -> Place | None:
         """The folder of a table's quarantine; None where no rule of it quarantines."""
         project = self.pipeline.project
         location = dataset.quarantine_location(project.pipeline_id)
-        return None if location is None else project.warehouse / location
+        return None if location is None else located(project.warehouse, location)
 
-    def change_memory(self, dataset: str) -> Path:
+    def change_memory(self, dataset: str) -> Place:
         """The folder of a table's side table for AUTO CDC."""
         return change_memory(self.pipeline.project.state_folder, dataset)
 

@@ -7,7 +7,6 @@ import platform
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -18,6 +17,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.event_log.definition_details import dataset_definition, flow_definition, sink_definition
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, update_progress, user_action
 from headwater.graph.update_plan import Selection, UpdatePlan
+from headwater.storage.place import Place
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.state_plan import state_times
@@ -84,6 +84,19 @@ def _record_start(
     )
     message = f"Update {context.update_id} of {name} was started."
     context.events.emit("create_update", message, details=details)
+
+
+def record_stop(context: UpdateContext) -> None:
+    """Record, once, that somebody told the update to stop: it may be killed before it has.
+
+    Decision 0188.
+    """
+    stop = context.stop_requested
+    if not stop.signalled or stop.recorded:
+        return
+    stop.recorded = True
+    details = user_action("CANCEL", user_name(), update_id=context.update_id)
+    context.events.emit("user_action", "The update was told to stop.", details=details)
 
 
 def user_name() -> str:
@@ -157,7 +170,7 @@ def _describe_flows(context: UpdateContext, epochs: Mapping[str, int]) -> None:
         )
 
 
-def _explained(frame: Any, stubs: Path) -> str | None:
+def _explained(frame: Any, stubs: Place) -> str | None:
     """The resolved plan of a query; the stubs of the pipeline's tables appear under the tables' names."""
     if frame is None:
         return None

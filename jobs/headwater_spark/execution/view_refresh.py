@@ -28,7 +28,7 @@ from headwater.delta_log.table_history import (
 from headwater.errors import FlowInterrupted, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.incremental.conditions import NotIncrementalizable
-from headwater.incremental.costs import KEPT_RUNS
+from headwater.incremental.costs import KEPT_FULL_RUNS, KEPT_RUNS, full_runs
 from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
@@ -39,19 +39,21 @@ from headwater.incremental.refresh_record import (
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.delta_writes.batch_commits import quality_details
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
-from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
 from headwater_spark.delta_writes.table_upkeep import keep_clustering
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, write_batch, write_rows
 from headwater_spark.execution.refresh_decision import BEGINNINGS, Decision, RefreshDecision, source_bytes
-from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources
+from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources, table_bytes
 from headwater_spark.facade.pinned_tables import pinned_tables
+from headwater_spark.plans.names import quoted
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
 from headwater_spark.views.changed_rows import FilesMissing
 from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
+from headwater_spark.views.layout import ROWS_PER_FILE, sorting_column
 from headwater_spark.views.merged_groups import MergedGroups
+from headwater_spark.views.part_write import PartWrite
 from headwater_spark.views.techniques import Increment
 
 # Delta refuses to read an old version by its number, unless it is the newest one.
@@ -165,7 +167,7 @@ class _Refresh:
             instead = self._increment(decision)
             if instead is None:
                 return
-            decision = Decision(Planned(Technique.COMPLETE_RECOMPUTE, (instead,)))
+            decision = Decision(instead)
         planned = decision.planned
         self._refuse_where_strict(planned)
         _plan(self.run, planned)
@@ -183,7 +185,13 @@ class _Refresh:
         known = dict(state.refresh) if state is not None else {}
         if self.done is Technique.COMPLETE_RECOMPUTE:
             size = source_bytes(self.query) if self.query is not None else 0
-            known |= {"full_seconds": round(self.seconds, 2), "full_bytes": size}
+            last = [round(self.seconds, 2), size]
+            every = [[run.seconds, run.bytes] for run in full_runs(known)]
+            known |= {
+                "full_seconds": last[0],
+                "full_bytes": size,
+                "full_runs": [*every, last][-KEPT_FULL_RUNS:],
+            }
         elif self.done.incremental and self.predicted:
             runs = dict(known.get("runs", {}))
             own = [*runs.get(self.planned, ()), [round(self.predicted, 2), round(self.seconds, 2)]]
@@ -219,15 +227,19 @@ class _Refresh:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _increment(self, decision: Decision) -> Issue | None:
-        """Refresh the view by what changed; the reason where it is to be recomputed instead."""
-        run, planned = self.run, decision.planned
+    def _increment(self, decision: Decision) -> Planned | None:
+        """Refresh the view by what changed; the full refresh that is to be done instead, where that is better."""
+        run, chosen = self.run, decision.planned.chosen
         before, started = head_version(run.table), time.monotonic()
         assert decision.techniques is not None
         try:
-            increment = decision.techniques.increment(planned.chosen)
+            increment = decision.techniques.increment(chosen)
             if isinstance(increment, Issue):
-                return increment
+                return Planned(Technique.COMPLETE_RECOMPUTE, (increment,), sources=decision.planned.sources)
+            decision = decision.at(increment.effort)
+            planned = decision.planned
+            if decision.techniques is None:
+                return planned
             final = Planned(increment.technique, costs=planned.costs, sources=planned.sources)
             if increment.rows is None:
                 final = Planned(Technique.NO_OP, note="the changes come to nothing", sources=planned.sources)
@@ -236,27 +248,27 @@ class _Refresh:
             if increment.rows is not None:
                 self._write(increment.rows, self._target(increment), increment.technique, whole=False)
                 self.seconds, self.predicted = time.monotonic() - started, decision.predicted
-                self.planned = str(planned.chosen)
+                self.planned = str(chosen)
         except (RefusedForSafety, DeltaConcurrentModificationException):
             raise
         except Exception as error:
             if head_version(run.table) != before or run.context.stop_requested.is_set():
                 raise
-            return _failed(error)
+            return Planned(Technique.COMPLETE_RECOMPUTE, (_failed(error),), sources=decision.planned.sources)
         return None
 
     def _target(self, increment: Increment) -> BatchTarget:
         run = self.run
-        if increment.technique is Technique.APPEND_ONLY:
-            return DeltaAppend(run.table, run.dataset.partition_columns)
         if increment.technique is Technique.GROUP_AGGREGATE:
             return MergedGroups(run.table, increment.merging)
-        return DeltaOverwrite(run.table, run.dataset.partition_columns, increment.condition)
+        return PartWrite(run.table, run.dataset.partition_columns, increment.condition, increment.sought)
 
     def _recompute(self) -> None:
         """Recompute the view, or the part of it that its declaration names."""
         run = self.run
         in_part = run.flow.replace_where is not None and not self.whole and table_exists(run.table)
+        column = None if in_part else self._sorted_by()
+        rows = self.rows if column is None else self.rows.sortWithinPartitions(quoted(column))
         # Delta refuses one that was under way while another driver replaced the rows: both remove the same files.
         target = DeltaOverwrite(
             run.table,
@@ -264,9 +276,28 @@ class _Refresh:
             slice_condition(self.rows, run.flow) if in_part else None,
             new_columns=run.dataset.schema is None,
             once=not needs_judgement(run.dataset.expectations),
+            rows_per_file=None if column is None else ROWS_PER_FILE,
         )
-        self._write(self.rows, target, self.done, whole=True)
+        self._write(rows, target, self.done, whole=True)
         keep_clustering(run.context.spark, run.dataset, run.table)
+
+    def _sorted_by(self) -> str | None:
+        """The column by which a later refresh will find a part of the view."""
+        query, dataset = self.query, self.run.dataset
+        if query is None or not self.follows or needs_judgement(dataset.expectations):
+            return None
+        sizes = {
+            number: table_bytes(query.noted[key]) or 0
+            for number, (key, _) in query.tables.items()
+            if key in query.noted
+        }
+        fields = query.plan.frame.schema.fields
+        types, names = [field.dataType.simpleString() for field in fields], [field.name for field in fields]
+        declared = (*dataset.partition_columns, *(dataset.cluster_columns or ()))
+        try:
+            return sorting_column(query.plan.root, types, names, sizes, declared)
+        except _NOT_SEEN:
+            return None
 
     def _write(self, rows: DataFrame, target: BatchTarget, technique: Technique, *, whole: bool) -> None:
         run = self.run

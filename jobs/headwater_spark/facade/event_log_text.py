@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import ParseException
@@ -18,6 +17,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset, UnsupportedSource
 from headwater.event_log.event import event_table
 from headwater.metrics.file_states import COLUMNS, Row
+from headwater.storage.place import Place
 from headwater_spark.facade.colon_paths import Replacement, colon_paths, replaced
 from headwater_spark.plans.plan_walk import class_name, items, plan_nodes, simple_name
 
@@ -41,7 +41,7 @@ class EventLogText:
     def __init__(
         self,
         session: SparkSession,
-        state_folder: Path,
+        state_folder: Place,
         own_table: Callable[[str], object],
         files: Callable[[str], list[Row]] | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class EventLogText:
         self._files = files
         self._state_folder = state_folder
         self._own_table = own_table
-        self._views: dict[Path, str] = {}
+        self._views: dict[Place, str] = {}
         self._numbers = itertools.count(1)
 
     def rewrite(self, text: str) -> str:
@@ -105,7 +105,7 @@ class EventLogText:
         self._session.createDataFrame(self._files(reference), COLUMNS).createOrReplaceTempView(view)
         return view
 
-    def _log_of(self, pipeline: str) -> Path:
+    def _log_of(self, pipeline: str) -> Place:
         usable = is_folder_name(pipeline)
         path = event_table(self._state_folder.with_name(pipeline) if usable else self._state_folder)
         if not usable or not table_exists(path):
@@ -116,7 +116,7 @@ class EventLogText:
             )
         return path
 
-    def _view(self, path: Path) -> str:
+    def _view(self, path: Place) -> str:
         if path not in self._views:
             self._views[path] = f"headwater_event_log_{next(self._numbers)}"
             self._session.read.format("delta").load(str(path)).createOrReplaceTempView(self._views[path])

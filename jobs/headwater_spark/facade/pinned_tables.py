@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
-_NONE: Mapping[Path, int] = {}
-_VERSIONS: ContextVar[Mapping[Path, int]] = ContextVar("headwater_pinned_tables", default=_NONE)
+from headwater.storage.place import Place, is_url, of_spark, place_of
+
+_NONE: Mapping[Place, int] = {}
+_VERSIONS: ContextVar[Mapping[Place, int]] = ContextVar("headwater_pinned_tables", default=_NONE)
 # A read with one of these says itself which versions it is of.
 _OF_A_VERSION = frozenset(
     {
@@ -28,7 +29,7 @@ _OF_A_VERSION = frozenset(
 
 
 @contextmanager
-def pinned_tables(versions: Mapping[Path, int]) -> Iterator[None]:
+def pinned_tables(versions: Mapping[Place, int]) -> Iterator[None]:
     """Have batch reads inside the block, of this thread, take these versions of tables, by their folders."""
     token = _VERSIONS.set(versions)
     try:
@@ -47,4 +48,4 @@ def pinned_version(path: Any, options: Mapping[str, str]) -> int | None:
     versions = _VERSIONS.get()
     if not versions or not isinstance(path, str) or not options.keys().isdisjoint(_OF_A_VERSION):
         return None
-    return versions.get(Path(unquote(urlparse(path).path) if path.startswith("file:") else path))
+    return versions.get(place_of(path) if is_url(path) else of_spark(Path(), path))

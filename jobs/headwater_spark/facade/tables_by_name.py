@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
 
+from headwater.storage.place import Place
+
 # Gives the folder of a table by name, None where there is none.
-FindTable = Callable[[str], Path | None]
+FindTable = Callable[[str], Place | None]
 _FIND: ContextVar[FindTable | None] = ContextVar("headwater_find_table", default=None)
 
 

@@ -14,6 +14,7 @@ from headwater.definitions.finding import Finding, finding
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.graph.query_settings import views_in
+from headwater.storage.place import is_below
 from headwater_spark.linting.definition_text import SourceFile
 from headwater_spark.plans.plan_walk import items, pair_of, plan_leaves, plan_nodes, simple_name
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
@@ -99,7 +100,7 @@ class FlowCase:
 
     def is_stub(self, path: str) -> bool:
         """Whether a path stands for one of the pipeline's own datasets."""
-        return Path(path).is_relative_to(self.pipeline.evaluation.stubs)
+        return is_below(Path(path), self.pipeline.evaluation.stubs)
 
 
 def _leaf(source: str, options: Mapping[str, str]) -> StreamLeaf:

@@ -17,6 +17,7 @@ from headwater_spark.linting.setting_rules import (
     idle_clauses,
     idle_settings_of_a_flow,
     idle_settings_of_the_pipeline,
+    real_time_in_updates_that_end,
     settings_of_lakeflow,
     uncounted_rules,
 )
@@ -46,6 +47,7 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     unsteady_keys,
     first_loads,
     idle_settings_of_a_flow,
+    real_time_in_updates_that_end,
     uncounted_rules,
 )
 _ORDER = list(Severity)
@@ -86,8 +88,10 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
     yield from settings_of_lakeflow(pipeline)
     yield from idle_clauses(pipeline)
     by_flow: dict[str, list[Finding]] = {}
+    # The implicit views of a history are declared, and no part of the graph where nothing reads them.
+    known = {entry.name for entry in pipeline.manifest.flows}
     for flow in pipeline.registry.flows():
-        if flow.name not in pipeline.evaluation.frames:
+        if flow.name not in pipeline.evaluation.frames or flow.name not in known:
             continue
         case = FlowCase(pipeline, pipeline.dataset(flow.target), flow, files)
         by_flow[flow.name] = list(dict.fromkeys(one for rule in _RULES for one in rule(case)))

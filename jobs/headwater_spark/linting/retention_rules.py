@@ -9,6 +9,8 @@ from headwater.definitions.finding import Finding
 from headwater.definitions.intervals import FILE_RETENTION, LOG_RETENTION, duration, longest_gap
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import located
 from headwater_spark.linting.flow_case import FlowCase
 
 _RULES = (
@@ -46,12 +48,11 @@ def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None
         return case.pipeline.dataset(source.name).table_properties
     if source.kind is not SourceKind.DELTA:
         return None
-    from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
-    path = case.pipeline.project.warehouse / (source.location or source.path or "")
+    path = located(case.pipeline.project.warehouse, source.location or source.path or "")
     try:
-        configuration: Mapping[str, str] = DeltaTable(str(path)).metadata().configuration
+        configuration: Mapping[str, str] = delta_table(path).metadata().configuration
     except (TableNotFoundError, OSError):
         return None
     return configuration

@@ -8,6 +8,8 @@ from headwater.definitions.finding import Finding, finding
 from headwater.definitions.source import SourceKind
 from headwater.definitions.source_location import SourceLocation
 from headwater.graph.manifest import SourceEntry
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import located
 from headwater_spark.linting.flow_case import FlowCase, StreamLeaf
 
 _TOLERANT = ("skipchangecommits", "readchangefeed", "ignorechanges", "ignoredeletes")
@@ -108,12 +110,11 @@ def _tolerates(case: FlowCase, source: SourceEntry) -> bool:
 
 
 def _changed_before(case: FlowCase, source: SourceEntry) -> Iterator[Finding]:
-    from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
-    path = case.pipeline.project.warehouse / (source.location or source.path or "")
+    path = located(case.pipeline.project.warehouse, source.location or source.path or "")
     try:
-        history = DeltaTable(str(path)).history(200)
+        history = delta_table(path).history(200)
     except (TableNotFoundError, OSError):
         return
     changes = sorted({str(commit.get("operation")) for commit in history} & _CHANGES)

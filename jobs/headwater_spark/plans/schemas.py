@@ -56,6 +56,10 @@ def stored_schema(schema: StructType) -> StructType:
     )
 
 
+# Of a target of AUTO CDC with a history.
+_OF_HISTORIES = ("__START_AT", "__END_AT")
+
+
 def orderable(kind: DataType) -> bool:
     """Whether values of a type can be grouped and ordered."""
     inner = getattr(kind, "elementType", None)
@@ -77,7 +81,9 @@ def merged_schema(
                 raise QueryFailed(
                     f"{flow.name!r} returns the column {field.name!r}, which the schema of {dataset.name!r} does not have.",
                     where=flow.location,
-                    remedy="Add it to the schema, or leave it out of the query.",
+                    remedy=f"A history has it, and as on Lakeflow a given schema names it: {field.name} {field.dataType.simpleString()}."
+                    if flow.changes is not None and field.name in _OF_HISTORIES
+                    else "Add it to the schema, or leave it out of the query.",
                 )
             if existing is None:
                 fields[field.name.lower()] = field

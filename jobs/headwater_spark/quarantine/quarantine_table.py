@@ -7,7 +7,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +17,8 @@ from headwater.delta_log.table_history import table_exists
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import literal
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.tables import columns_of
 from headwater_spark.plans.names import quoted
@@ -28,14 +29,14 @@ from headwater_spark.rules.quarantine_schema import own_fields
 from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, has_bytes
 
 # Several flows may fill one quarantine concurrently: its columns grow one batch at a time.
-_WRITING: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_WRITING: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass(frozen=True)
 class QuarantineTable:
     """The quarantine table at ``path`` as one flow writes to it. ``rules``: of the flow's dataset."""
 
-    path: Path
+    path: Place
     flow: str
     epoch: int
     update_id: str
@@ -171,9 +172,8 @@ def _origin(judged: DataFrame) -> dict[str, Column]:
     }
 
 
-def _column_types(path: Path) -> dict[str, DataType]:
+def _column_types(path: Place) -> dict[str, DataType]:
     if not table_exists(path):
         return {}
-    from deltalake import DeltaTable
 
-    return {name: field.dataType for name, field in columns_of(DeltaTable(str(path))).items()}
+    return {name: field.dataType for name, field in columns_of(delta_table(path)).items()}

@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -25,6 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
+from headwater.storage.place import Place
 from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
 from headwater_spark.plans.plan_walk import items, pair_of, simple_name
@@ -80,7 +80,7 @@ def damaged_file(messages: Sequence[str]) -> str | None:
 
 
 def find_unreadable(
-    frame: DataFrame, checkpoint: Path, messages: Messages, known: Sequence[UnreadableFile]
+    frame: DataFrame, checkpoint: Place, messages: Messages, known: Sequence[UnreadableFile]
 ) -> list[UnreadableFile]:
     """The files of the failed batch that can't be read, without those already ``known``.
 
@@ -224,7 +224,7 @@ def _all_streams(frame: DataFrame) -> list[Any]:
     return [leaf for leaf in leaves if simple_name(leaf) in _STREAMS]
 
 
-def _files(checkpoint: Path, source: int, line: int, batch_id: int) -> dict[str, int]:
+def _files(checkpoint: Place, source: int, line: int, batch_id: int) -> dict[str, int]:
     """The files of a batch, and when each was last modified. ``line``: of the offset log."""
     first = _log_offset(checkpoint, line, batch_id - 1) if batch_id else -1
     last = _log_offset(checkpoint, line, batch_id)
@@ -232,7 +232,7 @@ def _files(checkpoint: Path, source: int, line: int, batch_id: int) -> dict[str,
     return {file.path: file.timestamp for file in files if file.batch_id > first}
 
 
-def _log_offset(checkpoint: Path, line: int, batch_id: int) -> int:
+def _log_offset(checkpoint: Place, line: int, batch_id: int) -> int:
     offset = read_offsets(checkpoint, batch_id).source(line)
     return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else -1
 

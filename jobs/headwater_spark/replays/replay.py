@@ -6,7 +6,6 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -24,6 +23,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
+from headwater.storage.place import Place, located
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -96,12 +96,13 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
         TableOwned: another pipeline fills the table.
         ExpectationViolated: a row breaks a rule of kind fail; nothing of its flow was written.
     """
+    project.refuse_on_a_store("Replaying quarantined rows")
     replay_id = str(uuid.uuid4())
     with live_context(project, replay_id, lease=project.lease(replay_id)) as context:
         dataset = _dataset(context, arguments.table)
         refuse_foreign_tables(project, context.pipeline.manifest, [dataset.name])
         location = dataset.table_location(project.pipeline_id)
-        path = project.warehouse / quarantine_folder(str(location))
+        path = located(project.warehouse, quarantine_folder(str(location)))
         if not table_exists(path):
             raise UnknownQuarantinedRow(f"{dataset.name!r} has no quarantined rows.", where=path)
         filled_by = [flow.name for flow in context.pipeline.registry.flows() if flow.target == dataset.name]
@@ -143,7 +144,7 @@ def _dataset(context: UpdateContext, name: str) -> Dataset:
 def _replay_flow(
     context: UpdateContext,
     dataset: Dataset,
-    path: Path,
+    path: Place,
     name: str,
     quarantined: DataFrame,
     arguments: ReplayArguments,
@@ -178,7 +179,7 @@ def _replay_flow(
         quarantined.unpersist()
 
 
-def _replay_rows(run: FlowRun, path: Path, quarantined: DataFrame, arguments: ReplayArguments) -> FlowReplay:
+def _replay_rows(run: FlowRun, path: Place, quarantined: DataFrame, arguments: ReplayArguments) -> FlowReplay:
     rows, method = _recomputed(run, quarantined, arguments)
     context, rules, marks = run.context, run.dataset.expectations, _marks_of(run, path)
     chosen = quarantined.count()
@@ -205,7 +206,7 @@ def _replay_rows(run: FlowRun, path: Path, quarantined: DataFrame, arguments: Re
     )
 
 
-def _replay_files(run: FlowRun, path: Path, files: Sequence[Row]) -> FlowReplay:
+def _replay_files(run: FlowRun, path: Place, files: Sequence[Row]) -> FlowReplay:
     """Read files again; rows of theirs that are to be held are pending until the table has the others."""
     context, flow, rules = run.context, run.flow, run.dataset.expectations
     marks = _marks_of(run, path, files=True)
@@ -317,5 +318,5 @@ def _identity_of(context: UpdateContext, dataset: Dataset, name: str) -> FlowIde
     return next((identity for identity in identities if identity.flow == name), removed)
 
 
-def _marks_of(run: FlowRun, path: Path, *, files: bool = False) -> ReplayMarks:
+def _marks_of(run: FlowRun, path: Place, *, files: bool = False) -> ReplayMarks:
     return ReplayMarks(run.context.spark, path, *run.identity.names, run.context.update_id, files)

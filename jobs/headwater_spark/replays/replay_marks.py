@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,6 +18,7 @@ from headwater.delta_log.table_history import has_transaction
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater.quarantine.table import literal
+from headwater.storage.place import Place
 from headwater_spark.replays.replayed_query import HELD_ID
 
 IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"
@@ -32,7 +32,7 @@ class ReplayMarks:
     """
 
     spark: SparkSession
-    path: Path
+    path: Place
     pipeline: str
     flow: str
     replay_id: str
@@ -67,7 +67,7 @@ class ReplayMarks:
             table.delete(f"{c.STATUS} = {literal(RowStatus.PENDING)} AND {self._mine}")
         table.update(self._mine, _marks(F.lit(str(RowStatus.HELD))))
 
-    def in_table(self, table: Path) -> bool:
+    def in_table(self, table: Place) -> bool:
         """Whether the table has this commit, also under the id of earlier versions, which all flows of a replay shared."""
         former = FlowIdentity(self.pipeline, f"replay.{self.replay_id}").application(0)
         return any(has_transaction(table, name, 0) for name in (self.application, former))
@@ -83,7 +83,7 @@ class ReplayMarks:
 
 
 def settle(
-    spark: SparkSession, quarantine: Path, table: Path, identity_of: Callable[[str], FlowIdentity]
+    spark: SparkSession, quarantine: Place, table: Place, identity_of: Callable[[str], FlowIdentity]
 ) -> None:
     """Finish or undo what a killed replay had marked.
 

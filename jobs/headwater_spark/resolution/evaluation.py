@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameReader
@@ -30,6 +29,7 @@ from headwater.errors import (
 )
 from headwater.graph.query_settings import query_settings
 from headwater.graph.registry import Registry, registering
+from headwater.storage.place import Place, located
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.facade.action_guard import no_actions
 from headwater_spark.facade.event_log_text import EventLogText
@@ -62,10 +62,10 @@ class Evaluation:
         self,
         registry: Registry,
         session: PipelineSession,
-        warehouse: Path,
+        warehouse: Place,
         configuration: Mapping[str, str],
-        stubs: Path,
-        state_folder: Path,
+        stubs: Place,
+        state_folder: Place,
     ) -> None:
         self.live = False
         self.labels: frozenset[str] = frozenset()
@@ -306,14 +306,14 @@ class Evaluation:
             check_expectations(frame, dataset.expectations, dataset.name)
         return apply_expectations(frame, dataset.expectations, view_observation(dataset.name))
 
-    def table_path(self, dataset: Dataset) -> Path:
+    def table_path(self, dataset: Dataset) -> Place:
         """The folder of a dataset's Delta table; raises KeyError where it has none (a view, a sink of another kind)."""
         location = dataset.table_location(self.pipeline_id)
         if location is None:
             raise KeyError(dataset.name)
-        return self._warehouse / location
+        return located(self._warehouse, location)
 
-    def find_table(self, name: str) -> Path | None:
+    def find_table(self, name: str) -> Place | None:
         """The folder of a table by its name: of the pipeline's datasets, or else of the warehouse; None for any other."""
         dataset = self.names.dataset(name)
         if dataset is not None and dataset.table_location(self.pipeline_id) is not None:

@@ -29,6 +29,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater.graph.table_places import declared_places, refuse_around_sources, refuse_overlaps
 from headwater.graph.waiting import check_waits
+from headwater.storage.place import use_in_this_driver
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.loader.loader import loaded_sources
@@ -36,6 +37,7 @@ from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.plan_walk import reads_the_clock
 from headwater_spark.resolution.evaluation import Evaluation
 from headwater_spark.resolution.numbered_rows import check_numbered
+from headwater_spark.resolution.real_time import check_real_time
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
@@ -72,6 +74,7 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
     project.check_parameters()
     install_action_guard()
     session = PipelineSession.over(spark)
+    use_in_this_driver(project.object_store)
     hide_secret_parameters(project, session)
     for key, value in project.configuration.items():
         session.conf.set(key, value)
@@ -122,6 +125,7 @@ def _resolve(
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
             check_refresh_policy(dataset, frame)
+            check_real_time(frame, flow, dataset, stubs)
             mode = evaluation.output_mode_of(flow)
             check_numbered(dataset, evaluation.kind_of(dataset), flow, mode, frame.columns)
     for flow in registry.flows():

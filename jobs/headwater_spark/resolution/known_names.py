@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -15,6 +14,7 @@ from headwater.definitions.source_location import SourceLocation
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
 from headwater.graph.registry import Registry
+from headwater.storage.place import Place
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.messages.source_errors import line_being_run
 
@@ -22,7 +22,7 @@ from headwater_spark.messages.source_errors import line_being_run
 class KnownNames:
     """The names of one pipeline. ``warehouse``: the folder with the tables."""
 
-    def __init__(self, registry: Registry, warehouse: Path) -> None:
+    def __init__(self, registry: Registry, warehouse: Place) -> None:
         self._registry = registry
         self._warehouse = warehouse
         self._read_at_import: list[tuple[str, SourceLocation | None]] = []
@@ -43,7 +43,7 @@ class KnownNames:
             dataset if dataset is not None and dataset.stored and quarantines(dataset.expectations) else None
         )
 
-    def in_warehouse(self, name: str) -> Path | None:
+    def in_warehouse(self, name: str) -> Place | None:
         """The folder of a table of the warehouse, None where there is none of that name."""
         with suppress(InvalidName):
             path = self._warehouse / self._registry.dataset_name(name).location

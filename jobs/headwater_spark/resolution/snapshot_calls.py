@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -30,6 +29,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import NotADataFrame
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.change_columns import END_AT, START_AT, ChangeColumns
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.plans.schemas import plain_schema
@@ -45,7 +45,7 @@ class FlowCalls(Protocol):
     """What calls the functions of a pipeline's flows: an ``Evaluation``."""
 
     session: PipelineSession
-    state_folder: Path
+    state_folder: Place
     changes: dict[str, ChangeColumns]
 
     def flows_of(self, dataset: Dataset) -> list[Flow]:
@@ -57,7 +57,7 @@ class FlowCalls(Protocol):
     def evaluate(self, flow: Flow) -> DataFrame:
         """The result of a flow's function."""
 
-    def table_path(self, dataset: Dataset) -> Path:
+    def table_path(self, dataset: Dataset) -> Place:
         """The folder of a dataset's Delta table."""
 
 

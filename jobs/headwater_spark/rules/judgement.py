@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
-from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
@@ -24,6 +23,7 @@ from headwater.definitions.expectation import (
     ViolationAction,
 )
 from headwater.delta_log.table_history import table_exists
+from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.expectations import (
@@ -79,7 +79,7 @@ def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     return frame
 
 
-def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None) -> DataFrame:
+def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Place | None = None) -> DataFrame:
     """The marked rows of a batch with a column for each key that must be unique.
 
     Args:
@@ -93,7 +93,7 @@ def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Path | 
 
 @contextmanager
 def judged_batch(
-    marked: DataFrame, rules: Sequence[Expectation], table: Path | None = None
+    marked: DataFrame, rules: Sequence[Expectation], table: Place | None = None
 ) -> Iterator[tuple[DataFrame, Quality]]:
     """A batch of marked rows, judged, counted, and cached in memory while the block runs.
 
@@ -145,7 +145,7 @@ def _check_unique_fail(judged: DataFrame, rules: Sequence[Expectation], quality:
         bad.select(F.raise_error(violation_text(names, columns))).collect()
 
 
-def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Path | None) -> DataFrame:
+def _mark_repeated(rows: DataFrame, mark: str, rule: Expectation, table: Place | None) -> DataFrame:
     """Mark each row whose key occurred before. The first one is the first in its source, else the least row: replays agree."""
     assert rule.unique is not None
     types = {field.name: field.dataType for field in rows.schema.fields}

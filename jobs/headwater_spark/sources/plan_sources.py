@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame
 from headwater.definitions.source import SourceKind
 from headwater.event_log.redaction import public_address
 from headwater.graph.manifest import SourceEntry
+from headwater.storage.place import Place, is_below, of_spark
 from headwater_spark.plans.plan_walk import (
     class_name,
     descends_from,
@@ -71,14 +71,14 @@ _SPELLING = {
 class TableNames:
     """How paths of tables lead back to datasets: stand-ins by their folder, stored tables by their location."""
 
-    stubs: Path
-    warehouse: Path
+    stubs: Place
+    warehouse: Place
     datasets_by_location: Mapping[str, str]
 
     def entry(self, path: str, *, streaming: bool, options: Mapping[str, str]) -> SourceEntry:
         """The source for a table's path."""
-        folder = Path(_local(path))
-        if folder.is_relative_to(self.stubs):
+        folder = of_spark(self.warehouse, path)
+        if is_below(folder, self.stubs):
             name = folder.name
             location = next(
                 (loc for loc, dataset in self.datasets_by_location.items() if dataset == name), None
@@ -91,8 +91,10 @@ class TableNames:
                 format="delta",
                 options=dict(options),
             )
-        inside = folder.is_relative_to(self.warehouse)
-        location = folder.relative_to(self.warehouse).as_posix() if inside else str(folder)
+        inside = is_below(folder, self.warehouse)
+        # An address may have a login in it.
+        elsewhere = public_address(path) if "://" in path else str(folder)
+        location = str(folder)[len(str(self.warehouse)) :].lstrip("/") if inside else elsewhere
         name = self.datasets_by_location.get(location, "")
         kind = SourceKind.DATASET if name else SourceKind.DELTA
         return SourceEntry(
@@ -139,7 +141,7 @@ def _batch_entries(relation: Any, names: TableNames) -> list[SourceEntry]:
     options = {key: value for key, value in _scala_map(relation.options()).items() if key.lower() in _KEPT}
     paths = [str(path.toString()) for path in items(relation.location().rootPaths())]
     source_format = str(relation.fileFormat().toString()).lower()
-    is_stub = any(Path(_local(path)).is_relative_to(names.stubs) for path in paths)
+    is_stub = any(is_below(of_spark(names.warehouse, path), names.stubs) for path in paths)
     # It calls itself Parquet; its class does not.
     if is_stub or "DeltaParquet" in class_name(relation.fileFormat()):
         return [names.entry(path, streaming=False, options={}) for path in paths]
@@ -153,7 +155,7 @@ def _entry(
     options = {_SPELLING.get(k.lower(), k): v for k, v in all_options.items() if k.lower() in _KEPT}
     path = next((value for key, value in all_options.items() if key.lower() == "path"), None)
     lowered, entry = source_format.lower(), partial(SourceEntry, streaming=streaming)
-    if path is not None and Path(_local(path)).is_relative_to(names.stubs):
+    if path is not None and is_below(of_spark(names.warehouse, path), names.stubs):
         return names.entry(path, streaming=streaming, options=options)
     if "delta" in lowered and path is not None:
         return names.entry(path, streaming=streaming, options=options)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,6 +16,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
+from headwater.storage.place import local_only
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.source_substitutes import substituting
@@ -79,7 +79,7 @@ def batch_rows(
                 session,
                 project.warehouse,
                 project.configuration,
-                Path(project.storage) / "stubs",
+                local_only(project.storage, "A test") / "stubs",
                 project.state_folder,
             )
             with session_of_sources(session), loaded_sources(project, registry, session) as loaded:

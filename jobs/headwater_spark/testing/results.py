@@ -12,6 +12,7 @@ from typing import Any
 from headwater.definitions.dataset import quarantine_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.place import Place
 from headwater.testing.rows import assert_same_rows, difference
 from headwater_spark.rules.expectations import RuleCounts
 from headwater_spark.testing.batch_records import BatchRecord, add_counts
@@ -47,7 +48,7 @@ class DatasetRun:
     def __init__(
         self,
         name: str,
-        table: Path,
+        table: Place,
         records: Sequence[BatchRecord],
         sources: RowsInPlace,
         project: PipelineProject,

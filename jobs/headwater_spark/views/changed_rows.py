@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 from headwater.delta_log.commits import Action
 from headwater.incremental.source_changes import ChangeKind, SourceChange, missing_file
 from headwater_spark.plans.names import quoted
+from headwater_spark.views.leaf_files import rows_of_files
 from headwater_spark.views.plan_surgery import DeltaLeaf
 
 _SIGN = "__headwater_sign"
@@ -113,17 +114,8 @@ class ChangedRows:
         missing = missing_file(self._leaf.folder, files)
         if missing is not None:
             raise FilesMissing(f"{missing.name} of {self._leaf.folder.name} was removed")
-        jvm: Any = self._session._jvm  # noqa: SLF001 - Delta has no public face for this
-        snapshot = self._leaf.snapshot
-        partitions = [str(one) for one in _scala_items(snapshot.metadata().partitionColumns())]
-        actions = getattr(jvm, "org.apache.spark.sql.delta.actions.Action")
-        read = [actions.fromJson(json.dumps({"add": _as_add(file, partitions)})) for file in files]
-        log = getattr(jvm, "org.apache.spark.sql.delta.DeltaLog").forTable(
-            self._session._jsparkSession,  # noqa: SLF001
-            str(self._leaf.folder),
-        )
-        seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq(read)
-        return DataFrame(log.createDataFrame(snapshot, seq, False, jvm.scala.Option.empty()), self._session)
+        partitions = self._leaf.clustering
+        return rows_of_files(self._session, self._leaf, [_as_add(file, partitions) for file in files])
 
 
 def _as_add(file: Mapping[str, Any], partitions: Sequence[str]) -> dict[str, Any]:
@@ -150,7 +142,3 @@ def _compares_badly(one: DataType) -> bool:
     if isinstance(one, FloatType | DoubleType):
         return False  # beside it stands its text
     return any(word in one.simpleString() for word in _UNEQUAL)
-
-
-def _scala_items(sequence: Any) -> list[Any]:
-    return [sequence.apply(index) for index in range(sequence.length())]

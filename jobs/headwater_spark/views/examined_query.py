@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from headwater.delta_log.versions import TableHead
 from headwater.incremental.refresh_record import SourceState
+from headwater.storage.place import Place
 from headwater_spark.plans.plan_walk import class_name, descends_from, items, pair_of
 from headwater_spark.views.fingerprint import plan_fingerprint
 from headwater_spark.views.plan_surgery import DeltaLeaf, ViewPlan, delta_leaf
@@ -35,7 +35,7 @@ class NotedTable:
     """A source that is a Delta table, as it stood before anything was read. ``key``: its name in records."""
 
     key: str
-    folder: Path
+    folder: Place
     head: TableHead
 
 
@@ -116,7 +116,7 @@ def examine(
     )
 
 
-def _key(leaf: DeltaLeaf, by_folder: Mapping[Path, NotedTable]) -> str:
+def _key(leaf: DeltaLeaf, by_folder: Mapping[Place, NotedTable]) -> str:
     known = by_folder.get(leaf.folder)
     return known.key if known else str(leaf.folder)
 
@@ -146,7 +146,7 @@ def deciding_settings(session: Any, own: Mapping[str, str]) -> dict[str, str]:
 
 
 def _states(
-    leaves: Sequence[DeltaLeaf], by_folder: Mapping[Path, NotedTable]
+    leaves: Sequence[DeltaLeaf], by_folder: Mapping[Place, NotedTable]
 ) -> dict[str, SourceState] | None:
     states = {}
     for leaf in leaves:
@@ -160,7 +160,7 @@ def _states(
 
 
 def _leaf_texts(
-    every: Sequence[tuple[Any, DeltaLeaf | None]], by_folder: Mapping[Path, NotedTable]
+    every: Sequence[tuple[Any, DeltaLeaf | None]], by_folder: Mapping[Place, NotedTable]
 ) -> tuple[list[str], bool]:
     """What each leaf reads, and whether that says all."""
     texts, complete = [], True

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
+from headwater.delta_log.file_bounds import Sought, Value, comparable
 from headwater_spark.plans.names import quoted
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.,:+-]")
@@ -65,6 +66,33 @@ def key_condition(
         if text is not None:
             return text, (column.name,)
     return None
+
+
+def sought_values(
+    columns: Sequence[KeyColumn], keys: Sequence[Sequence[object]], named: Collection[str], max_keys: int
+) -> list[Sought]:
+    """The values that rows which meet ``key_condition`` have, of the columns that it names; as it has them, listed or as a range."""
+    sought = []
+    for place, column in enumerate(columns):
+        values = list(dict.fromkeys(key[place] for key in keys))
+        there = [value for value in values if value is not None]
+        known = [bound for value in there if (bound := _bound(column.type, value)) is not None]
+        if column.name in named and len(known) == len(there):
+            ascending = tuple(sorted(known))
+            sought.append(Sought(column.name, ascending, None in values, len(values) > max_keys))
+    return sought
+
+
+def _bound(type_text: str, value: object) -> Value | None:
+    text = str(value)
+    if type_text in _INTEGERS or type_text == "timestamp":
+        return int(text)
+    if type_text == "date":
+        try:
+            return comparable(date.fromisoformat(text))
+        except ValueError:
+            return None
+    return text if type_text == "string" else None
 
 
 def _listed(column: KeyColumn, values: Sequence[object]) -> str | None:

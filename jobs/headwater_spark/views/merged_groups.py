@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headwater.delta_log.table_history import has_transaction
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
 from headwater_spark.delta_writes.delta_merge import committing, same_key
 from headwater_spark.plans.names import quoted
 from headwater_spark.views.appended_rows import Merging
+from headwater_spark.views.rewritten_groups import rewrite_groups
 
 
 @dataclass(frozen=True)
 class MergedGroups:
     """Brings groups of the table at ``table`` up to date. ``columns``: the rows' columns, and how each is merged."""
 
-    table: Path
+    table: Place
     columns: Sequence[tuple[str, Merging]]
     passes: int = 1
 
@@ -31,14 +32,15 @@ class MergedGroups:
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Merge in one commit."""
-        rows = in_own_session(rows)
         keys = [name for name, how in self.columns if how is Merging.KEY]
         types = {field.name: field.dataType for field in rows.schema.fields}
-        merged: dict[str, str | Column] = {
-            quoted(name): _merged(name, how).cast(types[name])
-            for name, how in self.columns
-            if how is not Merging.KEY
+        values = {
+            name: _merged(name, how).cast(types[name]) for name, how in self.columns if how is not Merging.KEY
         }
+        if rewrite_groups(self.table, rows, keys, values, transaction):
+            return
+        rows = in_own_session(rows)
+        merged: dict[str, str | Column] = {quoted(name): value for name, value in values.items()}
         target = DeltaTable.forPath(rows.sparkSession, str(self.table)).alias("t")
         merge = target.merge(rows.alias("s"), same_key(keys))
         if merged:

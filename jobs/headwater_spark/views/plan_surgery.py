@@ -8,12 +8,14 @@ Decision 0162.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.storage.place import Place, is_url, place_of
 from headwater_spark.plans.plan_walk import (
     class_name,
     descends_from,
@@ -38,6 +40,7 @@ from headwater_spark.views.recipes import (
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
 # Gives the rows of a leaf, by its number: a frame with columns named as the leaf's; those that are not used may be left out.
 RowsOf = Callable[[int, Rows], DataFrame]
@@ -51,10 +54,10 @@ class DeltaLeaf:
         self.relation = relation
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """The table's folder."""
-        url = urlparse(str(self._location.path().toString()))
-        return Path(unquote(url.path))
+        uri = str(self._location.path().toString())
+        return place_of(unquote(uri)) if is_url(uri) else Path(unquote(urlparse(uri).path))
 
     @property
     def pinned(self) -> bool:
@@ -145,11 +148,28 @@ class ViewPlan:
                         classes.add(class_name(part).rpartition(".")[2])
         return classes or {"an expression"}
 
+    @cached_property
+    def working(self) -> SparkSession:
+        """A session of its own for what a refresh runs: what is a stage of one job there is a job of its own with AQE."""
+        java = self.session._jsparkSession.cloneSession()  # noqa: SLF001 - no public way to clone
+        session = SparkSession(self.session.sparkContext, java)
+        cores = self.session.sparkContext.defaultParallelism
+        partitions = min(cores, int(str(session.conf.get(_PARTITIONS))))
+        # Small parts of a view are read and written: nothing is gained by adapting plans while they run.
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set(_PARTITIONS, str(partitions))
+        return session
+
+    def adapt(self) -> None:
+        """Have plans adapt while they run, as the query's own session has it: for so many rows that it pays."""
+        for key in ("spark.sql.adaptive.enabled", _PARTITIONS):
+            self.working.conf.set(key, str(self.session.conf.get(key)))
+
     def frame_of(self, recipe: Recipe, ids: Sequence[int], rows_of: RowsOf) -> DataFrame:
         """The rows of a recipe, with the columns that have these ids; their names are those in the plan."""
         plan = self._chosen(self._built(recipe, rows_of), ids, ids)
-        rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.session._jsparkSession, plan)  # noqa: SLF001
-        return DataFrame(rows, self.session)
+        rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.working._jsparkSession, plan)  # noqa: SLF001
+        return DataFrame(rows, self.working)
 
     # -- building ------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,12 @@ Decision 0162.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from headwater_spark.views.plan_description import Node
 
 
 class Rows(StrEnum):
@@ -15,6 +18,8 @@ class Rows(StrEnum):
 
     CHANGED = "changed"
     EVER = "ever"
+    # Those of the files that the part of the view that is recomputed needs.
+    NEEDED = "needed"
 
 
 @dataclass(frozen=True)
@@ -102,3 +107,12 @@ def rows_read(recipe: Recipe) -> int:
             return rows_read(recipe.left) + rows_read(recipe.right)
         case Columns() | Renamed() | Padded():
             return rows_read(recipe.child)
+
+
+def over_leaves(node: Node, leaves: Collection[int]) -> Recipe:
+    """A plan as it is, with other rows of the leaves that have these numbers."""
+    if node.number in leaves:
+        return Leaf(node.number, Rows.NEEDED)
+    if not any(below.number in leaves for below in node.leaves):
+        return Whole(node.number)
+    return Over(node.number, tuple(over_leaves(child, leaves) for child in node.children))

@@ -11,18 +11,23 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 
-from headwater.incremental.costs import Limits
+from headwater.delta_log.file_bounds import Sought, table_files
+from headwater.incremental.costs import Effort, Limits
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
+from headwater.storage.place import Place
 from headwater_spark.views.appended_rows import Merging, appended, grouped
 from headwater_spark.views.changed_rows import ChangedRows
 from headwater_spark.views.eligibility import mergeable
 from headwater_spark.views.examined_query import ExaminedQuery
 from headwater_spark.views.key_columns import KeyColumns
-from headwater_spark.views.key_conditions import KeyColumn, key_condition
+from headwater_spark.views.key_conditions import KeyColumn, key_condition, sought_values
+from headwater_spark.views.needed_files import NeededFiles, NeededRows
 from headwater_spark.views.plan_shape import anchor, not_traceable
 from headwater_spark.views.recipes import Rows
 
+# From here on it pays that Spark adapts plans while they run: joins, partitions, skew.
+LARGE_BYTES = 1_000_000_000
 # More touched keys than this are not brought to the driver.
 MAX_COLLECTED = 20_000
 _ESCAPES_OFF = "spark.sql.parser.escapedStringLiterals"
@@ -36,12 +41,16 @@ class Increment:
         rows: what is appended, merged, or put in the place of the rows that meet the condition; None: nothing changes.
         condition: SQL text over the view's columns.
         merging: how columns of groups are merged.
+        sought: the values of columns that rows which meet the condition have, as far as files can be chosen by them.
+        effort: what it moves, where that is known.
     """
 
     technique: Technique
     rows: DataFrame | None
     condition: str | None = None
     merging: Sequence[tuple[str, Merging]] = ()
+    sought: Sequence[Sought] = ()
+    effort: Effort | None = None
 
 
 class Techniques:
@@ -50,6 +59,7 @@ class Techniques:
     Args:
         query: the view's.
         changes: what happened to each table, by its key.
+        table: the view's folder.
         stored: the types of the view's columns as the table has them, as Spark prints them.
         partitions: the columns that the view is partitioned by; ``sorted_by``: those that its rows are sorted into files by.
     """
@@ -58,6 +68,7 @@ class Techniques:
         self,
         query: ExaminedQuery,
         changes: Mapping[str, SourceChange],
+        table: Place,
         stored: Mapping[str, str],
         partitions: Collection[str],
         sorted_by: Collection[str],
@@ -66,6 +77,7 @@ class Techniques:
         self._query = query
         self._plan = query.plan
         self._changes = changes
+        self._table = table
         self._partitions = {name.lower() for name in partitions}
         self._limits = limits
         self._changed = [
@@ -106,6 +118,8 @@ class Techniques:
     def increment(self, technique: Technique) -> Increment | Issue:
         """What the technique writes; an affected part is looked for by one Spark job."""
         leaf = self._changed[0]
+        if sum(change.bytes for change in self._changes.values()) > LARGE_BYTES:
+            self._plan.adapt()
         if technique is Technique.APPEND_ONLY:
             recipe = appended(self._plan.root, leaf)
             assert recipe is not None
@@ -143,19 +157,34 @@ class Techniques:
         if not touched:
             return Increment(Technique.NO_OP, None)
         columns = self._columns(places)
-        part = (
+        known = (
             key_condition(columns, touched, self._limits.max_keys) if len(touched) <= MAX_COLLECTED else None
         )
-        if part is None:
+        if known is None:
             return Issue(
                 IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
                 f"more than {min(MAX_COLLECTED, len(touched) - 1):,} parts of the view are affected",
                 "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
             )
-        condition, named = part
+        condition, named = known
         whole_partitions = {name.lower() for name in named} <= self._partitions
-        rows = self._plan.frame.where(condition)
-        return Increment(Technique.PARTITION_OVERWRITE if whole_partitions else technique, rows, condition)
+        leaves = {number: leaf for number, (_, leaf) in self._query.tables.items()}
+        needed = NeededFiles(self._plan, leaves, self._names).chosen(condition)
+        if needed.read > LARGE_BYTES:
+            self._plan.adapt()
+        sought = sought_values(columns, touched, named, self._limits.max_keys)
+        return Increment(
+            Technique.PARTITION_OVERWRITE if whole_partitions else technique,
+            needed.rows,
+            condition,
+            sought=sought,
+            effort=self._effort(needed, sought),
+        )
+
+    def _effort(self, needed: NeededRows, sought: Sequence[Sought]) -> Effort:
+        stored = table_files(self._table, None, {one.column for one in sought}) or ()
+        rewritten = sum(file.bytes for file in stored if file.may_have(sought))
+        return Effort(needed.read, needed.sources, rewritten, sum(file.bytes for file in stored))
 
     def _columns(self, places: Sequence[int]) -> list[KeyColumn]:
         return [KeyColumn(self._names[place], self._types[place]) for place in places]
@@ -174,13 +203,15 @@ class Techniques:
             F.expr(KeyColumn(f"k{number}", column.type).collected)
             for number, column in enumerate(self._columns(places))
         ]
-        return [tuple(row) for row in keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).collect()]
+        # As Arrow, for which a limit is a stage of the same job; `collect` tries one partition after the other.
+        table = keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).toArrow()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def _rows(self, number: int, rows: Rows) -> DataFrame:
         key, leaf = self._query.tables[number]
-        changed = ChangedRows(self._plan.session, leaf, self._changes[key], self._query.columns[number])
+        changed = ChangedRows(self._plan.working, leaf, self._changes[key], self._query.columns[number])
         if rows is Rows.EVER:
-            now = DataFrameReader(self._plan.session).format("delta").option("versionAsOf", str(leaf.version))
+            now = DataFrameReader(self._plan.working).format("delta").option("versionAsOf", str(leaf.version))
             return changed.ever(now.load(str(leaf.folder)))
         appends = self._changes[key].kind is ChangeKind.APPENDED
         return changed.added() if appends else changed.touched()

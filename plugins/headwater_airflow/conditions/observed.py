@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.graph.manifest import FILE_NAME, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.place import Place
 from headwater_airflow.conditions.condition import observed_manifest
 from headwater_airflow.roots import pipeline_project
 
@@ -46,9 +46,9 @@ def _stamps(project: PipelineProject) -> tuple[_Stamp, ...]:
     )
 
 
-def _stamp(file: Path) -> _Stamp:
+def _stamp(file: Place) -> _Stamp:
     try:
         now = file.stat()
     except FileNotFoundError:
         return None
-    return now.st_ino, now.st_mtime_ns, now.st_size
+    return getattr(now, "st_ino", 0), now.st_mtime_ns, now.st_size

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 from headwater.event_log.event import event_table
 from headwater.event_log.flow_result import FlowResult
 from headwater.event_log.reader import flow_results
+from headwater.storage.place import Place
 
 _KEPT_REQUESTS = 32
 
@@ -20,10 +20,10 @@ class _Seen:
 
 
 _lock = threading.Lock()
-_seen: dict[tuple[Path, str], _Seen] = {}
+_seen: dict[tuple[Place, str], _Seen] = {}
 
 
-def log_version(state_folder: Path) -> int:
+def log_version(state_folder: Place) -> int:
     """The newest version of the event log's table, or -1: only a folder is listed."""
     try:
         names = [path.name for path in (event_table(state_folder) / "_delta_log").iterdir()]
@@ -34,7 +34,7 @@ def log_version(state_folder: Path) -> int:
     )
 
 
-def request_results(state_folder: Path, request: str) -> tuple[FlowResult, ...]:
+def request_results(state_folder: Place, request: str) -> tuple[FlowResult, ...]:
     """What each flow did under a request, over all its attempts.
 
     The table is read once per version and process: a triggerer follows every dataset of an update at once.

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.event_log.details import FlowStatus, batch_millis
@@ -15,6 +14,7 @@ from headwater.event_log.flow_result import FlowResult, fold_flow_results
 from headwater.event_log.reader import events
 from headwater.event_log.reader import updates as recent_updates
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
+from headwater.storage.place import Place
 from headwater_airflow.following.update_watch import log_version
 
 # How many records are read: weeks of a small pipeline, the last hours of a busy one.
@@ -24,7 +24,7 @@ _TYPES = ("create_update", "update_progress", "flow_progress", "planning_informa
 _KEPT = 100
 
 _lock = threading.Lock()
-_cache: dict[Path, tuple[int, History]] = {}
+_cache: dict[Place, tuple[int, History]] = {}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class History:
         return self.updates[-1] if self.updates else None
 
 
-def read_history(state_folder: Path) -> History:
+def read_history(state_folder: Place) -> History:
     """Fold the newest records of the log, once for each version of it; empty where there is no log yet."""
     version = log_version(state_folder)
     with _lock:
@@ -83,7 +83,7 @@ def read_history(state_folder: Path) -> History:
     return history
 
 
-def _read(state_folder: Path) -> History:
+def _read(state_folder: Place) -> History:
     records = events(state_folder, event_type=_TYPES, limit=_RECORDS)
     progress = [record for record in records if record["event_type"] == "flow_progress"]
     batches: dict[str, list[Batch]] = defaultdict(list)

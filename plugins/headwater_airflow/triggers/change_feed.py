@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_watch import ChangeWatch
+from headwater.storage.place import Place
 from headwater_airflow.roots import storage_folder, warehouse_table
 from headwater_airflow.triggers.watching import WatchTrigger, seconds_of
 
@@ -55,7 +55,7 @@ class ChangeFeedTrigger(WatchTrigger):
         return ChangeWatch(self.table, warehouse_table(self.table), change_filter, memory)
 
 
-def watch_file(table: str, change_filter: ChangeFilter) -> Path:
+def watch_file(table: str, change_filter: ChangeFilter) -> Place:
     """Where a watch records what was delivered; another filter is another watch."""
     digest = hashlib.sha256(repr(change_filter).encode()).hexdigest()[:12]
     return storage_folder() / "change_feeds" / "watches" / f"{table}.{digest}.json"

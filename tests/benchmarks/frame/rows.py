@@ -65,9 +65,9 @@ ROWS = (
     ),
     Row(
         "views",
-        "materialized views refreshed by what changed",
-        "the same views recomputed",
-        "see [materialized views](materialized-views.md)",
+        "materialized views of which a thousandth of the source is new, or changed on one day or all over it; twenty in one update",
+        "the same queries recomputed, by hand",
+        "at 10 million rows 3 times as fast for simple shapes, 10 for joins with distinct, shares and windows of a day; never over 1.15 of its time; twenty views 3 times as fast",
     ),
     Row(
         "observe",

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
+from headwater.storage.delta_tables import delta_table
+from headwater.storage.place import Place
 from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
@@ -52,7 +53,7 @@ class MatchingRows:
 
 
 def rows_about(
-    spark: SparkSession, path: Path, keys: Sequence[str], key_rows: Any, *, schema: StructType | None = None
+    spark: SparkSession, path: Place, keys: Sequence[str], key_rows: Any, *, schema: StructType | None = None
 ) -> DataFrame | None:
     """The rows of a Delta table whose keys may be among those of ``key_rows``, read without a Spark job.
 
@@ -70,19 +71,19 @@ def rows_about(
     return None if isinstance(matches, str) else local_frame(spark, matches.rows, schema)
 
 
-def find_rows(path: Path, keys: Sequence[str], key_rows: Any, schema: StructType) -> MatchingRows | str:
+def find_rows(path: Place, keys: Sequence[str], key_rows: Any, schema: StructType) -> MatchingRows | str:
     """The rows that ``rows_about`` returns, by file; or why Spark has to read them."""
     return _matching_keys(_log(path), schema, keys, key_rows)
 
 
-def keys_about(path: Path, keys: Sequence[str], key_rows: Any) -> Any:
+def keys_about(path: Place, keys: Sequence[str], key_rows: Any) -> Any:
     """The keys of the rows that ``rows_about`` returns, as Arrow; None where Spark has to read the table."""
     log = _log(path)
     matches = _matching_keys(log, _schema(log), keys, key_rows, columns=keys)
     return None if isinstance(matches, str) else matches.rows
 
 
-def is_plain_table(path: Path) -> bool:
+def is_plain_table(path: Place) -> bool:
     """Whether a table's features and columns let its rows move from file to file without anything else to update."""
     log = _log(path)
     return (
@@ -92,7 +93,7 @@ def is_plain_table(path: Path) -> bool:
     )
 
 
-def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
+def has_all_keys(path: Place, keys: Sequence[str], key_rows: Any) -> bool:
     """Whether a Delta table certainly has a row of each of the keys of ``key_rows``, Arrow rows; without a Spark job."""
     log = _log(path)
     schema = _schema(log)
@@ -107,10 +108,8 @@ def has_all_keys(path: Path, keys: Sequence[str], key_rows: Any) -> bool:
     return bool(missing.num_rows == 0)
 
 
-def _log(path: Path) -> Any:
-    from deltalake import DeltaTable as LogReader
-
-    return LogReader(str(path))
+def _log(path: Place) -> Any:
+    return delta_table(path)
 
 
 def _schema(log: Any) -> StructType:

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
 from headwater.delta_log.table_history import table_exists
+from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_commits import as_metadata
 from headwater_spark.delta_writes.batch_transaction import BatchTarget, BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
@@ -27,7 +27,7 @@ from headwater_spark.rules.judgement import judged_batch, kept_rows
 from headwater_spark.rules.one_pass import can_collect, observe_rows, read_observed
 
 # For keys that must be unique in a table: concurrent flows check and write one after the other.
-_LOCKS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_LOCKS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Judged:
 
     target: BatchTarget
     rules: Sequence[Expectation]
-    table: Path
+    table: Place
     quarantine: QuarantineTable | None
     check_lease: Callable[[], None]
     # The judged rows are cached by this target itself.

@@ -21,6 +21,7 @@ from headwater.checkpoints.offsets import (
     read_offsets,
 )
 from headwater.metrics.file_listing import ListedFile, list_files
+from headwater.storage.place import Place
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions
 
 # As a URI leaves them: what else is ASCII is percent-encoded.
@@ -32,7 +33,7 @@ def listed(path: str, options: CloudFilesOptions) -> list[ListedFile]:
     return list_files(path, {**options.native, "recursiveFileLookup": "true"})
 
 
-def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
+def unseen(files: Iterable[ListedFile], checkpoint: Place) -> list[ListedFile]:
     """Those that are in no committed batch of a flow's live checkpoint."""
     offsets = committed_offsets(checkpoint)
     if offsets is None:
@@ -45,7 +46,7 @@ def unseen(files: Iterable[ListedFile], checkpoint: Path) -> list[ListedFile]:
     return [file for file in files if file.path not in ingested_paths]
 
 
-def planned_file_missing(checkpoint: Path) -> bool:
+def planned_file_missing(checkpoint: Place) -> bool:
     """Whether a file of the batch that a flow has planned but not committed no longer exists."""
     planned = last_planned_batch(checkpoint)
     if planned is None:

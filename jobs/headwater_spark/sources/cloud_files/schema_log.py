@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 
 
 @dataclass(frozen=True)
 class SchemaLog:
     """The log at ``<location>/_schemas/``: files ``0``, ``1``, ...; the highest is in force."""
 
-    location: Path
+    location: Place
 
     def latest(self) -> tuple[int, StructType] | None:
         """The version in force and its columns, None where there is none yet."""

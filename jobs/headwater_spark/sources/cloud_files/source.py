@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField, StructType
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.definitions.flow import Flow
 from headwater.errors import InvalidSourceOption, SourceUnreachable, UnsupportedSource
+from headwater.storage.place import Place
 from headwater_spark.plans.schemas import plain_schema
 from headwater_spark.sources.cloud_files.csv_frame import csv_frame
 from headwater_spark.sources.cloud_files.frames import FileRead, columnar_frame, native_frame
@@ -50,7 +51,7 @@ class ReadingFlow:
     checkpoint: FlowCheckpoint
 
     @classmethod
-    def of(cls, flows: Sequence[Flow], state_folder: Path) -> ReadingFlow:
+    def of(cls, flows: Sequence[Flow], state_folder: Place) -> ReadingFlow:
         """The reader while ``flows`` are being evaluated, the outermost first; no flow at the import of a source."""
         if not flows:
             return cls(AT_IMPORT, AT_IMPORT, flow_checkpoint(state_folder, AT_IMPORT, AT_IMPORT))
@@ -72,11 +73,11 @@ class CloudRead:
 class CloudFiles:
     """All cloudFiles reads of one resolved pipeline."""
 
-    def __init__(self, session: SparkSession, state_folder: Path) -> None:
+    def __init__(self, session: SparkSession, state_folder: Place) -> None:
         self._session = session
         self._state_folder = state_folder
-        self._schemas: dict[Path, StructType] = {}
-        self._inferred_from: dict[Path, int] = {}
+        self._schemas: dict[Place, StructType] = {}
+        self._inferred_from: dict[Place, int] = {}
         self._reads: dict[str, dict[str, CloudRead]] = {}
         self._noted: set[str] = set()
         self._lock = threading.RLock()

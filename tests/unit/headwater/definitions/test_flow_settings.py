@@ -13,13 +13,17 @@ from headwater.definitions.flow_settings import (
     FIRST_WAIT,
     FLOW_RETRIES,
     LONGEST_WAIT,
+    TRIGGER,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
     continuous_interval,
     fast_path,
     flow_retries,
+    is_real_time,
+    real_time_interval,
     retry_wait,
     trigger_interval,
+    wrong_setting,
 )
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import UnsupportedArgument
@@ -98,3 +102,27 @@ def test_retries_of_updates_are_airflows():
         @dp.table(spark_conf=configuration)
         def orders():
             pass
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({TRIGGER: "RealTime"}, None),
+        ({TRIGGER: "realtime", TRIGGER_INTERVAL: "5 seconds"}, None),
+        ({TRIGGER: "ProcessingTime"}, "'RealTime', or left out"),
+        ({TRIGGER: "RealTime", TRIGGER_INTERVAL: "1 second"}, "5 seconds at least"),
+        ({TRIGGER_INTERVAL: "1 second"}, None),
+    ],
+)
+def test_real_time_is_asked_for_by_a_flow(given: dict[str, str], wrong: str | None):
+    """As on Lakeflow, in a flow's own settings; its interval is how often its position is committed, which Spark bounds."""
+    message = wrong_setting(given, of_flow=True)
+    assert message is None if wrong is None else wrong in str(message)
+    assert is_real_time(given) is (TRIGGER in given)
+    if wrong is None:
+        expected = (
+            timedelta(seconds=5) if given.get(TRIGGER_INTERVAL) == "5 seconds" else timedelta(minutes=5)
+        )
+        assert TRIGGER not in given or real_time_interval(given) == expected
+    with pytest.raises(ValidationError, match="means nothing there"):
+        PipelineSpec.model_validate({"name": "p", "configuration": {TRIGGER: "RealTime"}})

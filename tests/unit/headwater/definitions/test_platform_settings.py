@@ -86,6 +86,8 @@ def test_what_is_idle():
     idle = idle_settings(["pipelines.channel", "spark.sql.pipelines.event.queue.capacity", *HONOURED, "a"])
     assert list(idle) == ["pipelines.channel", "spark.sql.pipelines.event.queue.capacity"]
     assert all(idle.values())
+    (reason,) = idle_settings(["spark.databricks.streaming.realTimeMode.enabled"]).values()
+    assert "pipelines.trigger" in reason
     assert is_platform_setting("pipelines.x")
     assert not is_platform_setting("spark.sql.ansi.enabled")
 

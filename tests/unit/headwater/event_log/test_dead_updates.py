@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headwater.event_log import details, reader
 from headwater.event_log.dead_updates import close_dead_updates
 from headwater.event_log.details import FlowStatus, UpdateState
@@ -84,3 +86,33 @@ def test_the_records_are_handed_on(tmp_path):
         ("update_progress", "u1", None),
     ]
     assert {event.id for event in heard} <= {event["id"] for event in reader.events(tmp_path)}
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_killed_continuous_update(tmp_path, told):
+    """It has failed, however well its flows ran; one that was killed on its way to a stop was canceled, and no flow has failed."""
+    with EventLogWriter(tmp_path, "orders", "Orders", "u1") as log:
+        for state in (UpdateState.INITIALIZING, UpdateState.RUNNING):
+            log.emit("update_progress", "", details=details.update_progress(state))
+        flows = {
+            "runs": ["STARTING", "RUNNING"],
+            "waits": ["QUEUED"],
+            "stumbles": ["FAILED", "RESTARTING"],
+            "gone": ["FAILED"],
+        }
+        for flow, statuses in flows.items():
+            for status in statuses:
+                again = {"will_retry": True, "attempt": 1} if "RESTARTING" in statuses else {}
+                body = details.flow_progress(FlowStatus(status), **again)
+                log.emit("flow_progress", "", flow=flow, dataset=flow, epoch=0, details=body)
+        log.emit("user_action", "", details=details.user_action("START", "ann", update_id="u1"))
+        if told:
+            log.emit("user_action", "", details=details.user_action("CANCEL", "ann", update_id="u1"))
+    assert close(tmp_path) == ["u1"]
+    assert close(tmp_path) == []
+    assert reader.latest_update(tmp_path).state == ("CANCELED" if told else "FAILED")
+    ends = {flow.flow: flow.state for flow in reader.flow_results(tmp_path, update_id="u1")}
+    begun = "STOPPED" if told else "FAILED"
+    assert ends == {"runs": begun, "waits": "STOPPED", "stumbles": begun, "gone": "FAILED"}
+    errors = reader.events(tmp_path, update_id="u1", level="ERROR")
+    assert bool(list(errors)) is not told

@@ -9,7 +9,7 @@ import pytest
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import UnsupportedArgument
-from headwater.graph.declared_schedule import CONTINUOUS, declared_schedule, schedule_of
+from headwater.graph.declared_schedule import CONTINUOUS, declared_schedule, overruled, schedule_of
 from headwater.graph.manifest import Manifest
 from headwater.graph.registry import Registry
 
@@ -47,6 +47,8 @@ def manifest(schedule: str | None) -> Manifest:
         ({"trigger": LONG}, None, CONTINUOUS),
         ({"trigger": LONG}, "0 * * * *", "0 * * * *"),
         ({"trigger": LONG, "airflow": {"schedule": None}}, None, None),
+        ({"trigger": "continuous"}, "0 * * * *", CONTINUOUS),
+        ({"trigger": "continuous", "airflow": {"schedule": "@daily"}}, "0 * * * *", "@daily"),
     ],
 )
 def test_who_has_the_last_word(given: dict[str, Any], declared: str | None, schedule: str | None):
@@ -60,13 +62,21 @@ def test_who_has_the_last_word(given: dict[str, Any], declared: str | None, sche
 
 
 def test_one_update_is_for_all():
-    """The same times may be said by several statements; others are refused with both places."""
-    schedule = registry("0 * * * *", "0 * * * *").schedule
-    assert schedule is not None
-    assert schedule.dataset == "v0"
-    with pytest.raises(UnsupportedArgument, match=r"'v1' wants updates at '0 0 .*'v0' at '0 \* ") as caught:
-        registry("0 * * * *", "0 0 * * *")
-    assert caught.value.where == "a.sql:2, and before at a.sql:1"
+    """The same times may be said by several statements; different ones are refused with both places, unless pipeline.yml decides."""
+    assert declared_schedule(registry("0 * * * *", "0 * * * *"), spec()) == "0 * * * *"
+    different = registry("0 * * * *", "0 * * * *", "0 0 * * *")
+    with pytest.raises(UnsupportedArgument, match=r"'v2' wants updates at '0 0 .*'v0' at '0 \* ") as caught:
+        declared_schedule(different, spec())
+    assert caught.value.where == "a.sql:3, and before at a.sql:1"
+    assert 'schedule: "0 * * * *"' in caught.value.remedy
+    for given in (
+        {"airflow": {"schedule": "@daily"}},
+        {"airflow": {"schedule": None}},
+        {"trigger": "continuous"},
+    ):
+        assert declared_schedule(different, spec(**given)) is None
+        assert overruled(spec(**given))
+    assert overruled(spec()) is None
 
 
 def test_nobody_fills_in_a_parameter():

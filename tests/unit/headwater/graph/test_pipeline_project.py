@@ -8,6 +8,8 @@ import pytest
 
 from headwater.errors import InvalidSpec, UsageError
 from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.runtime.conditions import UnsupportedStore
+from headwater.storage.access import ObjectStore
 
 SPEC = "name: orders\nlibraries: [{glob: {include: src/**}}]\nconfiguration: {x: '${env:X:1}'}\n"
 
@@ -75,10 +77,19 @@ def test_roots_the_nearest_word_wins(folder: Path, tmp_path: Path, monkeypatch: 
     assert opened(folder, environment=environment, storage=tmp_path / "g").storage == tmp_path / "g"
 
 
-def test_roots_on_an_object_store_are_refused(folder: Path):
-    """A root that is not a local folder is refused, and a file: address is one."""
+def test_roots_on_an_object_store(folder: Path):
+    """S3 is a place, reached by the spec's settings; stores without exclusive writers, and other schemes, are refused."""
+    (folder / "pipeline.yml").write_text(f"{SPEC}object_store: {{endpoint: 'http://minio:9000'}}\n")
+    project = opened(folder, environment={"HEADWATER_STORAGE": "s3://bucket/state", "AWS_REGION": "eu-1"})
+    assert str(project.state_folder) == "s3://bucket/state/pipelines/orders"
+    assert project.state_folder.bucket.store == ObjectStore(
+        "s3", "http://minio:9000", "eu-1", path_style=True
+    )
+    for wrong in ("gs://bucket/state", "abfss://c@a.dfs.core.windows.net/x"):
+        with pytest.raises(UnsupportedStore):
+            opened(folder, storage=wrong)
     with pytest.raises(UsageError, match="not a local folder"):
-        opened(folder, storage="s3://bucket/state")
+        opened(folder, storage="hdfs://name/state")
     assert opened(folder, storage=f"file://{folder}/a%20b").storage == folder / "a b"
 
 

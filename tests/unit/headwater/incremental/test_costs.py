@@ -6,16 +6,24 @@ import pytest
 
 from headwater.errors import InvalidSpec
 from headwater.incremental.costs import (
+    FIRST_RUN,
+    FIXED_SECONDS,
+    Effort,
     FullRun,
     Limits,
     SourceSize,
     corrected,
+    full_runs,
     limits_from,
+    not_faster,
     predicted_full,
     predicted_incremental,
+    predicted_part,
     rejected,
 )
+from headwater.incremental.techniques import Technique
 
+MB = 1_000_000
 LARGE = [SourceSize("sales", 1000, 10)]
 
 
@@ -23,7 +31,7 @@ LARGE = [SourceSize("sales", 1000, 10)]
     ("limits", "changed", "full", "incremental", "sub_type"),
     [
         (Limits(), LARGE, 60.0, 5.0, None),
-        (Limits(), LARGE, 5.9, 1.0, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(), LARGE, 1.9, 1.0, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
         (Limits(), [SourceSize("sales", 1000, 251)], 60.0, 5.0, "CHANGESET_SIZE_THRESHOLD_EXCEEDED"),
         (Limits(max_changed_share=0.5), [SourceSize("sales", 1000, 251)], 60.0, 5.0, None),
         (Limits(), LARGE * 4, 60.0, 5.0, "NUM_JOINS_THRESHOLD_EXCEEDED"),
@@ -39,13 +47,50 @@ def test_what_is_not_worth_it(limits: Limits, changed, full: float, incremental:
 
 def test_predictions():
     """A full refresh grows with its sources; an incremental one has a fixed price, and its share of a full one."""
-    assert predicted_full(FullRun(10.0, 100), 200) == 20.0
-    assert predicted_full(FullRun(10.0, 100), 50) == 10.0
-    assert predicted_full(None, 20_000_000) == 3.0
-    assert predicted_full(FullRun(0, 0), 20_000_000) == 3.0
-    assert predicted_incremental(100.0, LARGE, 0.0) == 5.0
-    assert predicted_incremental(100.0, LARGE, 2.0) == 104.0
+    twice = [FullRun(12.0, MB), FullRun(10.0, MB)]
+    assert predicted_full(twice, 2 * MB) == 20.0
+    assert predicted_full(twice, MB) == 10.0
+    assert predicted_full([], 20_000_000) == FIXED_SECONDS / 2 + 1
+    assert predicted_incremental(100.0, LARGE, Technique.APPEND_ONLY) == FIXED_SECONDS + 1
+    assert predicted_incremental(100.0, LARGE, Technique.GROUP_AGGREGATE) == FIXED_SECONDS + 1
+    assert predicted_incremental(100.0, LARGE, Technique.ROW_BASED) == pytest.approx(FIXED_SECONDS + 11)
     assert SourceSize("t", 0, 0).share == 1.0
+
+
+def test_the_first_full_refresh_counts_less():
+    """It was made by a driver that had just begun; of several the fastest counts, by its own size."""
+    assert predicted_full([FullRun(10.0, MB)], MB) == pytest.approx(10 * FIRST_RUN)
+    assert predicted_full([FullRun(30.0, 2 * MB), FullRun(8.0, MB), FullRun(25.0, 2 * MB)], 2 * MB) == 16.0
+
+
+def test_small_sources_are_read_in_no_time():
+    """However long the driver took to begin; what is measured again counts, as of a query that makes much of little."""
+    assert predicted_full([FullRun(30.0, 100)], 100) == FIXED_SECONDS
+    assert predicted_full([FullRun(30.0, 100), FullRun(28.0, 100)], 100) == 28.0
+    assert rejected(Limits(), LARGE, predicted_full([FullRun(30.0, 100)], 100), 0.1) is not None
+
+
+def test_the_extent_of_a_part():
+    """What is read and written again, of all; what is written counts double."""
+    assert predicted_part(10.0, Effort(10, 100, 0, 50)) == pytest.approx(FIXED_SECONDS + 0.5)
+    assert predicted_part(10.0, Effort(0, 100, 25, 50)) == pytest.approx(FIXED_SECONDS + 2.5)
+    assert predicted_part(10.0, Effort(100, 100, 50, 50)) == FIXED_SECONDS + 10
+    assert predicted_part(10.0, Effort(0, 0, 0, 0)) == FIXED_SECONDS + 10
+
+
+def test_a_part_that_is_the_whole_is_not_worth_it():
+    """With both times in the reason."""
+    issue = not_faster(10.0, 9.0)
+    assert issue is not None
+    assert issue.reason == "it would take about 9.0 s, and a full refresh 10.0 s"
+    assert not_faster(10.0, 7.9) is None
+
+
+def test_full_refreshes_that_a_state_knows():
+    """As this version notes them, and as the one before did, which noted the last one alone."""
+    assert full_runs({"full_runs": [[9.0, 5], [8.0, 6]], "full_seconds": 8.0, "full_bytes": 6}) == [FullRun(9.0, 5), FullRun(8.0, 6)]  # fmt: skip
+    assert full_runs({"full_seconds": 8.0, "full_bytes": 6}) == [FullRun(8.0, 6)]
+    assert full_runs({}) == []
 
 
 def test_limits_are_settings():

@@ -17,18 +17,19 @@ from headwater.delta_log.versions import table_head
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.metrics.fingerprint import source_fingerprint, source_key
+from headwater.storage.delta_tables import append
+from headwater.storage.place import Place
 
 
-def write_rows(table: Path, *values: int, mode: str = "append") -> None:
+def write_rows(table: Place, *values: int, mode: str = "append") -> None:
     """Commit rows to a real Delta table."""
     import pyarrow as pa
-    from deltalake import write_deltalake
 
     table.parent.mkdir(parents=True, exist_ok=True)
-    write_deltalake(str(table), pa.table({"id": pa.array(values, pa.int64())}), mode=mode)
+    append(table, pa.table({"id": pa.array(values, pa.int64())}), mode=mode)
 
 
-def write_checkpoint(folder: Path, batch: int, offsets: Sequence[Any]) -> None:
+def write_checkpoint(folder: Place, batch: int, offsets: Sequence[Any]) -> None:
     """A committed batch, as Spark writes it."""
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ def write_checkpoint(folder: Path, batch: int, offsets: Sequence[Any]) -> None:
     (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
 
-def delta_offset(table: Path, version: int, index: int = -1, *, starting: bool = False) -> dict[str, Any]:
+def delta_offset(table: Place, version: int, index: int = -1, *, starting: bool = False) -> dict[str, Any]:
     """The offset of a Delta source."""
     head = table_head(table)
     assert head is not None
@@ -58,7 +59,7 @@ class Pipeline:
     landing: Path
     manifest: Manifest
 
-    def table(self, name: str) -> Path:
+    def table(self, name: str) -> Place:
         return self.project.warehouse / "shop" / name
 
     def checkpoint(self, name: str) -> FlowCheckpoint:
@@ -109,13 +110,13 @@ class Pipeline:
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path) -> Pipeline:
+def pipeline(tmp_path: Path, roots: tuple[Place, Place]) -> Pipeline:
     """A pipeline that has not run."""
     folder = tmp_path / "pipeline"
     (folder / "transformations").mkdir(parents=True)
     (folder / "pipeline.yml").write_text("name: orders\nschema: shop\n")
     (folder / "transformations" / "tables.py").write_text("# the sources\n")
-    project = open_project(folder, storage=tmp_path / "storage", warehouse=tmp_path / "warehouse")
+    project = open_project(folder, storage=roots[0], warehouse=roots[1])
     landing = tmp_path / "landing"
     files = SourceEntry(kind=SourceKind.FILES, streaming=True, path=str(landing), format="json")
     datasets = [

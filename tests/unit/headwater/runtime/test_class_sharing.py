@@ -174,7 +174,7 @@ class TestUse:
     def test_options_of_a_pipeline_come_after_ours(self, java, monkeypatch, machine: Path):
         """They are merged, and win; a master elsewhere gets none of it."""
         monkeypatch.setattr(submit, "ensure_jars", lambda _: [machine / "one.jar"])
-        archive = make_archive(shareable(str(machine / "one.jar")))
+        archive = make_archive(submit.driver_class_path())
         assert archive is not None
         options = submit_conf({"spark.driver.extraJavaOptions": "-Xlog:gc -Dtheirs=1"})[
             "spark.driver.extraJavaOptions"

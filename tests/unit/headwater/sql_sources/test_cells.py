@@ -35,6 +35,14 @@ def test_a_sql_notebook():
     assert cells[2].split("\n")[11] == "CREATE STREAMING TABLE b"
 
 
+@pytest.mark.parametrize("kind", ["md", "pip install x", "environment"])
+def test_cells_that_declare_nothing(kind: str):
+    """Text, packages and what Databricks itself writes at a notebook's end are passed over."""
+    text = f'-- Databricks notebook source\nSELECT 1\n-- COMMAND ----------\n-- MAGIC %{kind}\n-- MAGIC "client": "1"\n'
+    first, last = cells_of_sql(text, "f.sql")
+    assert (first.text.split("\n")[1], last.text.strip()) == ("SELECT 1", "")
+
+
 def test_a_plain_file():
     """A file that is not a notebook is one piece, whatever its comments say."""
     text = "-- MAGIC %python\nCREATE STREAMING TABLE a;\r\n"

@@ -40,6 +40,7 @@ def flow(text: str) -> FlowStatement:
     [
         ("CREATE STREAMING TABLE", TABLE, False),
         ("create or refresh streaming table", TABLE, False),
+        ("CREATE OR REPLACE STREAMING TABLE", TABLE, False),
         ("CREATE OR REFRESH PRIVATE STREAMING TABLE", TABLE, True),
         ("CREATE OR REFRESH STREAMING TABLE IF NOT EXISTS", TABLE, False),
         ("CREATE MATERIALIZED VIEW", VIEW, False),
@@ -226,6 +227,7 @@ ARGUMENTS = {
         ("CREATE FLOW f AS AUTO CDC INTO t FROM STREAM(s)", "f", "s", False),
         ("CREATE FLOW a.f COMMENT 'c' AS AUTO CDC INTO t FROM stream x.s", "a.f", "x.s", False),
         ("CREATE FLOW f AS AUTO CDC ONCE INTO t FROM s", "f", "s", True),
+        ("CREATE FLOW f AS APPLY CHANGES INTO t FROM STREAM(s)", "f", "s", False),
         ("AUTO CDC INTO t FROM STREAM s", None, "s", False),
         ("APPLY CHANGES INTO t FROM STREAM(LIVE.s)", None, "LIVE.s", False),
     ],

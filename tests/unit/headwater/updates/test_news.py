@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.pending_replacement import PendingReplacement
+from headwater.storage.walking import remove_tree
 from headwater.updates.news import has_news
 
 
@@ -62,11 +62,11 @@ def missing_state(done):
 
 
 def missing_table(done):
-    shutil.rmtree(done.table("gold"))
+    remove_tree(done.table("gold"))
 
 
 def table_made_anew(done):
-    shutil.rmtree(done.table("gold"))
+    remove_tree(done.table("gold"))
     write_rows(done.table("gold"), 1, 2)
 
 
@@ -79,7 +79,7 @@ def broken_checkpoint(done):
 
 
 def lost_checkpoint(done):
-    shutil.rmtree(done.checkpoint("bronze").epoch_folder(0))
+    remove_tree(done.checkpoint("bronze").epoch_folder(0))
 
 
 def damaged_table(done):
@@ -87,7 +87,7 @@ def damaged_table(done):
 
 
 def missing_folder(done):
-    shutil.rmtree(done.landing)
+    remove_tree(done.landing)
 
 
 def forgotten_inputs(done):

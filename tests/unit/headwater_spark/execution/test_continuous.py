@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
+import weakref
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -150,6 +154,56 @@ def test_a_stop_counts_while_it_ends_for_another_reason(update):
     assert update.run()[0] == ""
 
 
+def test_a_stop_is_recorded_before_it_is_done(update):
+    """A driver that is killed while its flows still end has been told to stop, and its log says so; what it does itself is no stop."""
+    recorded = threading.Event()
+
+    def slow_to_stop(run: FlowRun) -> None:
+        until_stopped(run)
+        for _ in range(200):
+            if any(kind == "user_action" for kind, _, _ in update.context.events.emitted):
+                recorded.set()
+                return
+            time.sleep(0.05)
+
+    def stops(run: FlowRun) -> None:
+        run.context.stop_requested.signal()
+        until_stopped(run)
+
+    update.does = {"bronze": slow_to_stop, "silver": until_stopped, "other": stops}
+    assert update.run()[0] == ""
+    assert recorded.is_set()
+    (details,) = [more["details"] for kind, _, more in update.context.events.emitted if kind == "user_action"]
+    assert details["user_action"]["action"] == "CANCEL"
+
+
+def test_python_lets_go_of_plans_while_it_runs(update, monkeypatch):
+    """What only a cycle of Python's garbage refers to is let go of within the update, not when Python would come to it."""
+
+    class Plan:
+        """Stand in for an object that keeps one of the JVM alive."""
+
+    def waits(run: FlowRun) -> None:
+        plan = Plan()
+        plan.itself = plan  # type: ignore[attr-defined]
+        alive = weakref.ref(plan)
+        del plan
+        for _ in range(200):
+            if alive() is None:
+                run.context.stop_requested.set()
+                return
+            time.sleep(0.05)
+        raise AssertionError("still there after ten seconds")
+
+    monkeypatch.setattr(continuous, "COLLECTION", timedelta(0))
+    update.does = {"bronze": until_stopped, "silver": until_stopped, "other": waits}
+    gc.disable()
+    try:
+        assert update.run()[0] == ""
+    finally:
+        gc.enable()
+
+
 def test_a_changed_definition_ends_all_flows(update):
     """They are stopped as by hand, and the update says that it is to begin again, and why."""
 
@@ -160,6 +214,7 @@ def test_a_changed_definition_ends_all_flows(update):
     update.does = {"bronze": until_stopped, "silver": until_stopped, "other": change}
     again, outcomes = update.run()
     assert again == "its definition has changed"
+    assert not any(kind == "user_action" for kind, _, _ in update.context.events.emitted)
     assert {outcome.status for outcome in outcomes.values()} == {FlowStatus.STOPPED}
 
 

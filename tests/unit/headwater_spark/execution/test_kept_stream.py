@@ -8,7 +8,7 @@ import pytest
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of
 
 from headwater.errors import RowsNotConserved
-from headwater_spark.execution import kept_stream
+from headwater_spark.execution import kept_stream, real_time
 from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.kept_stream import KeptStream
 
@@ -16,13 +16,14 @@ from headwater_spark.execution.kept_stream import KeptStream
 class Stream:
     """A query whose status and batches are told."""
 
-    def __init__(self, tmp_path, monkeypatch) -> None:
-        self.context = context_of(tmp_path, dataset(), flows=(flow(),))
+    def __init__(self, tmp_path, monkeypatch, spark_conf=None) -> None:
+        one = flow(spark_conf=spark_conf or {})
+        self.context = context_of(tmp_path, dataset(), flows=(one,))
         self.context.continuous = ContinuousRun({"orders": 5})
         self.query = SimpleNamespace(status={"message": "Initializing sources", "isTriggerActive": False})
         self.batches = SimpleNamespace(all_recorded=True, check_conservation=lambda: None)
         self.saved: list[int] = []
-        self.run = run_of(self.context)
+        self.run = run_of(self.context, one=one)
         monkeypatch.setattr(kept_stream, "clean_sources", lambda _: self.saved.append(-1))
         self.kept = KeptStream(
             self.run, self.query, self.batches, lambda: self.saved.append(self.run.outcome.batches)
@@ -54,6 +55,19 @@ def test_it_runs_when_it_has_looked(stream):
     assert stream.records == ["RUNNING"]
     shared = stream.context.continuous
     assert (shared.has_looked("orders"), shared.runs("orders"), shared.restarting) == (True, True, {})
+
+
+def test_in_real_time_mode_it_runs_when_it_has_run_for_a_while(tmp_path, monkeypatch):
+    """It never waits, and its first batch lasts minutes."""
+    fast = Stream(tmp_path, monkeypatch, {"pipelines.trigger": "RealTime"})
+    fast.query.isActive = True
+    fast.status("Processing new data", active=True)
+    fast.kept.look()
+    assert fast.records == []
+    monkeypatch.setattr(real_time, "_RUNS_WELL_SECONDS", 0.0)
+    fast.kept.look()
+    assert fast.records == ["RUNNING"]
+    assert "commits its position every 5 s" in fast.context.events.emitted[-1][1]
 
 
 def test_a_batch_is_a_look(stream):

@@ -51,6 +51,15 @@ def test_a_given_schema():
         merged_schema(ORDERS, [flow("a", id=TEXT)], given)
 
 
+def test_a_given_schema_of_a_history():
+    """It has to name the columns of a history, and is told their type."""
+    history, columns = flow("a", id=INT, __START_AT=INT, __END_AT=INT)
+    history = replace(history, changes=object())  # type: ignore[arg-type]
+    with pytest.raises(QueryFailed, match="'__START_AT'") as caught:
+        merged_schema(ORDERS, [(history, columns)], StructType([StructField("id", INT)]))
+    assert "names it: __START_AT int." in caught.value.remedy
+
+
 def test_fields_that_may_be_null():
     """Whether something inside a column may be NULL is no difference: a given schema decides, else it may where one flow says so."""
     whole, loose = (StructType([StructField("a", INT, nullable=nullable)]) for nullable in (False, True))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater_spark.views.key_conditions import KeyColumn, key_condition, usable
+from headwater.delta_log.file_bounds import Sought
+from headwater_spark.views.key_conditions import KeyColumn, key_condition, sought_values, usable
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,24 @@ def test_types_that_are_no_keys(kind: str):
 def test_a_time_that_no_literal_says():
     """Years before 1000 are written in ways that parsers read differently: such a column narrows nothing."""
     assert key_condition([KeyColumn("t", "timestamp")], [(-62_135_596_800_000_000,)], 10) is None
+
+
+def test_files_are_sought_by_what_the_condition_has():
+    """Lists are lists, ranges ranges, as numbers and texts that bounds compare with; a type without bounds is left out."""
+    columns = [
+        KeyColumn("id", "bigint"),
+        KeyColumn("day", "date"),
+        KeyColumn("m", "decimal(9,2)"),
+        KeyColumn("s", "string"),
+    ]
+    keys = [("7", "2026-01-02", "1.50", "b"), ("-3", "2026-01-01", "2.00", None)]
+    assert sought_values(columns, keys, ("id", "day", "m", "s"), 2) == [
+        Sought("id", (-3, 7)), Sought("day", (20454, 20455)), Sought("s", ("b",), null=True),
+    ]  # fmt: skip
+    assert sought_values(columns, keys, ("day",), 2) == [Sought("day", (20454, 20455))]
+    assert sought_values(columns[:1], keys, ("id",), 1) == [Sought("id", (-3, 7), between=True)]
+
+
+def test_a_date_that_is_no_plain_one_leaves_no_file_out():
+    """Years of five digits are known to Spark and not here."""
+    assert sought_values([KeyColumn("day", "date")], [("+10000-01-01",)], ("day",), 9) == []

@@ -1,0 +1,147 @@
+"""An append to the event log on an object store in two requests: the rows, and the commit that is written only if it is the next.
+
+delta-rs reads the whole log before it appends. Here the copy of the log on this machine says what has to be known: that the table
+has our columns and nothing that a writer must honour. Everything else is left to delta-rs.
+
+Decision 0185.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import uuid
+from typing import Any
+
+from headwater.storage.atomic import create_text, read_tagged
+from headwater.storage.conditions import StoreUnreachable
+from headwater.storage.delta_tables import delta_table, table_log
+from headwater.storage.mirrors import LOG, mirrored_log
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.walking import copy_file
+
+_ATTEMPTS = 20
+# Commits behind the newest checkpoint of the log, and files of the table: whoever opens it for the first time reads them all.
+COMMITS_KEPT = 10
+_FILES_KEPT = 20
+
+
+def append_next(table: ObjectPath, rows: Any) -> bool:
+    """Append rows (a pyarrow table) as the next version of a table.
+
+    Returns:
+        False where the table is not there, or is not so simple that this may be done; then nothing is committed.
+
+    Raises:
+        StoreUnreachable: it is not known whether it was done.
+
+    """
+    version = _next_version(table, rows)
+    if version is None:
+        return False
+    name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    data = _parquet(rows)
+    (table / name).write_bytes(data)
+    commit = _commit(name, len(data), rows)
+    for number in range(version, version + _ATTEMPTS):
+        file = table / LOG / f"{number:020d}.json"
+        if _is_written(file, commit, name):
+            return True
+        # Another writer has this number: rows of another append are nothing to us, other columns are.
+        if any(kind in _text_of(file) for kind in ('"metaData"', '"protocol"')):
+            return False
+    return False
+
+
+def keep_short(table: ObjectPath, *, compact: bool) -> None:
+    """Write a checkpoint of the log where one is due, and few files instead of many; raises what delta-rs raises.
+
+    The checkpoint is made of the copy on this machine, and put beside the commits. ``compact``: also put files together.
+    """
+    commits: set[int] = set()
+    checkpoints = {-1}
+    for name in (table / LOG).listed():
+        if name[:20].isdigit():
+            (checkpoints if ".checkpoint" in name else commits).add(int(name[:20]))
+    newest = max(checkpoints)
+    if sum(number > newest for number in commits) < COMMITS_KEPT:
+        return
+    copy = mirrored_log(table)
+    if copy is None:
+        return
+    opened = delta_table(copy)
+    if compact and len(opened.file_uris()) > _FILES_KEPT:
+        own = delta_table(table)
+        own.optimize.compact()
+        own.create_checkpoint()
+        return
+    opened.create_checkpoint()
+    # The pointer last: it names what has to be there.
+    for name in (f"{opened.version():020d}.checkpoint.parquet", "_last_checkpoint"):
+        copy_file(copy / LOG / name, table / LOG / name)
+
+
+def _is_written(file: ObjectPath, commit: str, name: str) -> bool:
+    """Whether the commit lies there, by this request or by one of which the answer was lost."""
+    try:
+        if create_text(file, commit) is not None:
+            return True
+        return name in _text_of(file)
+    except StoreUnreachable:
+        if name in _text_of(file):
+            return True
+        raise
+
+
+def _text_of(file: ObjectPath) -> str:
+    """The commit as it is now, whatever a look has seen before; empty where there is none."""
+    seen = read_tagged(file)
+    return seen[0] if seen is not None else ""
+
+
+def _next_version(table: ObjectPath, rows: Any) -> int | None:
+    from deltalake import Schema
+    from deltalake.exceptions import DeltaError
+
+    try:
+        opened = table_log(table)
+        protocol, metadata = opened.protocol(), opened.metadata()
+    except DeltaError:
+        return None  # there is no table, or delta-rs says what is wrong with it
+    simple = (
+        protocol.min_writer_version <= 2 and not metadata.configuration and not metadata.partition_columns
+    )
+    same = json.loads(Schema.from_arrow(rows.schema).to_json()) == json.loads(opened.schema().to_json())
+    return opened.version() + 1 if simple and same else None
+
+
+def _parquet(rows: Any) -> bytes:
+    from pyarrow import parquet
+
+    buffer = io.BytesIO()
+    parquet.write_table(rows, buffer, compression="snappy")
+    return buffer.getvalue()
+
+
+def _commit(name: str, size: int, rows: Any) -> str:
+    """The text of a commit. The greatest number is among its statistics: writers look for it there."""
+    now = time.time_ns() // 1_000_000
+    numbers = [row["data_plane_id"]["seq_no"] for row in rows["sequence"].to_pylist()]
+    least, most = ({"sequence": {"data_plane_id": {"seq_no": end(numbers)}}} for end in (min, max))
+    stats = {"numRecords": rows.num_rows, "minValues": least, "maxValues": most, "nullCount": {}}
+    add = {
+        "path": name,
+        "partitionValues": {},
+        "size": size,
+        "modificationTime": now,
+        "dataChange": True,
+        "stats": json.dumps(stats),
+    }
+    info = {
+        "timestamp": now,
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append"},
+        "engineInfo": "headwater",
+    }
+    return "".join(json.dumps(action) + "\n" for action in ({"commitInfo": info}, {"add": add}))

@@ -1,0 +1,100 @@
+"""Writing to a store under a condition: only where nothing is there, or only where nobody else has written since.
+
+A local file is replaced by ``headwater.files.atomic_files``, which calls ``write_text`` of a place on a store: a put is atomic.
+
+Decision 0184.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+from typing import Any
+
+from headwater.storage.conditions import StoreRefused, store_errors
+from headwater.storage.object_path import ObjectPath
+
+
+def create_text(place: ObjectPath, text: str, *, quick: bool = False) -> str | None:
+    """Write an object where there is none.
+
+    Args:
+        place: where.
+        text: its whole content.
+        quick: give up after seconds instead of minutes.
+
+    Returns:
+        The new object's tag, None where there is one already.
+
+    Raises:
+        StoreUnreachable: it may be written or not; read it to know.
+
+    """
+    return _put(place, text, "create", quick=quick)
+
+
+def change_text(place: ObjectPath, text: str, tag: str, *, quick: bool = False) -> str | None:
+    """As ``create_text``, where the object is still the one of ``tag``; None where it is another one or gone."""
+    return _put(place, text, {"e_tag": tag}, quick=quick)
+
+
+def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, datetime] | None:
+    """The text of an object, its tag and the time of its upload by the store's clock; None where there is none."""
+    import obstore
+
+    client = place.bucket.quick_client if quick else place.bucket.client
+    try:
+        with store_errors(place):
+            answer = obstore.get(client, place.key)
+            meta, data = answer.meta, bytes(answer.bytes())
+    except FileNotFoundError:
+        return None
+    return data.decode("utf-8", errors="replace"), str(meta["e_tag"]), meta["last_modified"]
+
+
+def store_time(place: ObjectPath, *, quick: bool = False) -> datetime:
+    """The time by the store's own clock: that of an object which is written for it, at ``place``."""
+    import obstore
+
+    client = place.bucket.quick_client if quick else place.bucket.client
+    with store_errors(place):
+        obstore.put(client, place.key, b"")
+        moment: datetime = obstore.head(client, place.key)["last_modified"]
+    return moment
+
+
+def refuse_without_conditions(folder: ObjectPath) -> None:
+    """Try both kinds of conditional write below a folder.
+
+    Raises:
+        StoreRefused: the store ignores conditions, so that two updates could hold one lease, or write one commit.
+    """
+    probe = folder / f".probe-{secrets.token_hex(8)}"
+    try:
+        first = create_text(probe, "1")
+        if (
+            first is None
+            or create_text(probe, "2") is not None
+            or change_text(probe, "3", "none") is not None
+        ):
+            raise StoreRefused(
+                "This store ignores conditional writes: what is there already was overwritten.",
+                where=folder,
+                remedy="Nothing of a pipeline was written. Use a store that honours `If-None-Match: *` and `If-Match` (Amazon S3 "
+                "does, and newer versions of most servers), or a shared folder.",
+            )
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _put(place: ObjectPath, text: str, mode: Any, *, quick: bool) -> str | None:
+    import obstore
+    from obstore import exceptions as o
+
+    client = place.bucket.quick_client if quick else place.bucket.client
+    try:
+        with store_errors(place):
+            done = obstore.put(client, place.key, text.encode(), mode=mode, use_multipart=False)
+    except (FileExistsError, FileNotFoundError, o.AlreadyExistsError, o.PreconditionError):
+        return None
+    return str(done["e_tag"])

@@ -1,0 +1,99 @@
+"""What an object store may refuse, and what may pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from headwater.errors import HeadwaterError, UpdateFailed, UsageError
+
+
+class StoreUnreachable(UpdateFailed):
+    """An object store did not answer, or asked for a pause, until all retries were used up."""
+
+    condition = "STORE_UNREACHABLE"
+    transient = True
+
+
+class StoreRefused(UsageError):
+    """An object store answered, and can't serve: no such bucket, no right, no conditional writes."""
+
+    condition = "STORE_REFUSED"
+
+
+class NotOnAStore(UsageError):
+    """What is asked for works in local folders only."""
+
+    condition = "NOT_ON_A_STORE"
+
+
+def not_on_a_store(what: str, place: object) -> NotOnAStore:
+    """The error for ``what`` (a sentence's subject), which needs a local folder."""
+    return NotOnAStore(
+        f"{what} works in local folders only, not on an object store yet.",
+        where=place,
+        remedy="Nothing was changed. Keep storage and warehouse of this pipeline in folders if you need it.",
+    )
+
+
+@contextmanager
+def store_errors(place: object) -> Iterator[None]:
+    """Turn what obstore raises inside the block into errors of ours; a key that is not there stays a FileNotFoundError.
+
+    Raises:
+        StoreRefused: the bucket is not there, or the credentials do not do.
+        StoreUnreachable: no answer, or none but errors of the server.
+    """
+    from obstore import exceptions as o
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        if "NoSuchBucket" in str(error):
+            raise _refused("The bucket is not there.", place) from None
+        raise
+    except (o.PermissionDeniedError, o.UnauthenticatedError, PermissionError) as error:
+        raise _refused(f"The store denies access: {_reason(error)}.", place) from None
+    except (o.PreconditionError, o.AlreadyExistsError, o.NotSupportedError, FileExistsError):
+        raise
+    except o.BaseError as error:
+        raise _answer(error, place) from None
+
+
+def _answer(error: BaseException, place: object) -> HeadwaterError:
+    text = str(error)
+    if "NoSuchBucket" in text:
+        return _refused("The bucket is not there.", place)
+    if "169.254.169.254" in text:  # where obstore looks last: nothing else has any
+        return _refused("No credentials were found.", place)
+    if any(
+        word in text
+        for word in ("incorrectly configured region", "PermanentRedirect", "AuthorizationHeaderMalformed")
+    ):
+        return _refused(f"The bucket is in another region: {_reason(error)}.", place)
+    return StoreUnreachable(
+        f"The object store does not answer as it should: {_reason(error)}.",
+        where=place,
+        remedy="Nothing is lost. Check the network and `object_store` (endpoint, region), and that credentials can be found; "
+        "then run it again.",
+    )
+
+
+def _refused(what: str, place: object) -> StoreRefused:
+    return StoreRefused(
+        what,
+        where=place,
+        remedy="Check the name of the bucket, `object_store` (endpoint, region) in pipeline.yml, and that the credentials in "
+        "the environment may list, read, write and delete there.",
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """What obstore says in one line, without the dump of its source; of a server's XML, its code."""
+    text = str(error).split("\n\nDebug source", 1)[0]
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    if code is not None:
+        return code[1]
+    first = text.strip().split("\n")[0]
+    return (first or type(error).__name__).rstrip(" .")[:400]

@@ -1,0 +1,73 @@
+"""Opening and appending to Delta tables by delta-rs, wherever they lie.
+
+Decision 0184.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.storage.mirrors import mirrored_log, mirrored_table, remembered
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+
+def delta_table(place: Place, version: int | None = None) -> DeltaTable:
+    """The table at a place, at a version or its newest; raises what delta-rs raises."""
+    from deltalake import DeltaTable
+
+    return DeltaTable(str(place), version=version, storage_options=delta_options(place))
+
+
+def table_log(place: Place, version: int | None = None) -> DeltaTable:
+    """The table at a place for what its log says (id, version, properties, files): its rows are not there to be read.
+
+    On a store the log is read from a copy on this machine, which is brought up to date first.
+
+    Raises:
+        Exception: what delta-rs raises.
+        StoreRefused, StoreUnreachable: the store does not answer, or denies access.
+    """
+    if version is not None or not isinstance(place, ObjectPath):
+        return delta_table(place, version)
+    opened: DeltaTable = remembered((place, "log"), lambda: _from_mirror(place))
+    return opened
+
+
+def small_table(place: Place) -> DeltaTable:
+    """The table at a place, to query: on a store, all its files are copied to this machine first."""
+    if not isinstance(place, ObjectPath):
+        return delta_table(place)
+    opened: DeltaTable = remembered((place, "table"), lambda: _copied(place))
+    return opened
+
+
+def _from_mirror(place: ObjectPath) -> DeltaTable:
+    try:
+        folder = mirrored_log(place)
+    except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
+        folder = None
+    return delta_table(place if folder is None else folder)
+
+
+def _copied(place: ObjectPath) -> DeltaTable:
+    try:
+        copy = mirrored_table(place)
+    except OSError:  # as above
+        copy = None
+    return copy or delta_table(place)
+
+
+def append(place: Place, rows: Any, **how: Any) -> None:
+    """``write_deltalake`` to a place; ``how``: its other arguments."""
+    from deltalake import write_deltalake
+
+    write_deltalake(str(place), rows, storage_options=delta_options(place), **how)
+
+
+def delta_options(place: Place) -> dict[str, str] | None:
+    """``storage_options`` for a place, None for a local one."""
+    return place.bucket.store.delta_options if isinstance(place, ObjectPath) else None

@@ -1,0 +1,94 @@
+"""A place that a pipeline writes to: a path of this machine, or one on an object store.
+
+Decision 0184.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote, urlparse
+
+from headwater.storage.access import SCHEMES, ObjectStore, object_store
+from headwater.storage.conditions import StoreRefused, not_on_a_store
+from headwater.storage.object_path import Bucket, ObjectPath
+
+# Local places are ``pathlib.Path`` itself: no wrapper, and not a nanosecond more than without stores.
+Place: TypeAlias = Path | ObjectPath
+
+# What the process of a driver uses for addresses that come out of Spark's plans: it runs one pipeline.
+_DRIVERS: dict[str, ObjectStore] = {}
+
+
+def use_in_this_driver(store: ObjectStore) -> None:
+    """Reach the stores of a scheme by the pipeline's settings, for the rest of this process."""
+    _DRIVERS[store.scheme] = store
+
+
+def local_only(place: Place, what: str) -> Path:
+    """A place on a disk as it is; raises NotOnAStore of ``what`` (a sentence's subject) for one on a store."""
+    if isinstance(place, Path):
+        return place
+    raise not_on_a_store(what, place)
+
+
+def is_below(inner: Place, outer: Place) -> bool:
+    """Whether a place is another one or lies below it; what is on a disk is below nothing on a store, and the reverse."""
+    if isinstance(inner, Path) and isinstance(outer, Path):
+        return inner.is_relative_to(outer)
+    return isinstance(inner, ObjectPath) and inner.is_relative_to(outer)
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is the address of an object store that we know."""
+    return text.partition("://")[0] in SCHEMES and "://" in text
+
+
+def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:
+    """The place that a text names.
+
+    Args:
+        text: a path, or ``s3://bucket/key`` (``gs://``, ``abfss://``).
+        store: how the store is reached; by the environment where it is not given.
+
+    Raises:
+        StoreRefused: an address without a bucket.
+    """
+    if isinstance(text, ObjectPath | Path):
+        return text
+    if not is_url(text):
+        return Path(text)
+    scheme, _, rest = text.partition("://")
+    name, _, key = rest.partition("/")
+    if not name or any(part in (".", "..") for part in key.split("/")):
+        raise StoreRefused(f"{text!a} names no bucket.", remedy="Write s3://bucket/folder.")
+    fitting = (
+        store
+        if store is not None and store.scheme == scheme
+        else _DRIVERS.get(scheme) or object_store(scheme)
+    )
+    return ObjectPath(Bucket(fitting, name), key)
+
+
+def near(place: Place, text: str) -> Place:
+    """The place that a text names, reached as ``place`` is where it is on a store of the same kind."""
+    return place_of(text, store=place.bucket.store if isinstance(place, ObjectPath) else None)
+
+
+def located(root: Place, location: str) -> Place:
+    """The place of a table as a manifest names it: from the warehouse, or the whole path or address."""
+    if isinstance(root, Path) or not (location.startswith("/") or is_url(location)):
+        return root / location
+    return near(root, location)
+
+
+def of_spark(place: Place, uri: str) -> Place:
+    """The place that a path of Spark's names: ``file:/a/b``, ``s3://bucket/a``, or a plain path. ``place``: a store's settings."""
+    if is_url(uri):
+        return near(place, unquote(uri))
+    return Path(unquote(urlparse(uri).path)) if uri.startswith("file:") else Path(uri)
+
+
+def parts_below(inner: Place, outer: Place) -> tuple[str, ...]:
+    """The names from a place to one below it."""
+    return inner.parts[len(outer.parts) :]

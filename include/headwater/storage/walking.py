@@ -1,0 +1,135 @@
+"""What ``os.walk``, ``os.listdir`` and ``shutil`` do, for places: names, files, removing and copying whole folders.
+
+Decision 0184.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from headwater.storage.object_path import ObjectPath, ObjectState
+from headwater.storage.place import Place
+
+_AT_ONCE = 16
+
+
+def names_in(folder: Place) -> list[str]:
+    """The names in a folder, in no order; raises FileNotFoundError where there is none (on a store: where it is empty)."""
+    if isinstance(folder, Path):
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted, and there may be very many
+    return [path.name for path in folder.iterdir()]
+
+
+def files_below(folder: Place) -> Iterator[tuple[Place, os.stat_result | ObjectState]]:
+    """Every file at any depth with its state, in no order; one that is removed meanwhile is left out."""
+    if isinstance(folder, ObjectPath):
+        yield from objects_below(folder)
+        return
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            file = Path(parent) / name
+            try:
+                yield file, file.stat()
+            except FileNotFoundError:
+                continue
+
+
+def objects_below(folder: ObjectPath) -> Iterator[tuple[ObjectPath, ObjectState]]:
+    """Every object below a folder of a store, by one request for a thousand."""
+    import obstore
+
+    from headwater.storage.conditions import store_errors
+
+    with store_errors(folder):
+        for page in obstore.list(folder.bucket.client, folder.key or None):
+            for meta in page:
+                # Hadoop's mark of the folder itself has the folder's own name.
+                if meta["path"] != folder.key:
+                    state = ObjectState(int(meta["size"]), meta["last_modified"].timestamp())
+                    yield ObjectPath(folder.bucket, meta["path"]), state
+
+
+def remove_tree(folder: Place, *, ignore_errors: bool = False) -> None:
+    """Remove a folder and all below it; raises FileNotFoundError where a local one is not there."""
+    if isinstance(folder, Path):
+        shutil.rmtree(folder, ignore_errors=ignore_errors)
+        return
+    import obstore
+
+    from headwater.storage.conditions import store_errors
+
+    keys = [path.key for path, _ in objects_below(folder)]
+    with store_errors(folder):
+        for start in range(0, len(keys), 1000):
+            obstore.delete(folder.bucket.client, keys[start : start + 1000])
+
+
+def copy_file(source: Place, target: Place) -> None:
+    """Copy a file with, on a disk, its times and rights; between a disk and a store, its content."""
+    if isinstance(source, Path) and isinstance(target, Path):
+        shutil.copy2(source, target)
+    else:
+        target.write_bytes(source.read_bytes())
+
+
+def copy_tree(source: ObjectPath, target: ObjectPath) -> None:
+    """Copy all below a folder of a store to another one of the same; the server copies. Write what says "complete" afterwards.
+
+    Raises:
+        StoreUnreachable: some may be copied by then.
+    """
+    import obstore
+
+    from headwater.storage.conditions import store_errors
+
+    def copy(path: ObjectPath) -> None:
+        with store_errors(path):
+            obstore.copy(source.bucket.client, path.key, (target / str(path.relative_to(source))).key)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(copy, [path for path, _ in objects_below(source)]):
+            pass
+
+
+def files_and_folders(folder: Place) -> tuple[list[str], list[str]]:
+    """The names of the files and of the folders directly in a folder; empty on a store where there is none."""
+    if isinstance(folder, ObjectPath):
+        return folder.children()
+    with os.scandir(folder) as entries:
+        kinds = [(entry.name, entry.is_dir()) for entry in entries]
+    return [name for name, is_folder in kinds if not is_folder], [
+        name for name, is_folder in kinds if is_folder
+    ]
+
+
+def move(source: Place, target: Place) -> None:
+    """Move a file or a folder within one storage.
+
+    On a store it is copied and then removed: whoever is killed in between leaves both, and does it again.
+    """
+    if isinstance(source, ObjectPath) and isinstance(target, ObjectPath):
+        if source.is_file():
+            copy_file(source, target)
+            source.unlink(missing_ok=True)
+        else:
+            copy_tree(source, target)
+            remove_tree(source)
+    elif isinstance(source, Path) and isinstance(target, Path):
+        source.rename(target)
+    else:
+        raise TypeError(f"{source} and {target} are not in one storage")
+
+
+def in_order(places: Iterable[Place]) -> list[Place]:
+    """The places sorted by their names, folder by folder."""
+    return sorted(places, key=lambda place: place.parts)
+
+
+def readable(file: Place) -> Path | io.BytesIO:
+    """A file for libraries that take a path or a stream; raises FileNotFoundError for a missing object."""
+    return file if isinstance(file, Path) else io.BytesIO(file.read_bytes())

@@ -1,0 +1,134 @@
+"""Flows from one topic to another in Spark's real-time mode, and those for which Spark has none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.continuous_driver import ContinuousDriver
+from tests.pipeline_case import SPARK, PipelineCase
+
+from headwater.checkpoints.offsets import last_committed_batch
+from headwater.graph.conditions import RealTimeNotPermitted
+from headwater_demo.kafka_broker import KafkaBroker
+
+SPEC = """trigger: continuous
+spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 1}
+"""
+TOPICS = """
+def topic(name):
+    source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "BROKER").option("subscribe", name)
+    return source.option("startingOffsets", "earliest").load()
+
+dp.create_sink("answers", "kafka", {"kafka.bootstrap.servers": "BROKER", "topic": "answers"})
+"""
+FAST = """
+@dp.update_flow(target="answers", spark_conf={"pipelines.trigger": "RealTime", "pipelines.trigger.interval": "15 seconds"})
+def answer():
+    text = F.upper(F.col("value").cast("string"))
+    return topic("questions").where("length(value) > 1").select("key", text.alias("value"))
+
+@dp.table
+def kept():
+    return topic("questions").select(F.col("value").cast("string").alias("text"))
+"""
+
+
+@pytest.fixture
+def drivers() -> Iterator[list[ContinuousDriver]]:
+    started: list[ContinuousDriver] = []
+    yield started
+    for driver in started:
+        driver.end()
+
+
+def received(broker: KafkaBroker) -> list[str]:
+    """Every message of the topic."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "of-the-test", "log_level": 0}
+    )
+    try:
+        place = TopicPartition("answers", 0, 0)
+        _, end = consumer.get_watermark_offsets(place, 10)
+        consumer.assign([place])
+        return [(message.value() or b"").decode() for message in consumer.consume(end, 10)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.timeout(300)
+def test_messages_go_out_before_their_batch_ends(
+    tmp_path, spark, shared_broker: KafkaBroker, drivers: list[ContinuousDriver]
+):
+    """A message is answered at once, while the batch goes on for seconds, beside a table that is filled in batches; a stop waits for the
+    position, so that an update that ends, from the same checkpoint, answers what came since and nothing twice.
+    """
+    for name in ("questions", "answers"):
+        shared_broker.create_topic(name, partitions=1)
+    source = TOPICS.replace("BROKER", shared_broker.bootstrap_servers) + FAST
+    case = PipelineCase(tmp_path, source, spec=SPEC)
+    producer = Producer({"bootstrap.servers": shared_broker.bootstrap_servers})
+    drivers.append(ContinuousDriver.start(case, "first"))
+    folder = case.checkpoint("answers", "answer").epoch_folder(0)
+    sent: list[str] = []
+
+    def send(text: str) -> None:
+        sent.append(text.upper())
+        producer.produce("questions", text.encode())
+        assert producer.flush(10) == 0
+
+    def answered() -> bool:
+        return received(shared_broker) == sent
+
+    send("the first")
+    drivers[0].wait_for(answered, "the first answer")
+    at_once = 0
+    for number in range(4):
+        committed, began = last_committed_batch(folder), time.monotonic()
+        send(f"number {number}")
+        while not answered():
+            assert time.monotonic() < began + 30, drivers[0].log.read_text()[-3000:]
+            time.sleep(0.02)
+        at_once += last_committed_batch(folder) == committed and time.monotonic() - began < 10
+    # A batch may have ended just then, for once.
+    assert at_once >= 3
+    drivers[0].wait_for(lambda: len(case.rows("kept", order="text")) == 5, "the table beside it")
+    code, report = drivers[0].stop()
+    assert (code, report["state"]) == (1, "CANCELED"), report
+    assert last_committed_batch(folder) is not None
+
+    send("while it stood")
+    code, report = case.run("--no-continuous")
+    assert (code, report["state"]) == (0, "COMPLETED"), report
+    assert received(shared_broker) == sent
+    assert len(case.rows("kept", order="text")) == len(sent)
+    records = [r["details"]["flow_progress"]["metrics"] for r in case.events(flow="answer", level="METRICS")]
+    assert sum(metrics["num_input_rows"] for metrics in records) == len(sent)
+
+
+REFUSED = {
+    "append mode": '@dp.append_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").select("value")',
+    "the operator Aggregate": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").groupBy("value").count().select("value")',
+    "functions of Python": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").select(F.udf(lambda v: v, "binary")("value").alias("value"))',
+    "maxOffsetsPerTrigger": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return spark.readStream.format("kafka").option("kafka.bootstrap.servers", "BROKER").option("subscribe", "q").option("maxOffsetsPerTrigger", 5).load().select("value")',
+    "reads json": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return spark.readStream.schema("value STRING").json(LANDING)',
+    "reads the table 't'": '@dp.table\ndef t():\n    return topic("q")\n\n@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return dp.read_stream("t").select("value")',
+    "twice": '@dp.update_flow(target="answers", spark_conf=RT)\ndef f():\n    return topic("q").select("value").union(topic("q").select("value"))',
+    "a table": '@dp.append_flow(target="answers")\ndef g():\n    return topic("q").select("value")\n\n@dp.table(spark_conf=RT)\ndef t():\n    return topic("q").select("value")',
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_spark_does_not_permit_is_refused_by_name(tmp_path, spark, reason):
+    """Before anything runs, with the reason and the flow's line: Spark itself would say it when the first batch has begun."""
+    source = TOPICS + 'RT = {"pipelines.trigger": "RealTime"}\n' + REFUSED[reason]
+    case = PipelineCase(
+        tmp_path, source.replace("BROKER", "127.0.0.1:9"), spec=f"trigger: continuous\nspark: {SPARK}\n"
+    )
+    with pytest.raises(RealTimeNotPermitted) as caught:
+        case.manifest()
+    assert reason.replace("append mode", "update mode") in f"{caught.value.what} {caught.value.remedy}"
+    assert caught.value.where
+    assert case.nothing_written()

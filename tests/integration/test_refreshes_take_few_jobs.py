@@ -1,0 +1,91 @@
+"""How many Spark jobs a refresh by what changed takes: each has its price, and none may come back unnoticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.pipeline_case import PipelineCase
+
+VIEWS = {
+    "chosen": "select id, day, upper(name) n from events where qty > 1",
+    "grouped": "select day, count(*) n, sum(qty) q, max(id) m from events group by day",
+    "ranked": "select * from (select id, day, qty, row_number() over (partition by day order by qty, id) rn from events) where rn < 4",
+    "counted": "select day, kind, count(distinct name) n from events join kinds using (kind) group by day, kind",
+    "by_part": "select day, kind, avg(qty) a from events group by day, kind",
+}
+SOURCE = """
+VIEWS = {views!r}
+
+def declare(name, text):
+    parts = ["day"] if name == "by_part" else []
+    @dp.materialized_view(name=name, refresh_policy="incremental", partition_cols=parts, table_properties={{"delta.enableChangeDataFeed": "true"}})
+    def view():
+        return spark.sql(text)
+
+for name, text in VIEWS.items():
+    declare(name, text)
+"""
+# With the jobs that the query itself takes: one that sends the few kinds to all workers.
+APPENDED = {"chosen": ("APPEND_ONLY", 1), "grouped": ("GROUP_AGGREGATE", 3)}
+CHANGED = {
+    "chosen": ("ROW_BASED", 2),
+    "grouped": ("GENERIC_AGGREGATE", 2),
+    "ranked": ("WINDOW_FUNCTION", 2),
+    "counted": ("GENERIC_AGGREGATE", 3),
+    "by_part": ("PARTITION_OVERWRITE", 4),
+}
+
+
+def rows_of(case: PipelineCase, spark: SparkSession, first: int, day: str) -> None:
+    """Twenty rows of some days."""
+    made = spark.range(first, first + 20, 1, 1).selectExpr(
+        "id", f"{day} day", "cast(id % 5 as int) qty", "concat('n', id % 3) name", "id % 4 kind"
+    )
+    made.write.format("delta").mode("append").save(str(case.table("events")))
+
+
+def _jobs(spark: SparkSession) -> list[Any]:
+    """The newest jobs that the session knows of, the last one first."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    jobs = context.statusStore().jobsList(None)
+    return [jobs.apply(place) for place in range(min(60, jobs.size()))]
+
+
+def taken(case: PipelineCase, spark: SparkSession, name: str) -> tuple[tuple[str, int], list[str]]:
+    """The technique of a refresh, how many jobs it took, and what they are."""
+    before = max((job.jobId() for job in _jobs(spark)), default=-1)
+    report = case.update(tables=(name,))
+    assert report.state == "COMPLETED", report.error
+    (event,) = case.events(update_id=report.result.update_id, event_type="planning_information")
+    told = event["details"]["planning_information"]["technique_information"]
+    chosen = next(one["maintenance_type"] for one in told if one.get("is_chosen"))
+    new = [job for job in _jobs(spark) if job.jobId() > before]
+    named = [f"{job.name()} | {job.description()}" for job in new]
+    return (chosen.removeprefix("MAINTENANCE_TYPE_"), len(new)), named
+
+
+def test_jobs_of_each_technique(pipeline: Any, spark: SparkSession) -> None:
+    """Changes are looked for by one job, and written by one; an append takes one. Rows and feed are right."""
+    case: PipelineCase = pipeline(SOURCE.format(views=VIEWS))
+    spark.range(4).selectExpr("id kind", "concat('k', id) label").write.format("delta").save(
+        str(case.table("kinds"))
+    )
+    for first in (0, 20, 40):
+        rows_of(case, spark, first, f"date_add(date'2026-01-01', cast(id % 4 as int) + {first})")
+    assert case.update().state == "COMPLETED"
+    rows_of(case, spark, 60, "date_add(date'2026-02-10', cast(id % 2 as int) * 9)")
+    appended = {name: taken(case, spark, name) for name in APPENDED}
+    spark.sql(f"update delta.`{case.table('events')}` set qty = qty + 2 where id % 20 = 3")
+    changed = {name: taken(case, spark, name) for name in CHANGED}
+    for name, (found, jobs) in [*appended.items(), *changed.items()]:
+        print(name, found, *jobs, sep="\n  ")
+    assert {name: found for name, (found, _) in appended.items()} == APPENDED
+    assert {name: found for name, (found, _) in changed.items()} == CHANGED
+    for name in ("events", "kinds"):
+        spark.read.format("delta").load(str(case.table(name))).createOrReplaceTempView(name)
+    for name, text in VIEWS.items():
+        there, wanted = spark.read.format("delta").load(str(case.table(name))), spark.sql(text)
+        assert there.exceptAll(wanted).isEmpty(), name
+        assert wanted.exceptAll(there).isEmpty(), name

@@ -1,0 +1,125 @@
+"""An S3 server on loopback for the tests (moto), which counts what it is asked.
+
+It is a process of its own: delta-rs keeps the interpreter to itself while it queries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.storage.access import object_store
+from headwater.storage.object_path import Bucket, ObjectPath
+
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "of-the-test",
+    "AWS_SECRET_ACCESS_KEY": "of-the-test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+
+@dataclass
+class StoreServer:
+    """A running server. ``log``: a line for each request, method and path with query."""
+
+    endpoint: str
+    log: Path
+    process: subprocess.Popen[str]
+
+    def environment(self) -> dict[str, str]:
+        """Variables that lead any client to the server."""
+        return {**CREDENTIALS, "AWS_ENDPOINT_URL": self.endpoint, "AWS_ALLOW_HTTP": "true"}
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket."""
+        import boto3
+
+        client: Any = boto3.session.Session().client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id="of-the-test",
+            aws_secret_access_key="of-the-test",
+            region_name="us-east-1",
+        )
+        client.create_bucket(Bucket=name)
+
+    def place(self, bucket: str, key: str = "") -> ObjectPath:
+        """A place on the server."""
+        return ObjectPath(Bucket(object_store("s3", {}, self.environment()), bucket), key)
+
+    def requests(self) -> list[tuple[str, str]]:
+        """All requests so far, oldest first."""
+        lines = self.log.read_text().split("\n")
+        return [(method, path) for method, _, path in (line.partition(" ") for line in lines if line)]
+
+    @contextmanager
+    def counted(self) -> Iterator[Counter[str]]:
+        """Count the requests of the block by method, ``LIST`` among them."""
+        start, counts = len(self.requests()), Counter[str]()
+        yield counts
+        for method, path in self.requests()[start:]:
+            counts["LIST" if method == "GET" and "list-type=2" in path else method] += 1
+
+
+@contextmanager
+def store_server() -> Iterator[StoreServer]:
+    """Run a server on a free port of loopback; the environment leads to it inside the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "requests"
+        log.touch()
+        code = "from tests.object_stores import serve; serve()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(log)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(["include", "."])},
+        )
+        assert process.stdout is not None
+        running = StoreServer(process.stdout.readline().strip(), log, process)
+        known = {name: os.environ.get(name) for name in running.environment()}
+        os.environ.update(running.environment())
+        try:
+            yield running
+        finally:
+            for name, value in known.items():
+                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+            process.kill()
+            process.wait()
+
+
+def serve() -> None:
+    """The server's process: prints its address, and ends with its parent."""
+    import logging
+
+    from moto.server import ThreadedMotoServer
+    from werkzeug.serving import WSGIRequestHandler
+
+    # werkzeug answers "Expect: 100-continue" itself; a second answer by http.server is taken for the end of the request.
+    WSGIRequestHandler.handle_expect_100 = lambda self: True  # type: ignore[method-assign]
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    application: Any = server._server.app
+    log = Path(sys.argv[1]).open("a", buffering=1)  # noqa: SIM115 - open as long as the process
+
+    def counting(environment: dict[str, Any], start_response: Any) -> Any:
+        query = environment.get("QUERY_STRING", "")
+        log.write(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}?{query}\n")
+        return application(environment, start_response)
+
+    server._server.app = counting
+    print(f"http://{host}:{port}", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.stdin.read()

@@ -1,0 +1,102 @@
+"""What a store may answer instead of an object: each becomes an error that says whether it passes."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import pytest
+
+from headwater.errors import LeaseUnreachable
+from headwater.leases.stored_object import StoredObject
+from headwater.storage.access import ObjectStore
+from headwater.storage.atomic import create_text, read_tagged
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.object_path import Bucket, ObjectPath
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Gives one answer to everything."""
+
+    protocol_version = "HTTP/1.1"
+    status: ClassVar[int] = 200
+    code: ClassVar[str] = ""
+    count: ClassVar[int] = 0
+
+    def do_GET(self) -> None:
+        type(self).count += 1
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = f"<?xml version='1.0'?><Error><Code>{self.code}</Code></Error>".encode()
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_GET  # noqa: N815 - the name that http.server looks for
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@contextmanager
+def answering(status: int, code: str) -> Iterator[ObjectPath]:
+    Answers.status, Answers.code, Answers.count = status, code, 0
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    store = ObjectStore("s3", f"http://127.0.0.1:{server.server_port}", "us-east-1", path_style=True)
+    try:
+        yield ObjectPath(Bucket(store, "b"), "a/lease")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "condition"),
+    [
+        (403, "AccessDenied", StoreRefused),
+        (403, "SignatureDoesNotMatch", StoreRefused),
+        (403, "InvalidAccessKeyId", StoreRefused),
+        (404, "NoSuchBucket", StoreRefused),
+        (301, "PermanentRedirect", StoreRefused),
+        (400, "AuthorizationHeaderMalformed", StoreRefused),
+        (503, "SlowDown", StoreUnreachable),
+        (500, "InternalError", StoreUnreachable),
+    ],
+)
+def test_each_answer_has_its_error(status, code, condition):
+    """Rights, names and regions are for good; what the server can't do now passes. No secret is in the text."""
+    with answering(status, code) as place:
+        for call in (lambda: read_tagged(place, quick=True), lambda: create_text(place, "x", quick=True)):
+            with pytest.raises(condition) as caught:
+                call()
+            assert caught.value.transient is (condition is StoreUnreachable)
+            assert caught.value.where == str(place)
+            assert "wJalrXUtnFEMI" not in str(caught.value)
+
+
+def test_a_busy_store_is_tried_again():
+    """503 is tried again before it is an error, and a lease that can't be read then is one that passes."""
+    with answering(503, "SlowDown") as place:
+        with pytest.raises(LeaseUnreachable) as caught:
+            StoredObject(place).read()
+        assert Answers.count > 1
+        assert caught.value.transient
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(412, "PreconditionFailed"), (409, "ConditionalRequestConflict")]
+)
+def test_a_lost_race_is_no_error(status, code):
+    """Both answers of S3 to a condition that does not hold mean that another one was first."""
+    with answering(status, code) as place:
+        assert create_text(place, "x", quick=True) is None

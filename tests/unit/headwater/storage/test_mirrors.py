@@ -1,0 +1,84 @@
+"""Tables opened from copies of their logs are the tables that are there now."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from headwater.storage.delta_tables import append, delta_table, small_table, table_log
+from headwater.storage.walking import remove_tree
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("HEADWATER_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def table(s3):
+    return s3.place("places", f"mirror-{next(_NUMBERS)}/t")
+
+
+def write(table, *values, **how):
+    append(table, pa.table({"id": pa.array(values, pa.int64())}), **{"mode": "append", **how})
+
+
+def same(table):
+    """The table as its copy has it, and as it is."""
+    copy, own = table_log(table), delta_table(table)
+    assert (copy.version(), copy.metadata().id) == (own.version(), own.metadata().id)
+    assert (
+        pa.table(copy.get_add_actions())["path"].to_pylist()
+        == pa.table(own.get_add_actions())["path"].to_pylist()
+    )
+    return copy
+
+
+def test_a_copy_follows_its_table(table):
+    """Appends, a checkpoint, a clean-up of the log and a table made anew are all seen by the next look."""
+    with pytest.raises(TableNotFoundError):
+        table_log(table)
+    write(table, 1)
+    assert same(table).version() == 0
+    for value in range(5):
+        write(table, value)
+    assert same(table).version() == 5
+    delta_table(table).create_checkpoint()
+    assert same(table).version() == 5
+    write(table, 9)
+    for version in range(4):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    assert same(table).version() == 6
+    remove_tree(table)
+    write(table, 1)
+    assert same(table).version() == 0
+
+
+def test_what_is_known_is_not_read_again(table, s3):
+    """A second look is one listing; a new commit is one request more, and its rows another one."""
+    for value in range(3):
+        write(table, value)
+    small_table(table)
+    with s3.counted() as requests:
+        table_log(table)
+    assert requests == {"LIST": 1}
+    write(table, 7)
+    with s3.counted() as requests:
+        assert sorted(small_table(table).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 7]
+    assert requests == {"LIST": 1, "GET": 2}
+
+
+def test_without_a_cache_the_store_is_read(table, cache):
+    """A cache that can't be written to costs requests, and nothing else."""
+    write(table, 1)
+    cache.write_text("a file where the folder should be")
+    assert same(table).version() == 0
+    assert isinstance(small_table(table), DeltaTable)
