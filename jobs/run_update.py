@@ -13,13 +13,14 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 from headwater.contract.arguments import RunArguments, parse_run_arguments
 from headwater.contract.program import run_program
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.updates.continuous_mode import spark_settings, with_trigger
 
 
 def answer(project: PipelineProject, arguments: RunArguments) -> int:
     """Answer the arguments; Java starts while Python imports the engine and what reads the event log (decision 0183)."""
     from headwater_spark.session import java_meanwhile
 
-    with java_meanwhile(project.pipeline_id, project.spark_conf):
+    with java_meanwhile(project.pipeline_id, spark_settings(with_trigger(project, arguments.continuous))):
         # pyarrow imports pandas with the first rows.
         for name in ("deltalake", "pandas", "pyarrow"):
             import_module(name)

@@ -12,6 +12,7 @@ from headwater.definitions.trigger import Continuous
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
+from headwater.runtime.submit import LONG_RUNNING
 from headwater.updates.conditions import NotForContinuous
 
 _INSTEAD = "Stop the continuous update (`headwater stop`), and do it in an update that ends: `headwater run ... --no-continuous`."
@@ -28,6 +29,11 @@ def with_trigger(project: PipelineProject, continuous: bool | None) -> PipelineP
 def is_continuous(project: PipelineProject) -> bool:
     """Whether its updates keep running."""
     return isinstance(project.spec.trigger, Continuous)
+
+
+def spark_settings(project: PipelineProject) -> dict[str, str]:
+    """The settings of Spark for an update: those of the spec, over what one that keeps running needs."""
+    return {**(LONG_RUNNING if is_continuous(project) else {}), **project.spark_conf}
 
 
 def refuse_selection(project: PipelineProject, selection: Selection) -> None:

@@ -36,8 +36,12 @@ from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
 from headwater.leases.stop_request import stop_requests
-from headwater.runtime.submit import LONG_RUNNING
-from headwater.updates.continuous_mode import is_continuous, refuse_once_flows, refuse_selection
+from headwater.updates.continuous_mode import (
+    is_continuous,
+    refuse_once_flows,
+    refuse_selection,
+    spark_settings,
+)
 from headwater.updates.failed_tables import with_failed
 from headwater_spark.execution.changed_definition import definition_watch
 from headwater_spark.execution.continuous import run_continuously
@@ -108,8 +112,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         InvalidPipeline: the definition can't be run; nothing was written.
         RefusedForSafety: another update is running, or the selection would lose data.
     """
-    long_running = LONG_RUNNING if is_continuous(project) else {}
-    spark = start_session(project.pipeline_id, {**long_running, **project.spark_conf})
+    spark = start_session(project.pipeline_id, spark_settings(project))
     update_id = str(uuid.uuid4())
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())

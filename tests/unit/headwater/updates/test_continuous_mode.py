@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headwater.contract.arguments import parse_run_arguments
@@ -10,7 +12,12 @@ from headwater.errors import UsageError
 from headwater.graph.manifest import FlowEntry
 from headwater.graph.update_plan import Selection
 from headwater.updates.conditions import NotForContinuous
-from headwater.updates.continuous_mode import refuse_once_flows, refuse_selection, with_trigger
+from headwater.updates.continuous_mode import (
+    refuse_once_flows,
+    refuse_selection,
+    spark_settings,
+    with_trigger,
+)
 from headwater.updates.news import news_for
 
 
@@ -67,3 +74,11 @@ def test_flows_that_run_once_come_first(done, continuous):
 def test_it_is_started_whatever_has_moved(continuous):
     """A continuous update waits for what is to come."""
     assert news_for(continuous, parse_run_arguments(["p"])) is None
+
+
+def test_a_driver_that_keeps_running_has_its_own_settings(done, continuous):
+    """Its heap among them, which has to be known before Java starts; the spec has the last word."""
+    assert spark_settings(done.project) == done.project.spec.spark
+    assert spark_settings(continuous)["spark.driver.memory"] == "2g"
+    roomy = continuous.spec.model_copy(update={"spark": {"spark.driver.memory": "4g"}})
+    assert spark_settings(replace(continuous, spec=roomy))["spark.driver.memory"] == "4g"
