@@ -31,9 +31,13 @@ def is_continuous(project: PipelineProject) -> bool:
     return isinstance(project.spec.trigger, Continuous)
 
 
-def spark_settings(project: PipelineProject) -> dict[str, str]:
-    """The settings of Spark for an update: those of the spec, over what one that keeps running needs."""
-    return {**(LONG_RUNNING if is_continuous(project) else {}), **project.spark_conf}
+def spark_settings(project: PipelineProject, master: str | None = None) -> dict[str, str]:
+    """The settings of Spark for an update: those of the spec, over what one that keeps running needs.
+
+    ``master``: where it runs, if not where the spec says; raises as ``PipelineProject.spark_conf_on`` does.
+    """
+    own = project.spark_conf if master is None else project.spark_conf_on(master)
+    return {**(LONG_RUNNING if is_continuous(project) else {}), **own}
 
 
 def refuse_selection(project: PipelineProject, selection: Selection) -> None:

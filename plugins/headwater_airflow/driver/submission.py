@@ -8,10 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from headwater.definitions.trigger import AvailableNow, Continuous
+from headwater.definitions.trigger import AvailableNow
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.runtime.java import java_environment
-from headwater.runtime.submit import LONG_RUNNING, command_line_conf, submit_conf
+from headwater.runtime.submit import command_line_conf, submit_conf
+from headwater.updates.continuous_mode import spark_settings
 from headwater_airflow.driver.target import Target
 from headwater_airflow.roots import home_folder
 
@@ -41,11 +42,9 @@ def driver_conf(project: PipelineProject, target: Target) -> dict[str, str]:
     """
     spark_ui = project.spec.airflow.spark_ui
     # A short update is over before anybody opens its UI.
-    trigger = project.spec.trigger
-    shown = not isinstance(trigger, AvailableNow) if spark_ui is None else spark_ui
+    shown = not isinstance(project.spec.trigger, AvailableNow) if spark_ui is None else spark_ui
     ui = {"spark.ui.enabled": "true"} if shown else {}
-    long_running = LONG_RUNNING if isinstance(trigger, Continuous) else {}
-    conf = {**long_running, **ui, **project.spark_conf_on(target.master)}
+    conf = {**ui, **spark_settings(project, target.master)}
     return command_line_conf(submit_conf(conf, local=target.local))
 
 
