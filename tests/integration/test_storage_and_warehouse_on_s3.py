@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from tests.object_stores import StoreServer, store_server
 
+from headwater.storage.access import object_store
 from headwater.storage.delta_tables import small_table
 from headwater.storage.place import place_of
 
@@ -67,7 +68,8 @@ def land(folder: Path, number: int) -> list[dict[str, Any]]:
 def rows_of(name: str) -> list[dict[str, Any]]:
     from deltalake import QueryBuilder
 
-    table = small_table(place_of(f"s3://lake/warehouse/shop/{name}"))
+    # Updates of other tests in this process have other stores.
+    table = small_table(place_of(f"s3://lake/warehouse/shop/{name}", store=object_store("s3")))
     answer = QueryBuilder().register("t", table).execute("select * from t").read_all()
     rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return rows
