@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,6 +99,17 @@ def store_server() -> Iterator[StoreServer]:
             process.wait()
 
 
+def one_at_a_time(application: Any) -> Any:
+    """Requests to moto one after another: it looks whether a key is there and then writes it, which is one step on a store."""
+    turn = threading.Lock()
+
+    def answer(environment: dict[str, Any], start_response: Any) -> Any:
+        with turn:
+            return application(environment, start_response)
+
+    return answer
+
+
 def serve() -> None:
     """The server's process: prints its address, and ends with its parent."""
     import logging
@@ -111,7 +123,7 @@ def serve() -> None:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    application: Any = server._server.app
+    application = one_at_a_time(server._server.app)
     log = Path(sys.argv[1]).open("a", buffering=1)  # noqa: SIM115 - open as long as the process
 
     def counting(environment: dict[str, Any], start_response: Any) -> Any:

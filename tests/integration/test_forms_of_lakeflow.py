@@ -133,10 +133,10 @@ def pages():
     ),
     "a dataset that is read at the top before it is declared": (
         """
-cleaned = spark.read.table("events")
+cleaned = spark.read.table("not_yet_there")
 
 @dp.table
-def events():
+def not_yet_there():
     return spark.readStream.table("raw.events")
 """,
         Refused("UNKNOWN_DATASET", "cleaned = spark", "inside functions"),

@@ -20,6 +20,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
+from tests.object_stores import one_at_a_time
 from werkzeug.serving import make_server
 
 from headwater.runtime.object_store import store_settings
@@ -44,7 +45,7 @@ class Server:
     def __init__(self) -> None:
         self.lost: list[str] = []
         self._to_lose: set[str] = set()
-        self._emulator = DomainDispatcherApplication(create_backend_app)
+        self._emulator = one_at_a_time(DomainDispatcherApplication(create_backend_app))
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self.endpoint = f"http://127.0.0.1:{self._server.port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
