@@ -36,7 +36,7 @@ ROWS = (
         "an update with one new row, of 2, 5, 10 and 50 flows",
         "a hand-written job of the same queries",
         "at most 0.75 of its time",
-        "By CPU time an update costs 1.13 to 1.19 of the job by hand: imports of Python (about one second an update), resolution, checks and records (some 0.2 seconds a flow). By wall time it gains where a core is free for flows side by side, which was not so here. 50 flows were not measured.",
+        "By CPU time an update costs 1.14 to 1.18 of the job by hand, which has the same session settings: imports of Python (about one second an update), resolution, checks and records (some 0.2 seconds a flow). By wall time it gains where a core is free for flows side by side (the ratio falls with the number of flows).",
     ),
     Row(
         "class_sharing",
