@@ -358,7 +358,7 @@ class FlowInterrupted(UpdateFailed):
 
 
 class LeaseUnreachable(UpdateFailed):
-    """The object store of the lease can't be reached, or denies access."""
+    """The object store of the lease does not answer."""
 
     condition = "LEASE_UNREACHABLE"
     transient = True

@@ -20,10 +20,10 @@ from headwater.graph.pipeline_ids import known_homes, note_home, refuse_shared_i
 from headwater.graph.run_parameters import RunParameters, given_values
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 from headwater.graph.spec_secrets import note_secrets
-from headwater.leases.conditional_store import S3Object
+from headwater.leases.conditional_store import StoredObject
 from headwater.leases.lease import Holder, Lease, update_lease
+from headwater.leases.storage_lease import storage_lease
 from headwater.leases.store_lease import lock_identity, store_lease
-from headwater.leases.stored_object import storage_lease
 from headwater.runtime.masters import python_settings
 from headwater.runtime.object_store import session_conf, unsupported
 from headwater.storage.access import ObjectStore, object_store
@@ -126,7 +126,8 @@ class PipelineProject:
 
         Raises:
             UpdateInProgress: another process holds it; the message names it.
-            LeaseUnreachable: the store of the spec's ``lease`` can't be reached.
+            LeaseUnreachable: the store of the spec's ``lease`` does not answer.
+            StoreRefused: it denies access, or has no such bucket.
             MoveUnfinished: where a table is half-way to another name or pipeline.
         """
         if isinstance(self.state_folder, ObjectPath):
@@ -135,7 +136,7 @@ class PipelineProject:
                 yield stored
             return
         place = self.spec.lease
-        store = S3Object.of(f"{place.rstrip('/')}/{self.pipeline_id}/update.lease") if place else None
+        store = self._lease_object(place) if place else None
         with update_lease(self.state_folder, holder, wait=wait) as local:
             self._entered(moving=moving)
             if store is None:
@@ -144,6 +145,11 @@ class PipelineProject:
             lock = lock_identity(local.path)
             with store_lease(store, Holder(holder, lock=lock), wait=wait) as lease:
                 yield lease
+
+    def _lease_object(self, folder: str) -> StoredObject:
+        place = place_of(f"{folder.rstrip('/')}/{self.pipeline_id}/update.lease", store=self.object_store)
+        assert isinstance(place, ObjectPath)  # the spec takes nothing else
+        return StoredObject(place)
 
     def _entered(self, *, moving: bool) -> None:
         """What is done as soon as nobody else can write."""

@@ -155,7 +155,7 @@ def _lock(stream: TextIO, ends: float, path: Path) -> None:
 def is_held(state_folder: Place) -> bool:
     """Whether somebody on this machine holds the pipeline's lease now. Nothing is written, and nobody who holds it notices."""
     if isinstance(state_folder, ObjectPath):
-        from headwater.leases.stored_object import storage_lease_is_held
+        from headwater.leases.storage_lease import storage_lease_is_held
 
         return storage_lease_is_held(state_folder)
     try:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from headwater.delta_log.file_bounds import Sought, TableFile, comparable, table_files
 from headwater.delta_log.table_history import head_version
 from headwater.storage.place import Place
+from headwater.storage.walking import readable
 from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
 from headwater_spark.auto_cdc.on_driver.rows import LOCAL_ROWS, is_plain, local_frame
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
@@ -138,8 +139,8 @@ def _sought(key: str, values: Sequence[Any]) -> Sought | None:
 def _keys_in(table: Place, file: TableFile, keys: Sequence[str]) -> set[tuple[Any, ...]]:
     from pyarrow import parquet
 
-    with (table / file.path).open("rb") as opened:
-        return set(_tuples(parquet.read_table(opened, columns=list(keys), partitioning=None), keys))
+    rows = parquet.read_table(readable(table / file.path), columns=list(keys), partitioning=None)
+    return set(_tuples(rows, keys))
 
 
 def _tuples(rows: Any, keys: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -1,0 +1,43 @@
+"""The lease of a pipeline whose storage is on an object store: an object of the storage itself.
+
+Decision 0184.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from headwater.leases.conditional_store import StoredObject
+from headwater.leases.lease import Holder, holder_of, update_lease
+from headwater.leases.store_lease import LIFETIME, StoreLease, lock_identity, store_lease
+from headwater.runtime.cache import cache_root
+from headwater.storage.atomic import refuse_without_conditions
+from headwater.storage.object_path import ObjectPath
+
+
+@contextmanager
+def storage_lease(
+    state_folder: ObjectPath, holder: str, *, wait: timedelta = timedelta(0)
+) -> Iterator[StoreLease]:
+    """Hold the lease of a pipeline on a store inside the block; arguments and errors as of ``store_lease``.
+
+    A file of this machine is locked as well: the lease of a driver that was killed here is free at once, since only its
+    death can have given us the lock. Before the first lease of all, the store has to show that it honours conditions.
+    """
+    lease = state_folder / "update.lease"
+    name = hashlib.sha256(str(lease).encode()).hexdigest()[:32]
+    with update_lease(cache_root() / "leases" / name, holder, wait=wait) as local:
+        if not lease.is_file():
+            refuse_without_conditions(state_folder)
+        who = Holder(holder, lock=lock_identity(local.path))
+        with store_lease(StoredObject(lease), who, wait=wait) as lease_on_store:
+            yield lease_on_store
+
+
+def storage_lease_is_held(state_folder: ObjectPath) -> bool:
+    """Whether somebody may hold the lease of a pipeline on a store."""
+    seen = StoredObject(state_folder / "update.lease").read()
+    return seen is not None and not holder_of(seen.text).get("free") and seen.age < LIFETIME
