@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from headwater.errors import LeaseUnreachable
-from headwater.leases.storage_lease import StoredObject
+from headwater.leases.conditional_store import StoredObject
 from headwater.storage.access import ObjectStore
 from headwater.storage.atomic import create_text, read_tagged
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
