@@ -128,6 +128,12 @@ def _lag(parsed: argparse.Namespace) -> int:
         return show_lag(project, as_json=parsed.as_json)
 
 
+def _metrics(parsed: argparse.Namespace) -> int:
+    from headwater.commands.metrics import show_metrics
+
+    return show_metrics(_project(parsed), as_json=parsed.as_json)
+
+
 def _advise(parsed: argparse.Namespace) -> int:
     from headwater.choosing.requirements import QUESTIONS
     from headwater.commands.advise import show_advice
@@ -253,6 +259,7 @@ _VERBS = (
     _Verb("explain", "How a materialized view is refreshed: by what changed or whole, and why.", add_explain_arguments, _explain),
     _Verb("status", "The last update, flow by flow, and how fresh the tables are.", add_status_arguments, _status),
     _Verb("lag", "How far each flow is behind its sources.", add_project_arguments, _lag),
+    _Verb("metrics", "Figures for Prometheus: the last update, lag, state, freshness, rules.", add_project_arguments, _metrics),
     _Verb("advise", "What to do about lag, state, files and rules, with numbers; --choose: which kind of table fits.", add_advise_arguments, _advise),
     _Verb("verify", "Whether the pipeline is as one in production should be: lines that pass or fail.", add_verify_arguments, _verify),
     _Verb("checkpoints", "The checkpoints: what they hold, whether they are intact, copies of them.", add_checkpoints_verb),

@@ -59,14 +59,16 @@ class FlowResult:
 
 
 @dataclass(frozen=True)
-class _Counts:
+class RowCounts:
+    """Rows that a flow read, wrote, dropped and quarantined."""
+
     input_rows: int = 0
     output_rows: int = 0
     dropped_rows: int = 0
     quarantined_rows: int = 0
 
-    def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
             self.input_rows + other.input_rows,
             self.output_rows + other.output_rows,
             self.dropped_rows + other.dropped_rows,
@@ -78,7 +80,7 @@ class _Counts:
 class _Progress:
     result: FlowResult
     started: datetime
-    counts: _Counts = _Counts()
+    counts: RowCounts = RowCounts()
     seen: frozenset[str] = frozenset()
 
 
@@ -142,29 +144,40 @@ def _advance(progress: _Progress | None, record: Mapping[str, Any], body: Mappin
     return _count(replace(progress, result=result), record, body, status)
 
 
+def record_counts(record: Mapping[str, Any], *, any_batch: bool) -> RowCounts | None:
+    """What a ``flow_progress`` record adds to the rows of its flow in an update; None where it has no counts.
+
+    A batch's record has them all. A flow without batches of its own (a view) has them in its last record, and what its rules
+    kept out may stand in another one.
+
+    Args:
+        any_batch: whether a batch of the flow was recorded before in this update.
+
+    """
+    body = record["details"].get("flow_progress", {})
+    counts = _counts_of(body)
+    if counts is None:
+        return None
+    status = FlowStatus(body["status"])
+    if status is FlowStatus.RUNNING or (status.terminal and not any_batch):
+        return counts
+    return replace(counts, input_rows=0, output_rows=0)
+
+
 def _count(
     progress: _Progress, record: Mapping[str, Any], body: Mapping[str, Any], status: FlowStatus
 ) -> _Progress:
-    counts = _counts_of(body)
-    if counts is None:
+    counts = record_counts(record, any_batch=bool(progress.seen))
+    if counts is None or record["id"] in progress.seen:
         return progress
-    if status is FlowStatus.RUNNING and record["id"] not in progress.seen:
-        batches = progress.result.batches + 1
-        return replace(
-            progress,
-            counts=progress.counts + counts,
-            seen=progress.seen | {record["id"]},
-            result=replace(
-                progress.result, batches=batches, changes=_changes_after(progress.result.changes, body)
-            ),
-        )
-    if status.terminal and not progress.seen:
+    result = progress.result
+    if status is FlowStatus.RUNNING:
+        result = replace(result, batches=result.batches + 1, changes=_changes_after(result.changes, body))
+    elif status.terminal and not progress.seen:
         return replace(progress, counts=counts)
-    if status is not FlowStatus.RUNNING and record["id"] not in progress.seen:
-        # A view's one batch and its quality stand in two records.
-        adjusted = replace(counts, input_rows=0, output_rows=0)
-        return replace(progress, counts=progress.counts + adjusted, seen=progress.seen | {record["id"]})
-    return progress
+    return replace(
+        progress, counts=progress.counts + counts, seen=progress.seen | {record["id"]}, result=result
+    )
 
 
 def _changes_after(before: Mapping[str, int] | None, body: Mapping[str, Any]) -> Mapping[str, int] | None:
@@ -177,11 +190,11 @@ def _changes_after(before: Mapping[str, int] | None, body: Mapping[str, Any]) ->
     }
 
 
-def _counts_of(body: Mapping[str, Any]) -> _Counts | None:
+def _counts_of(body: Mapping[str, Any]) -> RowCounts | None:
     metrics, quality = body.get("metrics", {}), body.get("data_quality", {})
     if not any(name.startswith("num_") for name in metrics) and not quality:
         return None
-    return _Counts(
+    return RowCounts(
         int(metrics.get("num_input_rows") or 0),
         int(metrics.get("num_output_rows") or 0),
         int(quality.get("dropped_records") or 0),

@@ -14,6 +14,7 @@ from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.telemetry.otlp import metrics_export
 
 MESSAGE = "no source has moved since the last update"
 
@@ -33,9 +34,13 @@ def record_quiet_update(
     update_id = str(uuid.uuid4())
     stored = {entry.name for entry in manifest.outputs}
     flows = [flow for flow in manifest.flows if flow.target in stored]
-    with EventLogWriter(
-        project.state_folder, project.pipeline_id, project.spec.name, update_id, arguments.request_id
-    ) as log:
+    with (
+        metrics_export() as metrics,
+        EventLogWriter(
+            project.state_folder, project.pipeline_id, project.spec.name, update_id, arguments.request_id
+        ) as log,
+    ):
+        log.subscribe(metrics.offer)
         created = details.create_update(
             requested_at=arguments.requested_at,
             parameters=project.shown_parameters,

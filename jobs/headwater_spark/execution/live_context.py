@@ -10,6 +10,7 @@ from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.lease import BesideUpdates, Lease
+from headwater.telemetry.otlp import metrics_export
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
@@ -34,6 +35,8 @@ def live_context(
         writer = EventLogWriter(
             project.state_folder, project.pipeline_id, project.spec.name, run_id, request_id
         )
+        metrics = stack.enter_context(metrics_export())
         events = stack.enter_context(writer)
+        events.subscribe(metrics.offer)
         pipeline.evaluation.live = True
         yield UpdateContext(pipeline, spark, events, ProgressListener(), run_id, recorded, held_lease)

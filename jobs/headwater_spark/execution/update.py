@@ -36,6 +36,7 @@ from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
 from headwater.leases.stop_request import stop_requests
+from headwater.telemetry.otlp import metrics_export
 from headwater.updates.continuous_mode import (
     is_continuous,
     refuse_once_flows,
@@ -132,6 +133,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         stack.enter_context(published_driver(project.state_folder, request.request_id, update_id, ui))
         completed = _completed_before(project, request, pipeline.manifest)
         plan = plan_update(pipeline.manifest, request.selection, completed)
+        metrics = stack.enter_context(metrics_export())
         endings: list[Event] = []
         close_dead_updates(
             project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
@@ -146,6 +148,8 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
             flush_seconds=CONTINUOUS_FLUSH_SECONDS if is_continuous(project) else FLUSH_SECONDS,
         )  # fmt: skip
         events = stack.enter_context(writer)
+        metrics.offer(endings)
+        events.subscribe(metrics.offer)
         context = UpdateContext(
             pipeline, spark, events, listener, update_id, recorded, lease,
             attempts_left=request.attempt < request.max_attempts, stop_requested=stop,

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 from fastapi import FastAPI, HTTPException, Request
 from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from headwater.checkpoints.listing import list_checkpoints
+from headwater.telemetry.exposition import CONTENT_TYPE, as_text, samples
 from headwater_airflow.page import wording
 from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGINS, may_read
 from headwater_airflow.page.addresses import PREFIX, base_path
@@ -54,6 +55,7 @@ def make_app() -> FastAPI:
         title="Headwater", dependencies=[LOGGED_IN], docs_url=None, redoc_url=None, openapi_url=None
     )
     app.add_api_route("/", pipelines, response_class=HTMLResponse, dependencies=[MAY_SEE_PLUGINS])
+    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, dependencies=[MAY_SEE_PLUGINS])
     for path, handler in (
         ("/pipelines/{dag_id}", pipeline),
         ("/pipelines/{dag_id}/flows/{flow}", flow_batches),
@@ -69,6 +71,13 @@ def pipelines(request: Request, user: Any = LOGGED_IN) -> HTMLResponse:
     """All pipelines whose DAG the user may read."""
     visible = [entry for entry in all_projects() if may_read(user, entry.dag_id)]
     return _page("pipelines.html", request, views=[pipeline_view(entry) for entry in visible])
+
+
+def metrics(user: Any = LOGGED_IN) -> PlainTextResponse:
+    """The figures of all pipelines whose DAG the user may read, for Prometheus."""
+    visible = [entry.project for entry in all_projects() if may_read(user, entry.dag_id)]
+    text = as_text(samples(project for project in visible if project is not None))
+    return PlainTextResponse(text, headers={"Cache-Control": "no-store"}, media_type=CONTENT_TYPE)
 
 
 def pipeline(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLResponse:

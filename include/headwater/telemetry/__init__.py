@@ -1,0 +1,1 @@
+"""Figures of pipelines for the tools that watch everything else: OpenTelemetry (pushed) and Prometheus (pulled)."""
