@@ -25,7 +25,7 @@ COPY plugins plugins
 COPY dags dags
 RUN pip install --no-deps --no-build-isolation -e . \
     && useradd --uid 50000 --create-home headwater \
-    && mkdir -p /data /opt/airflow /opt/spark-conf \
-    && chown headwater: /data /opt/airflow /opt/spark-conf
+    && mkdir -p /data /opt/airflow /opt/airflow-passwords /opt/spark-conf \
+    && chown headwater: /data /opt/airflow /opt/airflow-passwords /opt/spark-conf
 USER headwater
 ENTRYPOINT ["tini", "--"]

@@ -72,17 +72,15 @@ soak: classes ## Loops over random seeds: drivers killed at every point, then RU
 	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/integration $(WORKERS) --hypothesis-seed=$(SEED)
 	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup --hypothesis-seed=$(SEED)
 
-compose-env: .env ## Make .env with fresh secrets for docker compose, unless it is there
+compose-env: .secrets ## Make .secrets/ with fresh secrets for docker compose, unless it is there
 
-.env:
-	@umask 077 && { \
-	  echo "POSTGRES_PASSWORD=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(24))')"; \
-	  echo "AIRFLOW_ADMIN_PASSWORD=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(12))')"; \
-	  echo "SPARK_SECRET=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(32))')"; \
-	  echo "AIRFLOW_JWT_SECRET=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(48))')"; \
-	  echo "AIRFLOW_SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(48))')"; \
-	  echo "AIRFLOW_FERNET_KEY=$$($(PYTHON) -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())')"; \
-	} > $@
+# Others on this machine can't enter the folder; in a container the ordinary user has to read the file that is mounted.
+.secrets:
+	@umask 077 && mkdir $@.new && cd $@.new && umask 022 && $(PYTHON) -c 'import base64, os, pathlib, secrets; \
+	  sizes = {"postgres_password": 24, "airflow_admin_password": 12, "spark_secret": 32, "airflow_jwt_secret": 48, "airflow_secret_key": 48}; \
+	  [pathlib.Path(name).write_text(secrets.token_urlsafe(size)) for name, size in sizes.items()]; \
+	  pathlib.Path("airflow_fernet_key").write_text(base64.urlsafe_b64encode(os.urandom(32)).decode())'
+	@mv $@.new $@
 
 compose-config: setup compose-env ## Check docker-compose.yaml with the real Compose
 	$$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec("compose").origin).with_name("docker-compose"))') \
