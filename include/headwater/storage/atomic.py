@@ -11,8 +11,14 @@ import secrets
 from datetime import datetime
 from typing import Any
 
-from headwater.storage.conditions import StoreRefused, store_errors
+from headwater.storage.conditions import StoreRefused, StoreUnreachable, store_errors
 from headwater.storage.object_path import ObjectPath
+
+_CONFLICTS = 6
+
+
+class _Undecided(Exception):
+    """Neither was it written, nor is there what would have prevented it."""
 
 
 def create_text(place: ObjectPath, text: str, *, quick: bool = False) -> str | None:
@@ -30,7 +36,39 @@ def create_text(place: ObjectPath, text: str, *, quick: bool = False) -> str | N
         StoreUnreachable: it may be written or not; read it to know.
 
     """
-    return _put(place, text, "create", quick=quick)
+    from tenacity import (
+        RetryError,
+        Retrying,
+        retry_if_exception_type,
+        stop_after_attempt,
+        wait_random_exponential,
+    )
+
+    tries = Retrying(
+        retry=retry_if_exception_type(_Undecided),
+        stop=stop_after_attempt(_CONFLICTS),
+        wait=wait_random_exponential(0.1, max=2),
+    )
+    try:
+        tag: str | None = tries(_create, place, text, quick=quick)
+    except RetryError:
+        raise StoreUnreachable(
+            f"The store answered {_CONFLICTS} times that another request is writing this object, and none is there.",
+            where=place,
+        ) from None
+    return tag
+
+
+def _create(place: ObjectPath, text: str, *, quick: bool) -> str | None:
+    """As ``create_text``; raises _Undecided where the store refused, and nothing is there.
+
+    A store may answer 409 to say that another request for the key is under way, which may fail; the client does not tell that from
+    412, which says that the object is there.
+    """
+    tag = _put(place, text, "create", quick=quick)
+    if tag is None and read_tagged(place, quick=quick) is None:
+        raise _Undecided
+    return tag
 
 
 def change_text(place: ObjectPath, text: str, tag: str, *, quick: bool = False) -> str | None:
