@@ -96,10 +96,7 @@ public class ConditionalPutCheckpointFileManager extends FileSystemBasedCheckpoi
 
     @Override
     public synchronized void cancel() {
-      if (!over) {
-        over = true;
-        put.cancel();
-      }
+      over = true; // the store has seen nothing
     }
   }
 }

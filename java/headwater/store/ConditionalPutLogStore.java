@@ -28,12 +28,7 @@ public class ConditionalPutLogStore extends HadoopFileSystemLogStore {
       return;
     }
     ConditionalPut put = new ConditionalPut(store, path);
-    try {
-      writeLines(put.stream(), actions);
-    } catch (IOException | RuntimeException failure) {
-      put.cancel();
-      throw failure;
-    }
+    writeLines(put.stream(), actions);
     if (!put.finish()) {
       throw new FileAlreadyExistsException(path.toString());
     }
