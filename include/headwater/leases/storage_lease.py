@@ -28,7 +28,8 @@ def storage_lease(
     death can have given us the lock. Before the first lease of all, the store has to show that it honours conditions.
     """
     lease = state_folder / "update.lease"
-    name = hashlib.sha256(str(lease).encode()).hexdigest()[:32]
+    # Two stores may have buckets of one name.
+    name = hashlib.sha256(f"{lease.bucket.store.endpoint} {lease}".encode()).hexdigest()[:32]
     with update_lease(cache_root() / "leases" / name, holder, wait=wait) as local:
         if not lease.is_file():
             refuse_without_conditions(state_folder)
