@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from headwater.storage.object_path import ObjectPath, ObjectState
 from headwater.storage.place import Place
 
 _AT_ONCE = 16
+# The most keys that S3 removes by one request.
+_A_REQUEST = 1000
 
 
 def names_in(folder: Place) -> list[str]:
@@ -55,18 +57,33 @@ def objects_below(folder: ObjectPath) -> Iterator[tuple[ObjectPath, ObjectState]
 
 
 def remove_tree(folder: Place, *, ignore_errors: bool = False) -> None:
-    """Remove a folder and all below it; raises FileNotFoundError where a local one is not there."""
+    """Remove a folder and all below it; raises FileNotFoundError where a local one is not there.
+
+    On a store, what lies directly in it goes first: a record that says "complete" must not outlive what it is about.
+    """
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=ignore_errors)
+        return
+    remove_files(sorted((path for path, _ in objects_below(folder)), key=lambda path: len(path.parts)))
+
+
+def remove_files(files: Sequence[Place]) -> None:
+    """Remove files of one disk or one bucket, in this order; on a store a thousand by a request. What is not there is passed over."""
+    for file in files:
+        if isinstance(file, Path):
+            file.unlink(missing_ok=True)
+    objects = [file for file in files if isinstance(file, ObjectPath)]
+    if not objects:
         return
     import obstore
 
     from headwater.storage.conditions import store_errors
 
-    keys = [path.key for path, _ in objects_below(folder)]
-    with store_errors(folder):
-        for start in range(0, len(keys), 1000):
-            obstore.delete(folder.bucket.client, keys[start : start + 1000])
+    with store_errors(objects[0]):
+        for start in range(0, len(objects), _A_REQUEST):
+            obstore.delete(
+                objects[0].bucket.client, [file.key for file in objects[start : start + _A_REQUEST]]
+            )
 
 
 def copy_file(source: Place, target: Place) -> None:
