@@ -11,6 +11,7 @@ from tests.object_stores import make_old
 from tests.unit.headwater.metrics.conftest import delta_offset, write_checkpoint, write_rows
 
 from headwater.checkpoints.layout import change_memory
+from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.storage.walking import remove_tree
 
 VACUUM = ("--only", "vacuum", "--tables", "bronze", "--retention", "0 hours")
@@ -94,6 +95,20 @@ def test_views_that_follow_changes_keep_theirs(kept):
     assert "goes on at version 1" in str(plan)
     assert sum(step["files"] for step in plan["steps"]) < before
     assert head > 1
+
+
+def test_an_unfinished_backfill_keeps_what_it_may_put_back(rewritten):
+    """The rows that a killed backfill took along are in files that its commit has removed: they stay until they are put back."""
+    rewritten.read_on(4)
+    pending = PendingReplacement("bronze", "orders.bronze@backfill-1", "true", "{}", {"orders.bronze@0": 1})
+    with pending.written_down(rewritten.project.state_folder):
+        pass
+    assert "an unfinished backfill of bronze goes on at version 2" in _plan(rewritten)
+    rewritten.call(*VACUUM, "--yes")
+    assert len(rewritten.files("bronze") & rewritten.before) == 1
+    pending.cross_out(rewritten.project.state_folder)
+    rewritten.call(*VACUUM, "--yes")
+    assert rewritten.files("bronze") == rewritten.live("bronze")
 
 
 def test_other_pipelines_and_forgotten_flows_count(rewritten):

@@ -44,7 +44,6 @@ def everything(done):
         ["repair", "silver", "--action=rebuild", "--yes"],
         ["checkpoints", "snapshot"],
         ["rename", "silver", "shop.argent", "--yes"],
-        ["backfill", "--tables=silver", "--column=id", "--from=2026-01-01", "--to=2026-01-02"],
         ["quarantine", "replay", "silver"],
     ],
     ids=lambda verb: verb[0],
