@@ -31,7 +31,7 @@ ALLOWED = {
     "include/headwater/checkpoints/batch_again.py": "local_only: counting a batch again",
     "include/headwater/preflight/imported_checkpoint.py": "local_only: importing a job's checkpoint",
     "include/headwater/doctor/snapshots.py": "local_only: copies of checkpoints",
-    "include/headwater/change_feed/consumer.py": "a check of its kind: positions of readers of changes",
+    "include/headwater/change_feed/consumer.py": "the lock of a local position, behind a check of its kind",
     "include/headwater/graph/table_places.py": "walks local warehouses, behind a check of its kind",
 }
 # Files that read what is no part of either root.

@@ -13,6 +13,7 @@ from typing import Any
 
 from headwater.storage.conditions import StoreRefused, store_errors
 from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 
 def create_text(place: ObjectPath, text: str, *, quick: bool = False) -> str | None:
@@ -50,6 +51,33 @@ def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, da
     except FileNotFoundError:
         return None
     return data.decode("utf-8", errors="replace"), str(meta["e_tag"]), meta["last_modified"]
+
+
+def read_record(place: Place) -> tuple[str, str | None]:
+    """The text of a file or an object, and the object's tag; raises FileNotFoundError."""
+    if not isinstance(place, ObjectPath):
+        return place.read_text(encoding="utf-8"), None
+    seen = read_tagged(place)
+    if seen is None:
+        raise FileNotFoundError(2, "No such object", str(place))
+    return seen[0], seen[1]
+
+
+def write_record(place: ObjectPath, text: str, tag: str | None) -> str | None:
+    """Write an object where it is still the one of ``tag`` (None: where there is none).
+
+    Returns:
+        Its new tag; None where somebody else has written it since. The answer to a write may get lost, so that it is tried again
+        and refused: the object's text says whose it is.
+
+    Raises:
+        StoreUnreachable: it may be written or not; read it to know.
+    """
+    written = create_text(place, text) if tag is None else change_text(place, text, tag)
+    if written is not None:
+        return written
+    seen = read_tagged(place)
+    return seen[1] if seen is not None and seen[0] == text else None
 
 
 def store_time(place: ObjectPath, *, quick: bool = False) -> datetime:
