@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.doctor.snapshots import snapshots_of
@@ -97,7 +96,7 @@ def old_snapshots(project: PipelineProject) -> Iterator[Place]:
     root = project.state_folder / "snapshots"
     for flow in in_order(root.glob("*/*/")):
         snapshots = snapshots_of(project.state_folder, flow.parent.name, flow.name)
-        yield from (Path(snapshot.folder) for snapshot in snapshots[:-1])
+        yield from (snapshot.folder for snapshot in snapshots[:-1])
         yield from (folder for folder in in_order(flow.glob(".*")) if folder.is_dir())
 
 
