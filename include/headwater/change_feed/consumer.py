@@ -27,7 +27,7 @@ from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken, LeaseLost, UpdateInProgress, UsageError
 from headwater.files.atomic_files import write_atomically
 from headwater.leases.storage_lease import object_lease
-from headwater.storage.atomic import read_record, write_record
+from headwater.storage.atomic import read_record, write_if_unchanged
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
@@ -164,7 +164,8 @@ class ChangeConsumer:
             return None, tag
         if self.start == LATEST:
             position = FeedPosition(head.table_id, head.version)
-            return position, self._write(position, tag)
+            self._write(position, tag)
+            return position, self._read()[1]
         return FeedPosition(head.table_id, int(self.start) - 1), tag
 
     def _read(self) -> tuple[dict[str, Any], str | None]:
@@ -184,21 +185,20 @@ class ChangeConsumer:
 
     def _write(
         self, position: FeedPosition | None, tag: str | None, begun: ChangeRange | None = None
-    ) -> str | None:
-        """Write the record where it is still the one of ``tag`` (on a disk, the lock says so); its new tag."""
+    ) -> None:
+        """Write the record; on a store where it is still the one of ``tag`` (on a disk, the lock says so)."""
         record = {
             "table": self.name,
             "position": asdict(position) if position else None,
             "begun": begun.as_dict() if begun else None,
         }
-        text = json.dumps(record, indent=1) + os.linesep
-        if not isinstance(self.file, ObjectPath):
-            write_atomically(self.file, text)
-            return None
-        written = write_record(self.file, text, tag)
-        if written is None:
-            raise self._taken_over()
-        return written
+        if isinstance(self.file, ObjectPath):
+            # No other writer's record has this text.
+            text = json.dumps({**record, "written": uuid4().hex}, indent=1) + os.linesep
+            if not write_if_unchanged(self.file, text, tag):
+                raise self._taken_over()
+        else:
+            write_atomically(self.file, json.dumps(record, indent=1) + os.linesep)
 
     def _with_remedy(self, error: ChangeFeedBroken) -> ChangeFeedBroken:
         remedy = f"{error.remedy} To start again, remove the file of the position."

@@ -10,7 +10,7 @@ from typing import Any
 
 from headwater.checkpoints.log_entries import fault_of, write_entry
 from headwater.checkpoints.offsets import numbered, read_offsets
-from headwater.doctor.snapshots import copy_durably
+from headwater.checkpoints.whole_folders import copy_durably
 from headwater.files.atomic_files import write_atomically
 from headwater.preflight.flow_start import Positions
 from headwater.storage.place import Place, parts_below

@@ -24,7 +24,7 @@ from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, S
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.listing import looked_over
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, near, parts_below
+from headwater.storage.place import Place, parts_below
 from headwater.storage.walking import files_below, in_order, remove_tree
 
 
@@ -93,7 +93,7 @@ def old_epochs(project: PipelineProject) -> Iterator[Place]:
         except HeadwaterError:
             continue
         if state is not None and state.pending_epoch is None and state.completed:
-            yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs() if e < state.epoch)
+            yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs_begun() if e < state.epoch)
 
 
 def old_snapshots(project: PipelineProject) -> Iterator[Place]:
@@ -101,8 +101,8 @@ def old_snapshots(project: PipelineProject) -> Iterator[Place]:
     root = project.state_folder / "snapshots"
     for flow in in_order(root.glob("*/*/")):
         snapshots = snapshots_of(project.state_folder, flow.parent.name, flow.name)
-        yield from (near(root, str(snapshot.folder)) for snapshot in snapshots[:-1])
-        # Under a name with a dot on a disk; on a store, where nothing is renamed, without the record that ends a copy.
+        yield from (snapshot.folder for snapshot in snapshots[:-1])
+        # Under a hidden name on a disk, beside a mark on a store.
         whole = {snapshot.name for snapshot in snapshots}
         yield from (f for f in in_order(flow.glob("*/")) if f.is_dir() and f.name not in whole)
 

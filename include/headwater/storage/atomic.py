@@ -39,6 +39,27 @@ def change_text(place: ObjectPath, text: str, tag: str, *, quick: bool = False) 
     return _put(place, text, {"e_tag": tag}, quick=quick)
 
 
+def write_if_unchanged(place: ObjectPath, text: str, tag: str | None) -> bool:
+    """Write an object where it still has a tag (None: where there is none), also where the answer to a write gets lost.
+
+    Args:
+        place: where.
+        text: its whole content, unlike any that another process writes.
+        tag: as of ``read_tagged``.
+
+    Returns:
+        Whether the object is the one of ``text`` now.
+
+    Raises:
+        StoreUnreachable: it may be written or not; read it to know.
+    """
+    done = create_text(place, text) if tag is None else change_text(place, text, tag)
+    if done is not None:
+        return True
+    seen = read_tagged(place)
+    return seen is not None and seen[0] == text
+
+
 def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, datetime] | None:
     """The text of an object, its tag and the time of its upload by the store's clock; None where there is none."""
     import obstore
@@ -61,23 +82,6 @@ def read_record(place: Place) -> tuple[str, str | None]:
     if seen is None:
         raise FileNotFoundError(2, "No such object", str(place))
     return seen[0], seen[1]
-
-
-def write_record(place: ObjectPath, text: str, tag: str | None) -> str | None:
-    """Write an object where it is still the one of ``tag`` (None: where there is none).
-
-    Returns:
-        Its new tag; None where somebody else has written it since. The answer to a write may get lost, so that it is tried again
-        and refused: the object's text says whose it is.
-
-    Raises:
-        StoreUnreachable: it may be written or not; read it to know.
-    """
-    written = create_text(place, text) if tag is None else change_text(place, text, tag)
-    if written is not None:
-        return written
-    seen = read_tagged(place)
-    return seen[1] if seen is not None and seen[0] == text else None
 
 
 def store_time(place: ObjectPath, *, quick: bool = False) -> datetime:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from headwater.storage.object_path import ObjectPath, ObjectState
-from headwater.storage.place import Place
+from headwater.storage.place import Place, parts_below
 
 _AT_ONCE = 16
 # The most keys that S3 removes by one request.
@@ -100,17 +101,71 @@ def copy_tree(source: ObjectPath, target: ObjectPath) -> None:
     Raises:
         StoreUnreachable: some may be copied by then.
     """
+    copy_files(source, target)
+
+
+def copy_files(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
+    """Copy all below a folder to another one, of which one at least is on a store; durable before it returns.
+
+    Args:
+        source: a folder, with all below it.
+        target: where it goes; what is there stays, unless it has the name of a file of ``source``.
+        keep: whether a file is copied, by its place in ``source``.
+
+    Raises:
+        StoreUnreachable: some may be copied by then.
+        FileNotFoundError: a file was removed meanwhile.
+    """
+
+    def copy(file: tuple[Place, os.stat_result | ObjectState]) -> None:
+        path, about = file
+        try:
+            _transfer(path, target.joinpath(*parts_below(path, source)))
+        except FileNotFoundError:
+            if about.st_size:
+                raise  # else it is Hadoop's mark of a folder, which has another key than it is listed by
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(copy, [file for file in files_below(source) if keep(file[0])]):
+            pass
+    if isinstance(target, Path) and target.is_dir():
+        for parent, _, _ in os.walk(target):
+            _sync(Path(parent))
+
+
+def _transfer(source: Place, target: Place) -> None:
+    """Copy one file; within a bucket the server does, otherwise it goes through this process piece by piece."""
     import obstore
 
     from headwater.storage.conditions import store_errors
 
-    def copy(path: ObjectPath) -> None:
-        with store_errors(path):
-            obstore.copy(source.bucket.client, path.key, (target / str(path.relative_to(source))).key)
+    with store_errors(source if isinstance(source, ObjectPath) else target):
+        if isinstance(target, Path):
+            assert isinstance(source, ObjectPath)
+            pieces = obstore.get(source.bucket.client, source.key).stream()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as stream:
+                for piece in pieces:
+                    stream.write(piece)
+            _sync(target)
+        elif isinstance(source, Path):
+            obstore.put(target.bucket.client, target.key, source)
+        elif source.bucket == target.bucket:
+            obstore.copy(source.bucket.client, source.key, target.key)
+        else:
+            with tempfile.NamedTemporaryFile() as between:
+                for piece in obstore.get(source.bucket.client, source.key).stream():
+                    between.write(piece)
+                between.flush()
+                obstore.put(target.bucket.client, target.key, Path(between.name))
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(copy, [path for path, _ in objects_below(source)]):
-            pass
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def files_and_folders(folder: Place) -> tuple[list[str], list[str]]:

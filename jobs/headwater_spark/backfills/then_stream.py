@@ -133,7 +133,7 @@ def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
     case = _case(run)
     report = {"dataset": run.dataset.name, "flow": run.name}
     commit = _history(flow_commits(run.table, *case.identity.names))
-    if _has_run(case, commit):
+    if case.start.checkpoint.epochs():
         return {**report, "rows": 0, "message": "it has run already; the stream continues from its position."}
     rows, ends = 0, commit.end_offsets if commit is not None else None
     if ends is None:
@@ -149,7 +149,7 @@ def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
         case = _case(run)
     position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
     context.check_lease()
-    opened = open_at(case, position, {})
+    opened = open_at(case, position, {}, context.check_lease)
     message = f"{rows} rows of history were loaded; {opened}."
     run.emit(
         "operation_progress",
@@ -159,20 +159,6 @@ def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
         ),
     )
     return {**report, "rows": rows, "message": message}
-
-
-def _has_run(case: FlowCase, history: FlowCommit | None) -> bool:
-    """Whether the flow's stream has begun. On a store, an epoch that a killed command has not made whole lies beside a live one
-    that is the history's, and that no stream ever has.
-    """
-    start = case.start
-    unfinished = (
-        history is not None
-        and start.checkpoint.state_file.exists()
-        and start.state.epoch == history.epoch
-        and not start.folder.is_dir()
-    )
-    return bool(start.checkpoint.epochs()) and not unfinished
 
 
 def _history(commits: list[FlowCommit]) -> FlowCommit | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint
@@ -11,6 +9,8 @@ from headwater.checkpoints.offsets import committed_offsets, files_seen, query_i
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.open_epoch import open_at
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import files_below
 
 
 def case_of(done, flow: str) -> FlowCase:
@@ -18,16 +18,20 @@ def case_of(done, flow: str) -> FlowCase:
     return FlowCase(done.project, done.manifest, done.flow(flow))
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def content(folder: Place) -> dict[str, bytes]:
     """Every file below a folder."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {"/".join(parts_below(file, folder)): file.read_bytes() for file, _ in files_below(folder)}
+
+
+def ours() -> None:
+    """The check of a lease that nobody takes."""
 
 
 def test_a_position_is_laid_down(done):
     """The new epoch stands where it should, under an id of its own; the old one is as it was."""
     before = content(done.checkpoint("silver").epoch_folder(0))
     position = ('{"reservoirVersion":7}',)
-    open_at(case_of(done, "silver"), position, {})
+    open_at(case_of(done, "silver"), position, {}, ours)
     checkpoint = done.checkpoint("silver")
     state = checkpoint.read_state()
     assert state is not None
@@ -44,7 +48,7 @@ def test_files_count_as_read(done):
     """A file source's new log has one entry with every file."""
     file = done.landing / "a.json"
     lines = [{"path": file.as_uri(), "timestamp": 5}]
-    open_at(case_of(done, "bronze"), ('{"logOffset":0}',), {0: lines})
+    open_at(case_of(done, "bronze"), ('{"logOffset":0}',), {0: lines}, ours)
     folder = done.checkpoint("bronze").live_folder()
     assert [(seen.path, seen.batch_id) for seen in files_seen(folder)] == [(str(file), 0)]
 
@@ -52,13 +56,13 @@ def test_files_count_as_read(done):
 def test_a_crash_before_the_switch(done, monkeypatch: pytest.MonkeyPatch):
     """Where the driver dies before ``flow.json`` is replaced, the old epoch is live; the next try takes another number."""
     monkeypatch.setattr(
-        FlowCheckpoint, "write_state", lambda *_: (_ for _ in ()).throw(OSError("no space left"))
+        FlowCheckpoint, "replace_state", lambda *_: (_ for _ in ()).throw(OSError("no space left"))
     )
     with pytest.raises(OSError, match="no space"):
-        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     monkeypatch.undo()
     assert done.checkpoint("silver").live_folder().name == "0"
-    open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+    open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     assert done.checkpoint("silver").live_folder().name == "2"
 
 
@@ -69,7 +73,7 @@ def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):
         lambda *_: (_ for _ in ()).throw(OSError("full")),
     )
     with pytest.raises(OSError, match="full"):
-        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     assert done.checkpoint("silver").epochs() == [0]
     monkeypatch.setattr(
         "headwater.doctor.snapshots.copy_durably", lambda *_: (_ for _ in ()).throw(OSError("full"))
