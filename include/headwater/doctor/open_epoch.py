@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.log_entries import SHUFFLE_PARTITIONS
 from headwater.checkpoints.whole_folders import clear_unfinished, make_folder
 from headwater.doctor.file_log_lines import Lines
 from headwater.doctor.flow_case import FlowCase
@@ -61,9 +62,12 @@ def open_at(case: FlowCase, position: Positions, files: Mapping[int, Lines], che
         versions=before.versions,
         first_batch=SEEDED_BATCHES,
     )
-    epoch = lay_down(
-        case, lambda folder: seed(folder, identity, position, files, like), state, identity, check
-    )
+    partitions = case.project.spec.spark.get(SHUFFLE_PARTITIONS, "200")
+
+    def fill(folder: Place) -> None:
+        seed(folder, identity, position, files, like, partitions)
+
+    epoch = lay_down(case, fill, state, identity, check)
     return f"epoch {epoch} is live, at {'; '.join(text or '-' for text in position)}"
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.checkpoints.offsets import committed_offsets, files_seen, query_id
+from headwater.checkpoints.offsets import committed_offsets, files_seen, query_id, read_offsets
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.open_epoch import open_at
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
+from headwater.graph.pipeline_project import open_project
 from headwater.storage.place import Place, parts_below
-from headwater.storage.walking import files_below
+from headwater.storage.walking import files_below, remove_tree
 
 
 def case_of(done, flow: str) -> FlowCase:
@@ -90,3 +91,18 @@ def test_a_snapshot_is_a_copy(done):
     assert snapshots_of(done.project.state_folder, "silver", "silver") == [snapshot]
     assert (snapshot.epoch, snapshot.last_batch, snapshot.state().completed) == (0, 0, True)
     assert content(snapshot.checkpoint) == content(done.checkpoint("silver").epoch_folder(0))
+
+
+def test_a_position_without_a_checkpoint_before_it_has_its_partitions(done):
+    """Spark fails at the entry before a batch that it repeats where that says no number of partitions: it is the spec's."""
+    spec = done.project.folder / "pipeline.yml"
+    spec.write_text(spec.read_text() + "spark:\n  spark.sql.shuffle.partitions: 7\n")
+    project = open_project(
+        done.project.folder, storage=done.project.storage, warehouse=done.project.warehouse
+    )
+    remove_tree(done.checkpoint("silver").folder)
+    open_at(
+        FlowCase(project, done.manifest, done.flow("silver")), ('{"reservoirVersion":7}',), {}, lambda: None
+    )
+    offsets = read_offsets(done.checkpoint("silver").live_folder(), 1)
+    assert offsets.metadata["conf"] == {"spark.sql.shuffle.partitions": "7"}
