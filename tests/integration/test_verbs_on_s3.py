@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,16 @@ def copied():
 """
 MENDED = SOURCE.replace("* 2", "* 3")
 TOLERANT = MENDED.replace("amount > 0", "amount > -9")
-SPEC = "spark:\n  spark.master: local[2]\n  spark.sql.shuffle.partitions: 2\n  spark.databricks.delta.snapshotPartitions: 2\n"
+# One JVM for ten small runs: the second compiler and generated code would take more than they give.
+SPEC = """
+spark:
+  spark.master: local[2]
+  spark.sql.shuffle.partitions: 2
+  spark.databricks.delta.snapshotPartitions: 2
+  spark.sql.codegen.wholeStage: false
+  spark.sql.codegen.factoryMode: NO_CODEGEN
+  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+"""
 LIVE = ("raw", "orders")
 SECOND = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 
@@ -71,7 +81,8 @@ def test_all_verbs_on_s3(tmp_path: Path):
             text=True,
             timeout=400,
         )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    print(done.stdout)
+    assert done.returncode == 0, done.stderr[-8000:]
 
 
 class StoredCase(PipelineCase):
@@ -134,18 +145,17 @@ class StoredCase(PipelineCase):
 
 def drive() -> None:
     """All of it, in one process and one JVM."""
+    started = time.monotonic()
     case = StoredCase(Path(sys.argv[1]), SOURCE, spec=SPEC)
     case.lands(2, (1, 1, 10), (2, 2, 20), (3, 3, -5))
     case.lands(2, (4, 2, 40), (5, 3, 50))
     case.updated(*LIVE)
     case.check_orders()
     assert [changes.snapshot for changes in case.read_changes()] == [True]
-    put_right(case)
-    replayed(case)
-    history(case)
-    counted_again(case)
-    kept(case)
-    dropped(case)
+    for step in (put_right, replayed, history, counted_again, kept, dropped):
+        print(f"{time.monotonic() - started:.0f} s: {step.__name__}", flush=True)
+        step(case)
+    print(f"{time.monotonic() - started:.0f} s", flush=True)
 
 
 def put_right(case: StoredCase) -> None:
@@ -170,7 +180,7 @@ def put_right(case: StoredCase) -> None:
         day, tax = case.oracle[number]
         case.oracle[number] = (day, tax // 2 * 3)
     assert [number for number, _ in case.rows("orders", "id, tax")] == [1, 2, 4, 5, 7]
-    case.maintained("--only", "vacuum")
+    case.maintained("--only", "vacuum", "--tables", "orders")
     assert has_news(case.project()).reasons == ("a backfill of orders was not finished",)
     case.updated(*LIVE)
     case.check_orders()
@@ -212,14 +222,12 @@ def counted_again(case: StoredCase) -> None:
 def kept(case: StoredCase) -> None:
     """Files are put together and removed, and neither a table nor what a reader of changes is given is another one."""
     before = len(list(case.table("orders").glob("*.parquet")))
-    done = case.maintained()
-    assert {state for step in done.values() for state in [step["state"]]} == {"COMPLETED"}, done
-    assert ("optimize", "orders") in done
-    assert ("event-log", "event log") in done
-    case.check()
+    done = {**case.maintained("--tables", "orders"), **case.maintained("--only", "event-log,orphans")}
+    assert {step["state"] for step in done.values()} == {"COMPLETED"}, done
+    assert {("optimize", "orders"), ("event-log", "event log")} <= done.keys()
     case.read_changes()
     assert +case.feed == Counter(case.rows("orders", "id, tax"))
-    case.maintained("--only", "vacuum")
+    case.maintained("--only", "vacuum", "--tables", "orders")
     assert len(list(case.table("orders").glob("*.parquet"))) < before
     case.check()
     assert not has_news(case.project()).moved
