@@ -11,15 +11,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode
 
 from headwater.storage.access import object_store
 from headwater.storage.object_path import Bucket, ObjectPath
+from headwater.storage.place import Place
+
+# A path of the server's own: it makes an object older.
+_AGE = "/_age"
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "of-the-test",
@@ -42,16 +50,11 @@ class StoreServer:
 
     def make_bucket(self, name: str) -> None:
         """Make a bucket."""
-        import boto3
+        _boto(self.endpoint).create_bucket(Bucket=name)
 
-        client: Any = boto3.session.Session().client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id="of-the-test",
-            aws_secret_access_key="of-the-test",
-            region_name="us-east-1",
-        )
-        client.create_bucket(Bucket=name)
+    def put_mark(self, folder: ObjectPath) -> None:
+        """Put what Hadoop leaves where it has made a folder: an empty object whose name ends with a slash."""
+        _boto(self.endpoint).put_object(Bucket=folder.bucket.name, Key=f"{folder.key}/")
 
     def place(self, bucket: str, key: str = "") -> ObjectPath:
         """A place on the server."""
@@ -69,6 +72,28 @@ class StoreServer:
         yield counts
         for method, path in self.requests()[start:]:
             counts["LIST" if method == "GET" and "list-type=2" in path else method] += 1
+
+
+def _boto(endpoint: str) -> Any:
+    import boto3
+
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id="of-the-test",
+        aws_secret_access_key="of-the-test",
+        region_name="us-east-1",
+    )
+
+
+def make_old(place: Place, seconds: float) -> None:
+    """Let a file, or an object of a server that ``AWS_ENDPOINT_URL`` names, be written so long ago."""
+    if isinstance(place, Path):
+        os.utime(place, (time.time() - seconds,) * 2)
+    elif place.is_file():
+        query = urlencode({"bucket": place.bucket.name, "key": place.key, "seconds": seconds})
+        with urllib.request.urlopen(f"{os.environ['AWS_ENDPOINT_URL']}{_AGE}?{query}") as answer:
+            assert answer.read() == b"done"
 
 
 @contextmanager
@@ -110,6 +135,15 @@ def one_at_a_time(application: Any) -> Any:
     return answer
 
 
+def _age(bucket: str, key: str, seconds: str) -> None:
+    from moto.s3.models import s3_backends
+
+    backend = s3_backends["123456789012"]["aws"]
+    stored = backend.get_object(bucket, key)
+    assert stored is not None
+    stored.last_modified -= timedelta(seconds=float(seconds))
+
+
 def serve() -> None:
     """The server's process: prints its address, and ends with its parent."""
     import logging
@@ -128,6 +162,10 @@ def serve() -> None:
 
     def counting(environment: dict[str, Any], start_response: Any) -> Any:
         query = environment.get("QUERY_STRING", "")
+        if environment["PATH_INFO"] == _AGE:
+            _age(**{name: values[0] for name, values in parse_qs(query).items()})
+            start_response("200 OK", [])
+            return [b"done"]
         log.write(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}?{query}\n")
         return application(environment, start_response)
 

@@ -13,8 +13,9 @@ from headwater.errors import InvalidName
 from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
 from headwater.graph.spec_file import SPEC_FILES
-from headwater.storage.conditions import not_on_a_store
-from headwater.storage.place import Place, is_url
+from headwater.runtime.object_store import unsupported
+from headwater.storage.access import object_store
+from headwater.storage.place import Place, is_url, place_of
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -119,7 +120,9 @@ def table_name(name: str) -> DatasetName:
 def _root(variable: str, default: str, environment: Mapping[str, str]) -> Place:
     chosen = environment.get(variable) or default
     if is_url(chosen):
-        raise not_on_a_store("Following changes of a table by its name", chosen)
+        if not chosen.startswith("s3://"):
+            raise unsupported(chosen.partition("://")[0])
+        return place_of(chosen, store=object_store("s3", environment=environment))
     return home_folder(environment) / local_path(chosen)
 
 

@@ -27,11 +27,10 @@ ALLOWED = {
     "include/headwater/files/atomic_files.py": "the write of a local file, behind a check of its kind",
     "include/headwater/leases/lease.py": "the lock of a local storage, or of the local cache",
     "include/headwater/checkpoints/rights.py": "rights of local files, behind a check of its kind",
-    "include/headwater/checkpoints/pending_replacement.py": "local_only: backfills that replace rows",
-    "include/headwater/checkpoints/batch_again.py": "local_only: counting a batch again",
-    "include/headwater/preflight/imported_checkpoint.py": "local_only: importing a job's checkpoint",
-    "include/headwater/doctor/snapshots.py": "local_only: copies of checkpoints",
-    "include/headwater/change_feed/consumer.py": "a check of its kind: positions of readers of changes",
+    "include/headwater/checkpoints/pending_replacement.py": "the lock of a local record, behind a check of its kind",
+    "include/headwater/checkpoints/batch_again.py": "links to local files of state, behind a check of its kind",
+    "include/headwater/checkpoints/whole_folders.py": "local folders that are renamed, behind a check of their kind",
+    "include/headwater/change_feed/consumer.py": "the lock of a local position, behind a check of its kind",
     "include/headwater/graph/table_places.py": "walks local warehouses, behind a check of its kind",
 }
 # Files that read what is no part of either root.

@@ -2,6 +2,11 @@
 
 A range is recorded before it is processed, and the position moves when that has succeeded. A crash in between gives
 the same range again, with the same bounds: work that is keyed by them (``ChangeRange.end_version``) is idempotent.
+
+On an object store the position is written under the condition that nobody has written it since it was read: a reader that
+stood still for so long that another one took over moves nothing.
+
+Decision 0191.
 """
 
 from __future__ import annotations
@@ -11,17 +16,19 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after, the_same_range
 from headwater.delta_log.versions import table_head
-from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
+from headwater.errors import ChangeFeedBroken, LeaseLost, UpdateInProgress, UsageError
 from headwater.files.atomic_files import write_atomically
-from headwater.storage.conditions import not_on_a_store
+from headwater.leases.storage_lease import object_lease
+from headwater.storage.atomic import read_record, write_if_unchanged
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
 Start = str | int
@@ -48,7 +55,7 @@ class ChangeConsumer:
 
     def has_begun(self) -> bool:
         """Whether a range was begun and not finished."""
-        return bool(self._read().get("begun"))
+        return bool(self._read()[0].get("begun"))
 
     def next_range(self) -> ChangeRange | None:
         """The range to work on, or None where nothing has changed; call it within ``alone``.
@@ -58,11 +65,11 @@ class ChangeConsumer:
             SourceUnreachable: if the log can't be read now.
 
         """
-        record = self._read()
+        record, tag = self._read()
         try:
             if record.get("begun"):
                 return the_same_range(self.table, ChangeRange.of_dict(record["begun"]))
-            after = self._position(record)
+            after, tag = self._position(record, tag)
             if after is None and self.start != SNAPSHOT:
                 return None
             changes = range_after(self.name, self.table, after)
@@ -71,14 +78,30 @@ class ChangeConsumer:
         if changes is None:
             return None
         if not changes.changes_data:
-            self._write(changes.position)
+            self._write(changes.position, tag)
             return None
-        self._write(after, begun=changes)
+        self._write(after, tag, begun=changes)
         return changes
 
     def done(self, worked: ChangeRange) -> None:
-        """Move the position behind a range, durably."""
-        self._write(worked.position)
+        """Move the position behind a range, durably.
+
+        Raises:
+            LeaseLost: another task took the reader over while this one stood still, and has not dealt with the range yet.
+
+        """
+        if not isinstance(self.file, ObjectPath):
+            self._write(worked.position, None)
+            return
+        record, tag = self._read()
+        begun, position = record.get("begun"), record.get("position")
+        if begun and ChangeRange.of_dict(begun) == worked:
+            self._write(worked.position, tag)
+            return
+        at = FeedPosition(**position) if position else None
+        # Else the other task has dealt with it, under the same bounds.
+        if at is None or at.table_id != worked.table_id or at.version < worked.end_version:
+            raise self._taken_over()
 
     @contextmanager
     def alone(self, wait: timedelta = timedelta(0)) -> Iterator[None]:
@@ -88,9 +111,11 @@ class ChangeConsumer:
             UpdateInProgress: if another holds it for longer than ``wait``.
 
         """
-        if not isinstance(self.file, Path):
-            raise not_on_a_store("The position of a reader of changes", self.file)
         lease = self.file.with_suffix(".lease")
+        if isinstance(lease, ObjectPath):
+            with self._leased(lease, wait):
+                yield
+            return
         lease.parent.mkdir(parents=True, exist_ok=True)
         ends = time.monotonic() + wait.total_seconds()
         with lease.open("a") as stream:
@@ -100,48 +125,80 @@ class ChangeConsumer:
                     break
                 except BlockingIOError:
                     if time.monotonic() >= ends:
-                        raise UpdateInProgress(
-                            f"Another task is at work on the changes of {self.name} with the same position.",
-                            where=self.file,
-                            remedy="Wait until it has ended, or give this reader a name of its own.",
-                        ) from None
+                        raise self._busy() from None
                     time.sleep(0.2)
             yield
 
-    def _position(self, record: dict[str, Any]) -> FeedPosition | None:
+    @contextmanager
+    def _leased(self, lease: ObjectPath, wait: timedelta) -> Iterator[None]:
+        """The lease of a position on a store; errors of the block pass as they are."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(object_lease(lease, f"reader-{uuid4()}", wait=wait))
+            except UpdateInProgress:
+                raise self._busy() from None
+            yield
+
+    def _busy(self) -> UpdateInProgress:
+        return UpdateInProgress(
+            f"Another task is at work on the changes of {self.name} with the same position.",
+            where=self.file,
+            remedy="Wait until it has ended, or give this reader a name of its own.",
+        )
+
+    def _taken_over(self) -> LeaseLost:
+        return LeaseLost(
+            f"Another task has moved the position in the changes of {self.name} meanwhile.",
+            where=self.file,
+            remedy="This one stood still for more than a minute. Run it again: it goes on from the position that is there now.",
+        )
+
+    def _position(self, record: dict[str, Any], tag: str | None) -> tuple[FeedPosition | None, str | None]:
+        """The position, and the tag of its record as it is then."""
         if record.get("position"):
-            return FeedPosition(**record["position"])
+            return FeedPosition(**record["position"]), tag
         if self.start == SNAPSHOT:
-            return None
+            return None, tag
         head = table_head(self.table)
         if head is None:
-            return None
+            return None, tag
         if self.start == LATEST:
             position = FeedPosition(head.table_id, head.version)
-            self._write(position)
-            return position
-        return FeedPosition(head.table_id, int(self.start) - 1)
+            self._write(position, tag)
+            return position, self._read()[1]
+        return FeedPosition(head.table_id, int(self.start) - 1), tag
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> tuple[dict[str, Any], str | None]:
+        """The record, and on a store its tag."""
         try:
-            record: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
+            text, tag = read_record(self.file)
         except FileNotFoundError:
-            return {}
+            return {}, None
+        record: dict[str, Any] = json.loads(text)
         if record.get("table") != self.name:
             raise UsageError(
                 f"The position belongs to a reader of {record.get('table')}, not of {self.name}.",
                 where=self.file,
                 remedy="Give this reader a name of its own.",
             )
-        return record
+        return record, tag
 
-    def _write(self, position: FeedPosition | None, begun: ChangeRange | None = None) -> None:
+    def _write(
+        self, position: FeedPosition | None, tag: str | None, begun: ChangeRange | None = None
+    ) -> None:
+        """Write the record; on a store where it is still the one of ``tag`` (on a disk, the lock says so)."""
         record = {
             "table": self.name,
             "position": asdict(position) if position else None,
             "begun": begun.as_dict() if begun else None,
         }
-        write_atomically(self.file, json.dumps(record, indent=1) + os.linesep)
+        if isinstance(self.file, ObjectPath):
+            # No other writer's record has this text.
+            text = json.dumps({**record, "written": uuid4().hex}, indent=1) + os.linesep
+            if not write_if_unchanged(self.file, text, tag):
+                raise self._taken_over()
+        else:
+            write_atomically(self.file, json.dumps(record, indent=1) + os.linesep)
 
     def _with_remedy(self, error: ChangeFeedBroken) -> ChangeFeedBroken:
         remedy = f"{error.remedy} To start again, remove the file of the position."

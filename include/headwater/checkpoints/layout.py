@@ -13,8 +13,13 @@ from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.rights import not_readable
+from headwater.checkpoints.whole_folders import unfinished
+from headwater.errors import LeaseLost
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.atomic import read_tagged, write_if_unchanged
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
+from headwater.storage.walking import files_and_folders
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,13 @@ class FlowState:
 
 
 @dataclass(frozen=True)
+class StateSeen:
+    """What ``flow.json`` was at a moment. ``tag``: names its content on a store; None there where it is missing, and on a disk always."""
+
+    tag: str | None
+
+
+@dataclass(frozen=True)
 class FlowCheckpoint:
     """The folder of one flow."""
 
@@ -120,7 +132,28 @@ class FlowCheckpoint:
 
     def write_state(self, state: FlowState) -> None:
         """Replace the state in one step, durable before it returns."""
-        write_atomically(self.state_file, json.dumps(state.as_dict(), indent=1, sort_keys=True) + "\n")
+        write_atomically(self.state_file, _text(state))
+
+    def seen_state(self) -> StateSeen:
+        """What ``replace_state`` may replace."""
+        file = self.state_file
+        seen = read_tagged(file) if isinstance(file, ObjectPath) else None
+        return StateSeen(seen[1] if seen is not None else None)
+
+    def replace_state(self, state: FlowState, seen: StateSeen) -> None:
+        """As ``write_state``; on a store only where nobody has written since it was looked at.
+
+        Raises:
+            LeaseLost: somebody has; what that one wrote stays.
+        """
+        if not isinstance(self.state_file, ObjectPath):
+            self.write_state(state)
+        elif not write_if_unchanged(self.state_file, _text(state), seen.tag):
+            raise LeaseLost(
+                f"Another process has changed which epoch of {self.folder.name!r} is live while this one was about to.",
+                where=self.state_file,
+                remedy="What it wrote stays. Run the same command again once nothing else runs.",
+            )
 
     def update_state(self, **changes: Any) -> FlowState:
         """Change some fields of the state and write it."""
@@ -133,10 +166,17 @@ class FlowCheckpoint:
         return self.folder / str(epoch)
 
     def epochs(self) -> list[int]:
-        """The epochs that have a folder, oldest first."""
-        if not self.folder.is_dir():
-            return []
-        return sorted(int(p.name) for p in self.folder.iterdir() if p.is_dir() and p.name.isdigit())
+        """The epochs that have a folder, oldest first; not those whose folder was never filled to the end."""
+        files, folders = self._below()
+        return sorted(int(name) for name in {*folders} - unfinished(files) if name.isdigit())
+
+    def epochs_begun(self) -> list[int]:
+        """As ``epochs``, with those that were not filled to the end."""
+        files, folders = self._below()
+        return sorted(int(name) for name in {*folders, *unfinished(files)} if name.isdigit())
+
+    def _below(self) -> tuple[list[str], list[str]]:
+        return files_and_folders(self.folder) if self.folder.is_dir() else ([], [])
 
     def has_written(self) -> bool:
         """Whether the live epoch has written to its table: it says to which, or has committed a batch."""
@@ -153,6 +193,10 @@ class FlowCheckpoint:
         """The checkpoint location that the next run uses."""
         state = self.read_state()
         return self.epoch_folder(state.epoch if state else 0)
+
+
+def _text(state: FlowState) -> str:
+    return json.dumps(state.as_dict(), indent=1, sort_keys=True) + "\n"
 
 
 def flow_checkpoint(state_folder: Place, table_folder: str, flow: str) -> FlowCheckpoint:

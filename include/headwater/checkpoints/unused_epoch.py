@@ -33,7 +33,7 @@ def unused_epoch(
     """
     state = checkpoint.read_state()
     used = [
-        *checkpoint.epochs(),
+        *checkpoint.epochs_begun(),
         *([state.epoch] if state is not None else []),
         *([state.pending_epoch] if state is not None and state.pending_epoch is not None else []),
         *(epochs_written(table, *identity.names) if table is not None else []),

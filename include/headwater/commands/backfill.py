@@ -20,7 +20,6 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
         UsageError, InvalidRange, UnknownDataset, InvalidParameter: the arguments make no sense.
     """
     arguments = backfill_arguments(parsed)
-    project.refuse_on_a_store("A backfill")
     project.check_parameters()
     manifest = read_manifest(project.state_folder / FILE_NAME)
     if manifest is not None and manifest.source_hash == project.source_hash():

@@ -24,7 +24,6 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
     if action == "list":
         return show_checkpoints(project, flow, as_json=as_json)
     if action == "snapshot":
-        project.refuse_on_a_store("A copy of a checkpoint")
         return _snapshot(project, flow_cases(project, flow), as_json=as_json)
     with looked_over(project.state_folder / "checkpoints"):
         cases = flow_cases(project, flow, deep=action in ("verify", "diagnose"))

@@ -38,7 +38,6 @@ def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Seque
         return _show(project, parsed)
     if parsed.action == "discard":
         return _discard(project, parsed)
-    project.refuse_on_a_store("Replaying quarantined rows")
     become_program("replay_quarantine.py", list(argv))
     return 1
 

@@ -13,6 +13,9 @@ from headwater.definitions.source_location import SourceLocation, caller_locatio
 from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import active_registry
 
+# The second is Hadoop's own spelling.
+_S3 = ("s3", "s3a")
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -91,16 +94,18 @@ def replace_flow(
     )  # fmt: skip
 
 
-def _local_checkpoint(folder: Any, where: SourceLocation | None, *, once: bool) -> str | None:
-    """The folder of a checkpoint, None for None; raises UnsupportedArgument where it can be none."""
+def _job_checkpoint(folder: Any, where: SourceLocation | None, *, once: bool) -> str | None:
+    """The folder of a checkpoint, or its address (``s3://``); None for None; raises UnsupportedArgument where it can be none."""
     if folder is None:
         return None
     url = urlparse(folder) if isinstance(folder, str) else None
-    if url is None or not url.path.startswith("/") or url.scheme not in ("", "file"):
+    on_s3 = url is not None and url.scheme in _S3 and bool(url.netloc)
+    local = url is not None and url.path.startswith("/") and url.scheme in ("", "file")
+    if url is None or not (on_s3 or local):
         raise UnsupportedArgument(
-            f"import_checkpoint={folder!r} is no absolute path of this machine's file system.",
+            f"import_checkpoint={folder!r} is neither an absolute path of this machine's file system nor an address on S3.",
             where=where,
-            remedy="Give the folder that the job had as checkpointLocation; copy it here from an object store.",
+            remedy="Give the folder that the job had as checkpointLocation: /folder, or s3://bucket/folder.",
         )
     if once:
         raise UnsupportedArgument(
@@ -108,6 +113,8 @@ def _local_checkpoint(folder: Any, where: SourceLocation | None, *, once: bool) 
             where=where,
             remedy="Keep one.",
         )
+    if on_s3:
+        return f"s3://{folder.partition('://')[2]}"
     return unquote(url.path) if url.scheme else folder
 
 
@@ -180,7 +187,7 @@ def _decorator(
                 kind,
                 rule,
                 depends_on=waits,
-                import_checkpoint=_local_checkpoint(import_checkpoint, where, once=once),
+                import_checkpoint=_job_checkpoint(import_checkpoint, where, once=once),
             )
         )
         return function

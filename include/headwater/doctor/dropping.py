@@ -1,4 +1,7 @@
-"""Dropping a table, with its rows, its checkpoints, and what is stored beside it."""
+"""Dropping a table, with its rows, its checkpoints, and what is stored beside it.
+
+Decision 0191.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.names import is_dotted_name
+from headwater.delta_log.commits import log_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import rows_of_table
 from headwater.doctor.repair_plan import NOTHING
@@ -117,7 +121,7 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
             refuse_around_tables(folder)  # one may have come since it was planned
         for plan in plans:
             for folder in plan.folders:
-                remove_tree(folder)
+                _remove(folder)
             events.emit(
                 "user_action",
                 f"The table {plan.dataset} was dropped.",
@@ -127,6 +131,14 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
                     "user_action": {"action": "DROP", "folders": [str(folder) for folder in plan.folders]}
                 },
             )
+
+
+def _remove(folder: Place) -> None:
+    """Remove a folder; of a table the log first, so that what a kill leaves of it is none, and not one without its files."""
+    log = log_folder(folder)
+    if log.is_dir():
+        remove_tree(log)
+    remove_tree(folder)
 
 
 def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Place]:

@@ -62,7 +62,7 @@ def plan_new_epoch(case: FlowCase, options: RepairOptions) -> RepairPlan:
         ),
         lost,
         doubled,
-        lambda: open_at(case, position, files),
+        lambda check: open_at(case, position, files, check),
     )
 
 
@@ -83,7 +83,7 @@ def _from_start(case: FlowCase) -> RepairPlan:
         (f"open epoch {case.unused_epoch()} at {where}; the table keeps its rows",),
         NOTHING,
         REPLACED if case.by_key else rows_in_all(case),
-        lambda: open_at(case, position, {}) if position is not None else open_empty(case),
+        lambda check: open_at(case, position, {}, check) if position is not None else open_empty(case, check),
     )
 
 

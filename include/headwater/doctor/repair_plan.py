@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from headwater.errors import RefusedForSafety
 from headwater.preflight.damage import Repair
 
 NOTHING = "no rows"
+
+# Raises LeaseLost where another process may write.
+Check: TypeAlias = Callable[[], None]
 
 
 class RepairNotPossible(RefusedForSafety):
@@ -43,7 +46,7 @@ class RepairOptions:
 class RepairPlan:
     """The steps in words, the cost in rows (or why it can't be known), and what carries it out.
 
-    ``carry_out`` returns what was done. ``by_update``: an update does it, Spark is needed.
+    ``carry_out`` returns what was done; it is given the check of the lease, which it makes before the step that counts. ``by_update``: an update does it, Spark is needed.
     """
 
     action: Repair
@@ -52,7 +55,7 @@ class RepairPlan:
     steps: tuple[str, ...]
     lost: str
     doubled: str
-    carry_out: Callable[[], str]
+    carry_out: Callable[[Check], str]
     by_update: bool = False
 
     def as_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from headwater.doctor.file_log_lines import Lines, file_offset, lines_of_log
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.new_epoch_plan import plan_new_epoch
 from headwater.doctor.open_epoch import lay_down, open_at
-from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
+from headwater.doctor.repair_plan import NOTHING, Check, RepairNotPossible, RepairOptions, RepairPlan
 from headwater.doctor.reprocessed_rows import REPLACED, chain, last_in_table, rows_after
 from headwater.doctor.snapshots import Snapshot
 from headwater.doctor.synthetic_checkpoint import copy_up_to, new_query_id
@@ -26,7 +26,7 @@ from headwater.graph.update_plan import Selection, plan_update
 from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import Positions
 from headwater.preflight.state_checks import newest_whole_batch
-from headwater.storage.place import Place, local_only
+from headwater.storage.place import Place
 
 
 def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> RepairPlan:
@@ -37,7 +37,6 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
         ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
         TableOwned: where another pipeline fills the table: an epoch created here would make it look like ours.
     """
-    local_only(case.start.folder, "Repairing a checkpoint")
     refuse_foreign_tables(case.project, case.manifest, [case.flow.target])
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(
@@ -56,7 +55,7 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
             remedy="`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done.",
         )
 
-    def carry_out() -> str:
+    def carry_out(_: Check) -> str:
         return "; ".join(damage.mend() for damage in mending if damage.mend is not None)
 
     foreign = any(damage.condition == QueryIdChanged.condition for damage in mending)
@@ -102,7 +101,7 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
         ),
         NOTHING,
         rows_after(case, batch) if written is None or written > batch else NOTHING,
-        lambda: open_at(case, position, files),
+        lambda check: open_at(case, position, files, check),
     )
 
 
@@ -166,7 +165,7 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
         ),
         _lost_after(case, batch),
         rows_after(case, batch),
-        lambda: _copy(case, start.folder, batch, start.state),
+        lambda check: _copy(case, start.folder, batch, start.state, check),
     )
 
 
@@ -225,7 +224,7 @@ def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
         ),
         _lost_after(case, batch) if same else unknown,
         REPLACED if case.by_key else doubled,
-        lambda: _copy(case, snapshot.checkpoint, batch, snapshot.state()),
+        lambda check: _copy(case, snapshot.checkpoint, batch, snapshot.state(), check),
     )
 
 
@@ -248,7 +247,7 @@ def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
     return match
 
 
-def _copy(case: FlowCase, source: Place, batch: int, state: FlowState) -> str:
+def _copy(case: FlowCase, source: Place, batch: int, state: FlowState, check: Check) -> str:
     identity = new_query_id()
     live_state = replace(
         state.opened(0),
@@ -260,7 +259,9 @@ def _copy(case: FlowCase, source: Place, batch: int, state: FlowState) -> str:
         versions=state.versions,
         first_batch=batch + 1,
     )
-    epoch = lay_down(case, lambda folder: copy_up_to(source, folder, identity, batch), live_state, identity)
+    epoch = lay_down(
+        case, lambda folder: copy_up_to(source, folder, identity, batch), live_state, identity, check
+    )
     return f"epoch {epoch} is live, as after batch {batch}"
 
 
@@ -274,7 +275,7 @@ def _full_refresh(case: FlowCase, _: RepairOptions) -> RepairPlan:
         tuple(str(stage) for stage in (*plan.resets, *plan.refreshes)),
         "rows whose sources no longer hold them; how many can't be known without reading the sources",
         NOTHING if case.target.sink_format is None else "all rows are sent again",
-        lambda: "an update refills the table",
+        lambda _: "an update refills the table",
         by_update=True,
     )
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch
-from headwater.files.atomic_files import sync_folder, write_atomically
-from headwater.storage.place import Place, local_only
+from headwater.checkpoints.whole_folders import clear_unfinished, copy_durably, make_folder
+from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
 from headwater.storage.walking import copy_file, in_order
 
 _ABOUT = "snapshot.json"
@@ -33,16 +29,16 @@ class Snapshot:
     last_batch: int | None
     taken_at: str
     reason: str
-    folder: str
+    folder: Place
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Place:
         """The copied folder of Spark's."""
-        return Path(self.folder) / _CHECKPOINT
+        return self.folder / _CHECKPOINT
 
     def state(self) -> FlowState:
         """The flow's state when it was taken."""
-        file = Path(self.folder) / "flow.json"
+        file = self.folder / "flow.json"
         data: dict[str, Any] = (
             json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"epoch": self.epoch}
         )
@@ -50,7 +46,8 @@ class Snapshot:
 
     def as_dict(self) -> dict[str, Any]:
         """The snapshot as JSON values."""
-        return asdict(self)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "folder": str(self.folder)}
 
 
 def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]:
@@ -58,7 +55,7 @@ def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]
     root = _root(state_folder, dataset, flow)
     files = in_order(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
     snapshots = [
-        Snapshot(**json.loads(file.read_text(encoding="utf-8")), folder=str(file.parent)) for file in files
+        Snapshot(**json.loads(file.read_text(encoding="utf-8")), folder=file.parent) for file in files
     ]
     return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
 
@@ -96,40 +93,8 @@ def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: st
         write_atomically(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
 
     target = make_folder(_root(state_folder, dataset, flow) / name, fill)
-    return Snapshot(**about, folder=str(target))  # type: ignore[arg-type]
-
-
-def make_folder(target: Place, fill: Callable[[Place], None]) -> Place:
-    """Make a folder that is there whole or not at all, durable before it returns; raises NotOnAStore."""
-    target = local_only(target, "A copy of a checkpoint")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    making = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        fill(making)
-        sync_folder(making)
-        making.chmod(0o755)
-        making.rename(target)
-    except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
-        raise
-    sync_folder(target.parent)
-    return target
-
-
-def copy_durably(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
-    """Copy a folder; files for which ``keep`` says no (given their path in ``source``) are left out."""
-    source, target = (local_only(folder, "A copy of a checkpoint") for folder in (source, target))
-    for parent, _, names in os.walk(source):
-        into = target / Path(parent).relative_to(source)
-        into.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            file = Path(parent) / name
-            if not keep(file):
-                continue
-            shutil.copy2(file, into / name)
-            with (into / name).open("rb") as copied:
-                os.fsync(copied.fileno())
-        sync_folder(into)
+    clear_unfinished(_root(state_folder, dataset, flow))
+    return Snapshot(**about, folder=target)  # type: ignore[arg-type]
 
 
 def _root(state_folder: Place, dataset: str, flow: str) -> Place:

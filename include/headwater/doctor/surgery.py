@@ -59,10 +59,10 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
     """
     project = case.project
     repair_id = str(uuid.uuid4())
-    with _storage(case), project.lease(f"repair-{repair_id}"):
+    with _storage(case), project.lease(f"repair-{repair_id}") as lease:
         snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"before {plan.action}")
         before = case.epoch
-        done = plan.carry_out()
+        done = plan.carry_out(lease.check)
         state = case.start.checkpoint.read_state()
         with EventLogWriter(
             project.state_folder, project.pipeline_id, project.spec.name, repair_id

@@ -1,4 +1,4 @@
-"""The lease of a pipeline whose storage is on an object store: an object of the storage itself.
+"""Leases of what lies on an object store: an object beside it, and a lock of this machine.
 
 Decision 0184.
 """
@@ -22,17 +22,23 @@ from headwater.storage.object_path import ObjectPath
 def storage_lease(
     state_folder: ObjectPath, holder: str, *, wait: timedelta = timedelta(0)
 ) -> Iterator[StoreLease]:
-    """Hold the lease of a pipeline on a store inside the block; arguments and errors as of ``store_lease``.
+    """Hold the lease of a pipeline on a store inside the block, as ``object_lease``; it is an object of the storage itself."""
+    with object_lease(state_folder / "update.lease", holder, wait=wait) as lease:
+        yield lease
+
+
+@contextmanager
+def object_lease(lease: ObjectPath, holder: str, *, wait: timedelta = timedelta(0)) -> Iterator[StoreLease]:
+    """Hold a lease that is this object inside the block; arguments and errors as of ``store_lease``.
 
     A file of this machine is locked as well: the lease of a driver that was killed here is free at once, since only its
     death can have given us the lock. Before the first lease of all, the store has to show that it honours conditions.
     """
-    lease = state_folder / "update.lease"
     # Two stores may have buckets of one name.
     name = hashlib.sha256(f"{lease.bucket.store.endpoint} {lease}".encode()).hexdigest()[:32]
     with update_lease(cache_root() / "leases" / name, holder, wait=wait) as local:
         if not lease.is_file():
-            refuse_without_conditions(state_folder)
+            refuse_without_conditions(lease.parent)
         who = Holder(holder, lock=lock_identity(local.path))
         with store_lease(StoredObject(lease), who, wait=wait) as lease_on_store:
             yield lease_on_store

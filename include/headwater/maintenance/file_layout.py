@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
-from headwater.storage.delta_tables import delta_table
+from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.place import Place
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Optimize:
         if declared.get(MANAGED_PROPERTY, "true").lower() == "false":
             why = "The table's property pipelines.autoOptimize.managed is false."
             return LeftOut(self.kind, self.subject, why)
-        opened = open_table(self.table)
+        opened = table_log(self.table)
         files = _files(opened)
         features = set(opened.protocol().writer_features or ())
         if "clustering" in features:

@@ -50,7 +50,6 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
         UnknownDataset: where a table is named that the pipeline does not have.
         TableOwned: where another pipeline fills one; only its owner knows how long its files are needed.
     """
-    project.refuse_on_a_store("Maintenance")
     _check_tables(manifest, options.tables)
     refuse_foreign_tables(project, manifest, options.tables or None)
     tables = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]

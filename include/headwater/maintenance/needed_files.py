@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from headwater.delta_log.commits import Action, commit_file, read_actions
 from headwater.maintenance.reader_positions import ReaderPosition
-from headwater.storage.delta_tables import delta_table
+from headwater.storage.delta_tables import table_log
 from headwater.storage.place import Place
 
 
@@ -60,7 +60,7 @@ def _who(positions: Iterable[ReaderPosition], version: int) -> str:
 
 
 def _commits_from(table: Place, first: int, reader: str) -> Iterator[list[Action]]:
-    for version in range(first, delta_table(table).version() + 1):
+    for version in range(first, table_log(table).version() + 1):
         try:
             yield read_actions(commit_file(table, version))
         except FileNotFoundError:
@@ -84,7 +84,7 @@ def _content(table: Place, version: int | None) -> Iterator[str]:
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = delta_table(table, version=version)
+        opened = table_log(table, version=version)
     except DeltaError as error:
         raise NotKnown(f"version {version} is being read and can't be opened: {error}") from None
     yield from pa.table(opened.get_add_actions(flatten=True))["path"].to_pylist()

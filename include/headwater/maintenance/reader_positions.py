@@ -15,6 +15,7 @@ from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import committed_offsets, last_planned_batch
+from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.pipeline_spec import ReaderSpec
 from headwater.errors import HeadwaterError
@@ -47,8 +48,8 @@ def reader_positions(
 ) -> list[ReaderPosition]:
     """Every reader of a table that keeps a position.
 
-    Looked at: the live checkpoints of all pipelines in the storage, views that are refreshed by what changed, the readers of
-    change feeds, and those that ``maintenance.readers`` of ``pipeline.yml`` declares.
+    Looked at: the live checkpoints of all pipelines in the storage, views that are refreshed by what changed, backfills that are
+    not finished, the readers of change feeds, and those that ``maintenance.readers`` of ``pipeline.yml`` declares.
 
     Args:
         table: the table's folder; ``table_id``: the id that Delta gave it.
@@ -59,6 +60,7 @@ def reader_positions(
     return [
         *(position for state in states for position in _flows(state, project.warehouse, table, table_id)),
         *(position for state in states for position in _views(state, project.warehouse, table, table_id)),
+        *(position for state in states for position in _backfills(state, project.warehouse, table)),
         *_change_readers(project.storage / "change_feeds" / "readers", table_id),
         *_declared(project, table, table_id, now),
     ]
@@ -103,6 +105,20 @@ def _views(state_folder: Place, warehouse: Place, table: Place, table_id: str) -
                 version = fingerprint_version(read, table_id)
                 if version is not None:
                     yield ReaderPosition(f"the view {flow.name} of {state_folder.name}", version + 1)
+
+
+def _backfills(state_folder: Place, warehouse: Place, table: Place) -> Iterator[ReaderPosition]:
+    """Replaced ranges whose late rows may have to be put back, from the commits that the replacement took along."""
+    manifest = _manifest(state_folder)
+    tables = {
+        entry.name: located(warehouse, entry.location)
+        for entry in (manifest.tables if manifest is not None else ())
+        if entry.location is not None
+    }
+    for pending in pending_replacements(state_folder):
+        seen = min(pending.known.values(), default=None)
+        if seen is not None and tables.get(pending.dataset) == table:
+            yield ReaderPosition(f"an unfinished backfill of {pending.dataset}", seen + 1)
 
 
 def _known_readers(state_folder: Place, warehouse: Place, table: Place) -> set[str] | None:

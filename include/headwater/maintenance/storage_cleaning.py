@@ -5,11 +5,11 @@ Nothing of it is touched while the last update has failed or the graph is not kn
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.doctor.snapshots import snapshots_of
@@ -22,6 +22,8 @@ from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, Step
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.listing import looked_over
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, parts_below
 from headwater.storage.walking import files_below, in_order, remove_tree
 
@@ -42,7 +44,8 @@ class StorageCleaning:
 
     def look(self) -> Finding:
         """Say which folders would go."""
-        folders = list(self._folders())
+        with looked_over(self.project.state_folder):
+            folders = list(self._folders())
         if not folders:
             return None
         why_not = unsettled(self.project)
@@ -55,7 +58,8 @@ class StorageCleaning:
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
         """Remove them."""
-        folders = list(self._folders())
+        with looked_over(self.project.state_folder):
+            folders = list(self._folders())
         for folder in folders:
             remove_tree(folder)
         return f"{len(folders)} folders removed"
@@ -89,7 +93,7 @@ def old_epochs(project: PipelineProject) -> Iterator[Place]:
         except HeadwaterError:
             continue
         if state is not None and state.pending_epoch is None and state.completed:
-            yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs() if e < state.epoch)
+            yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs_begun() if e < state.epoch)
 
 
 def old_snapshots(project: PipelineProject) -> Iterator[Place]:
@@ -97,8 +101,10 @@ def old_snapshots(project: PipelineProject) -> Iterator[Place]:
     root = project.state_folder / "snapshots"
     for flow in in_order(root.glob("*/*/")):
         snapshots = snapshots_of(project.state_folder, flow.parent.name, flow.name)
-        yield from (Path(snapshot.folder) for snapshot in snapshots[:-1])
-        yield from (folder for folder in in_order(flow.glob(".*")) if folder.is_dir())
+        yield from (snapshot.folder for snapshot in snapshots[:-1])
+        # Under a hidden name on a disk, beside a mark on a store.
+        whole = {snapshot.name for snapshot in snapshots}
+        yield from (f for f in in_order(flow.glob("*/")) if f.is_dir() and f.name not in whole)
 
 
 def orphans(project: PipelineProject) -> Iterator[Place]:
@@ -164,4 +170,6 @@ def _below(folder: Place) -> Iterator[tuple[Place, int, float]]:
 
 def _newest(folder: Place) -> float:
     times: Sequence[float] = [changed for _, _, changed in _below(folder)]
-    return max(times) if times else folder.stat().st_mtime
+    if times or not isinstance(folder, ObjectPath):
+        return max(times) if times else folder.stat().st_mtime
+    return math.inf  # Hadoop's mark of a folder that is gone: there is nothing to remove

@@ -10,11 +10,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from headwater.definitions.intervals import LOG_RETENTION, duration
-from headwater.delta_log.commits import commit_file
+from headwater.delta_log.commits import commit_file, log_folder
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.maintenance.chore import ChoreKind, Finding, Rewriter, Step
 from headwater.maintenance.file_layout import delta_rs_may_write, open_table
 from headwater.maintenance.reader_positions import reader_positions
+from headwater.storage.delta_tables import table_log
+from headwater.storage.listing import looked_over
 from headwater.storage.place import Place
 
 if TYPE_CHECKING:
@@ -36,15 +38,16 @@ class LogCheckpoint:
 
     def look(self) -> Finding:
         """Count the commits since the last checkpoint."""
-        opened = open_table(self.table)
+        opened = table_log(self.table)
         behind = opened.version() - _last_checkpoint(self.table)
         if behind < _LONG_TAIL or not delta_rs_may_write(opened):
             return None
-        size = sum(
-            commit_file(self.table, version).stat().st_size
-            for version in range(opened.version() - behind + 1, opened.version() + 1)
-            if commit_file(self.table, version).exists()
-        )
+        with looked_over(log_folder(self.table)):
+            size = sum(
+                commit_file(self.table, version).stat().st_size
+                for version in range(opened.version() - behind + 1, opened.version() + 1)
+                if commit_file(self.table, version).exists()
+            )
         return Step(self.kind, self.subject, "write a checkpoint of the table's log", behind, size)
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
@@ -57,7 +60,8 @@ class LogCheckpoint:
         return "checkpoint written"
 
     def _readers_are_near(self, opened: DeltaTable) -> bool:
-        positions = reader_positions(self.project, self.table, str(opened.metadata().id), now=self.now())
+        with looked_over(self.project.storage):
+            positions = reader_positions(self.project, self.table, str(opened.metadata().id), now=self.now())
         if any(position.unknown for position in positions):
             return False
         configured = opened.metadata().configuration.get(*LOG_RETENTION)

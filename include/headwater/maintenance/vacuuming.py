@@ -22,7 +22,9 @@ from headwater.maintenance.chore import ChoreKind, Finding, LeftOut, Rewriter, S
 from headwater.maintenance.file_layout import open_table
 from headwater.maintenance.needed_files import NotKnown, needed_files, plain
 from headwater.maintenance.reader_positions import ReaderPosition, moment_shown, reader_positions
+from headwater.storage.listing import looked_over
 from headwater.storage.place import Place, is_below
+from headwater.storage.walking import remove_files
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -64,19 +66,19 @@ class Vacuum:
             else ""
         )
         what = f"remove files that no version of the last {_shown(candidates.retention)} has{remark}"
-        return Step(self.kind, self.subject, what, len(candidates.going), sum(map(_bytes, candidates.going)))
+        return Step(self.kind, self.subject, what, len(candidates.going), candidates.bytes)
 
     def carry_out(self, step: Step, rewrite: Rewriter | None) -> str:  # noqa: ARG002 - the form of Chore
         """Remove them; the list is computed again."""
         going = self._candidates().going
-        for path in going:
-            path.unlink(missing_ok=True)
+        remove_files(going)
         return f"{len(going)} files removed"
 
     def _candidates(self) -> _Candidates:
         opened = open_table(self.table)
         table_id = str(opened.metadata().id)
-        positions = reader_positions(self.project, self.table, table_id, now=self.now())
+        with looked_over(self.project.storage):
+            positions = reader_positions(self.project, self.table, table_id, now=self.now())
         if self.may_go_back and opened.version() > 0:
             positions.append(ReaderPosition("its writer", snapshot=opened.version() - 1))
         needed = needed_files(self.table, positions)
@@ -89,14 +91,16 @@ class Vacuum:
         going: list[Place] = []
         still_needed: list[Place] = []
         others = _OtherTables(self.table)
-        for name in sorted({*removed, *in_log}):
-            path = _on_disk(self.table, name)
-            if path is None or name.endswith(_NEVER) or others.have(path):
-                continue
-            if name not in removed and _changed_since(path, self.now() - _IN_THE_MAKING.total_seconds()):
-                continue
-            (still_needed if name in needed else going).append(path)
-        return _Candidates(going, still_needed, positions, retention)
+        with looked_over(self.table):
+            for name in sorted({*removed, *in_log}):
+                path = _on_disk(self.table, name)
+                if path is None or name.endswith(_NEVER) or others.have(path):
+                    continue
+                if name not in removed and _changed_since(path, self.now() - _IN_THE_MAKING.total_seconds()):
+                    continue
+                (still_needed if name in needed else going).append(path)
+            size = sum(map(_bytes, going))
+        return _Candidates(going, still_needed, positions, retention, size)
 
     def _retention(self, opened: DeltaTable, positions: Sequence[ReaderPosition]) -> timedelta:
         configured = opened.metadata().configuration.get(*FILE_RETENTION)
@@ -124,12 +128,13 @@ class _OtherTables:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """Files that may be removed, and files that are old enough but needed, with the readers that need them."""
+    """Files that may be removed (of ``bytes`` in all), and files that are old enough but needed, with the readers that need them."""
 
     going: list[Place]
     needed: list[Place]
     positions: list[ReaderPosition]
     retention: timedelta
+    bytes: int
 
     def keepers(self) -> str:
         """Why some stay, in words."""

@@ -23,6 +23,7 @@ from headwater.preflight.log_checks import (
     metadata_was_lost,
     offsets_are_damaged,
     offsets_are_missing,
+    positions_are_others,
 )
 from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.sink_checks import (
@@ -57,6 +58,7 @@ CHECKS: tuple[Check, ...] = (
     query_id_was_changed,
     offsets_are_damaged,
     offsets_are_missing,
+    positions_are_others,
     checkpoint_was_rewound,
     first_batch_left_remains,
     last_mark_is_damaged,

@@ -1,22 +1,25 @@
 """The checkpoint of a hand-written streaming job becomes a flow's: copied once, before the flow's first start.
 
 Only where no row can be lost or doubled by it: the target has to be the table that the job wrote, up to the checkpoint's own
-position. The job's folder is left as it is. Decision 0090.
+position. The job's folder is left as it is. Decision 0090, decision 0192.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
+from headwater.checkpoints.checksums import agrees
 from headwater.checkpoints.conditions import ImportRefused
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered, query_id, read_offsets
+from headwater.checkpoints.whole_folders import clear_unfinished, copy_durably, make_folder
 from headwater.delta_log.table_history import table_exists, transaction_version
 from headwater.errors import CheckpointUnreadable
-from headwater.storage.place import Place, local_only
+from headwater.storage.place import Place
+from headwater.storage.walking import files_below, remove_tree
 
-# The folder of a copy that is not complete.
+# Where earlier versions left a copy that was not complete.
 _COPYING = ".importing"
 _SETTINGS = ("spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass")
 
@@ -63,6 +66,8 @@ def import_checkpoint(job: Place, checkpoint: FlowCheckpoint, epoch: int, target
             "Let the flow's query read the same sources as the job's, in the same order.",
         )  # fmt: skip
     _check_target(target, identity, last, newest.batch_id, job)
+    if _loses_checksums(job, checkpoint):
+        _check_files(target, job)
     state = FlowState(
         epoch=epoch, query_id=identity, sink_id=target.sink_id, state_settings=_settings(job, newest.metadata)
     )
@@ -90,6 +95,20 @@ def _check_target(target: ImportTarget, identity: str, last: int | None, planned
         )  # fmt: skip
 
 
+def _loses_checksums(job: Place, checkpoint: FlowCheckpoint) -> bool:
+    """Whether the copy has no checksums: on a store Spark neither writes nor removes any, so that old ones would be left over."""
+    return isinstance(job, Path) and not isinstance(checkpoint.folder, Path)
+
+
+def _check_files(target: ImportTarget, job: Place) -> None:
+    damaged = next((file for file, _ in files_below(job) if not agrees(file)), None)
+    if damaged is not None:
+        raise _refused(
+            target, f"The checkpoint {job} is damaged", f"{damaged} is not what its checksum says",
+            "Restore it from a copy.",
+        )  # fmt: skip
+
+
 def _settings(job: Place, metadata: object) -> dict[str, str]:
     conf = metadata.get("conf") if isinstance(metadata, dict) else None
     if not (job / "state").is_dir() or not isinstance(conf, dict):
@@ -98,13 +117,14 @@ def _settings(job: Place, metadata: object) -> dict[str, str]:
 
 
 def _copy(job: Place, checkpoint: FlowCheckpoint, epoch: int) -> None:
-    folder = local_only(checkpoint.folder, "Importing a job's checkpoint")
-    source = local_only(job, "Importing a job's checkpoint")
-    copying = folder / _COPYING
-    shutil.rmtree(copying, ignore_errors=True)
-    checkpoint.folder.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(source, copying)
-    copying.rename(folder / str(epoch))
+    remove_tree(checkpoint.folder / _COPYING, ignore_errors=True)
+    without = _loses_checksums(job, checkpoint)
+
+    def keep(file: Place) -> bool:
+        return not (without and file.suffix == ".crc")
+
+    make_folder(checkpoint.epoch_folder(epoch), lambda folder: copy_durably(job, folder, keep))
+    clear_unfinished(checkpoint.folder)
 
 
 def _refused(target: ImportTarget, what: str, but: str, remedy: str) -> ImportRefused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from headwater.checkpoints.conditions import (
@@ -19,13 +20,14 @@ from headwater.checkpoints.log_entries import (
     remains,
     rewrite_commit,
 )
-from headwater.checkpoints.offsets import query_id
+from headwater.checkpoints.offsets import query_id, read_offsets
 from headwater.delta_log.table_history import flow_commits
 from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy, write_metadata
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.walking import in_order
 
 _REPAIRS = (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH)
@@ -221,6 +223,37 @@ def checksums_are_left(start: FlowStart) -> Iterator[Damage]:
         (Repair.MEND,),
         mend,
     )
+
+
+def positions_are_others(start: FlowStart) -> Iterator[Damage]:
+    """A store keeps no checksums, so ``verify`` compares what is readable there with what the event log has of it."""
+    if not start.deep or not isinstance(start.folder, ObjectPath):
+        return
+    for batch in start.planned[-2:][::-1]:
+        recorded = start.position(batch) if batch in start.committed else None
+        if recorded is None or fault_of(start.folder / "offsets" / str(batch)) is not None:
+            continue
+        there = read_offsets(start.folder, batch).sources
+        if len(there) == len(recorded) and [*map(_value, there)] != [*map(_value, recorded)]:
+            yield Damage(
+                OffsetsDamaged(
+                    f"The position of batch {batch} of {start.flow!r} is not the one that the event log has of it.",
+                    where=start.folder / "offsets" / str(batch),
+                    remedy=_otherwise(start),
+                ),
+                (
+                    f"in the checkpoint: {'; '.join(map(str, there))}",
+                    f"recorded: {'; '.join(map(str, recorded))}",
+                ),
+                _REPAIRS,
+            )
+
+
+def _value(position: str | None) -> object:
+    try:
+        return json.loads(position) if position is not None else None
+    except json.JSONDecodeError:
+        return position
 
 
 def _too_new(start: FlowStart, batch: int) -> Damage:

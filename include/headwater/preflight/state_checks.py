@@ -18,6 +18,7 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, parts_below
 from headwater.storage.walking import files_and_folders, files_below, in_order, names_in
 
@@ -115,6 +116,9 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
         damaged += [
             f"{file} does not agree with its checksum" for file in files if start.deep and not agrees(file)
         ]
+        damaged += (
+            _unlike_its_list(store, version) if start.deep and isinstance(store.folder, ObjectPath) else []
+        )
     if missing or damaged:
         condition = StateLost if missing else StateDamaged
         what = "is not whole" if missing else "is damaged"
@@ -176,12 +180,40 @@ def _parts(store: StateStore, version: int) -> list[Place]:
         return []
     file = store.folder / name
     try:
-        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
-            lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
-        data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
+        listed = _sst_files(file)
     except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return [file.with_name(f"{file.name} (unreadable)")]
-    return [store.folder / "SSTs" / entry["dfsSstFileName"] for entry in data.get("sstFiles") or ()]
+    return [store.folder / "SSTs" / entry["dfsSstFileName"] for entry in listed]
+
+
+def _unlike_its_list(store: StateStore, version: int) -> list[str]:
+    """What is wrong with a RocksDB snapshot by its own zip file: checksums inside it, and the sizes of its tables."""
+    base = store.base(version)
+    name = store.whole.get(base or 0, "")
+    if not name.endswith(".zip"):
+        return []
+    file = store.folder / name
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
+            broken = packed.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError):
+        broken = name
+    if broken is not None:
+        return [f"{file} does not agree with the checksums inside it ({broken})"]
+    sizes = {entry["dfsSstFileName"]: entry.get("sizeBytes") for entry in _sst_files(file)}
+    return [
+        f"{store.folder / 'SSTs' / part} has {about.st_size} bytes instead of {sizes[part]}"
+        for path, about in files_below(store.folder / "SSTs")
+        if (part := path.name) in sizes and sizes[part] not in (None, about.st_size)
+    ]
+
+
+def _sst_files(file: Place) -> list[dict[str, Any]]:
+    """The tables that a snapshot's zip file lists; raises what zipfile and JSON raise."""
+    with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
+        lines = lines_of(packed.read("metadata").decode()) if "metadata" in packed.namelist() else []
+    data: dict[str, Any] = json.loads(lines[1]) if len(lines) > 1 else {}
+    return list(data.get("sstFiles") or ())
 
 
 def _missing_parts(store: StateStore, version: int) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from headwater.storage.conditions import StoreRefused, StoreUnreachable, store_errors
 from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 _CONFLICTS = 6
 
@@ -76,6 +77,27 @@ def change_text(place: ObjectPath, text: str, tag: str, *, quick: bool = False) 
     return _put(place, text, {"e_tag": tag}, quick=quick)
 
 
+def write_if_unchanged(place: ObjectPath, text: str, tag: str | None) -> bool:
+    """Write an object where it still has a tag (None: where there is none), also where the answer to a write gets lost.
+
+    Args:
+        place: where.
+        text: its whole content, unlike any that another process writes.
+        tag: as of ``read_tagged``.
+
+    Returns:
+        Whether the object is the one of ``text`` now.
+
+    Raises:
+        StoreUnreachable: it may be written or not; read it to know.
+    """
+    done = create_text(place, text) if tag is None else change_text(place, text, tag)
+    if done is not None:
+        return True
+    seen = read_tagged(place)
+    return seen is not None and seen[0] == text
+
+
 def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, datetime] | None:
     """The text of an object, its tag and the time of its upload by the store's clock; None where there is none."""
     import obstore
@@ -88,6 +110,16 @@ def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, da
     except FileNotFoundError:
         return None
     return data.decode("utf-8", errors="replace"), str(meta["e_tag"]), meta["last_modified"]
+
+
+def read_record(place: Place) -> tuple[str, str | None]:
+    """The text of a file or an object, and the object's tag; raises FileNotFoundError."""
+    if not isinstance(place, ObjectPath):
+        return place.read_text(encoding="utf-8"), None
+    seen = read_tagged(place)
+    if seen is None:
+        raise FileNotFoundError(2, "No such object", str(place))
+    return seen[0], seen[1]
 
 
 def store_time(place: ObjectPath, *, quick: bool = False) -> datetime:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from headwater.storage.object_path import ObjectPath, ObjectState
-from headwater.storage.place import Place
+from headwater.storage.place import Place, parts_below
 
 _AT_ONCE = 16
+# The most keys that S3 removes by one request.
+_A_REQUEST = 1000
 
 
 def names_in(folder: Place) -> list[str]:
@@ -55,18 +58,33 @@ def objects_below(folder: ObjectPath) -> Iterator[tuple[ObjectPath, ObjectState]
 
 
 def remove_tree(folder: Place, *, ignore_errors: bool = False) -> None:
-    """Remove a folder and all below it; raises FileNotFoundError where a local one is not there."""
+    """Remove a folder and all below it; raises FileNotFoundError where a local one is not there.
+
+    On a store, what lies directly in it goes first: a record that says "complete" must not outlive what it is about.
+    """
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=ignore_errors)
+        return
+    remove_files(sorted((path for path, _ in objects_below(folder)), key=lambda path: len(path.parts)))
+
+
+def remove_files(files: Sequence[Place]) -> None:
+    """Remove files of one disk or one bucket, in this order; on a store a thousand by a request. What is not there is passed over."""
+    for file in files:
+        if isinstance(file, Path):
+            file.unlink(missing_ok=True)
+    objects = [file for file in files if isinstance(file, ObjectPath)]
+    if not objects:
         return
     import obstore
 
     from headwater.storage.conditions import store_errors
 
-    keys = [path.key for path, _ in objects_below(folder)]
-    with store_errors(folder):
-        for start in range(0, len(keys), 1000):
-            obstore.delete(folder.bucket.client, keys[start : start + 1000])
+    with store_errors(objects[0]):
+        for start in range(0, len(objects), _A_REQUEST):
+            obstore.delete(
+                objects[0].bucket.client, [file.key for file in objects[start : start + _A_REQUEST]]
+            )
 
 
 def copy_file(source: Place, target: Place) -> None:
@@ -83,17 +101,71 @@ def copy_tree(source: ObjectPath, target: ObjectPath) -> None:
     Raises:
         StoreUnreachable: some may be copied by then.
     """
+    copy_files(source, target)
+
+
+def copy_files(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
+    """Copy all below a folder to another one, of which one at least is on a store; durable before it returns.
+
+    Args:
+        source: a folder, with all below it.
+        target: where it goes; what is there stays, unless it has the name of a file of ``source``.
+        keep: whether a file is copied, by its place in ``source``.
+
+    Raises:
+        StoreUnreachable: some may be copied by then.
+        FileNotFoundError: a file was removed meanwhile.
+    """
+
+    def copy(file: tuple[Place, os.stat_result | ObjectState]) -> None:
+        path, about = file
+        try:
+            _transfer(path, target.joinpath(*parts_below(path, source)))
+        except FileNotFoundError:
+            if about.st_size:
+                raise  # else it is Hadoop's mark of a folder, which has another key than it is listed by
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(copy, [file for file in files_below(source) if keep(file[0])]):
+            pass
+    if isinstance(target, Path) and target.is_dir():
+        for parent, _, _ in os.walk(target):
+            _sync(Path(parent))
+
+
+def _transfer(source: Place, target: Place) -> None:
+    """Copy one file; within a bucket the server does, otherwise it goes through this process piece by piece."""
     import obstore
 
     from headwater.storage.conditions import store_errors
 
-    def copy(path: ObjectPath) -> None:
-        with store_errors(path):
-            obstore.copy(source.bucket.client, path.key, (target / str(path.relative_to(source))).key)
+    with store_errors(source if isinstance(source, ObjectPath) else target):
+        if isinstance(target, Path):
+            assert isinstance(source, ObjectPath)
+            pieces = obstore.get(source.bucket.client, source.key).stream()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as stream:
+                for piece in pieces:
+                    stream.write(piece)
+            _sync(target)
+        elif isinstance(source, Path):
+            obstore.put(target.bucket.client, target.key, source)
+        elif source.bucket == target.bucket:
+            obstore.copy(source.bucket.client, source.key, target.key)
+        else:
+            with tempfile.NamedTemporaryFile() as between:
+                for piece in obstore.get(source.bucket.client, source.key).stream():
+                    between.write(piece)
+                between.flush()
+                obstore.put(target.bucket.client, target.key, Path(between.name))
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(copy, [path for path, _ in objects_below(source)]):
-            pass
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def files_and_folders(folder: Place) -> tuple[list[str], list[str]]:

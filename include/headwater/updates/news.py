@@ -93,12 +93,10 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
     if manifest.parameters_hash != project.parameters_hash():
         yield "the parameters are not those of the last update"
     stored = {entry.name for entry in manifest.outputs}
-    for pending in pending_replacements(project.state_folder):
-        if pending.dataset in stored:  # a table that is gone needs no cleanup
-            yield f"a backfill of {pending.dataset} was not finished"
+    tables = {entry.name for entry in manifest.tables}
+    yield from _replacement_reasons(project, manifest, tables)
     views = {entry.name for entry in manifest.datasets if entry.kind is DatasetKind.TEMPORARY_VIEW}
     flows = [flow for flow in manifest.flows if flow.target not in views]
-    tables = {entry.name for entry in manifest.tables}
     for dataset in sorted(tables - {flow.target for flow in flows}):
         if table_head(manifest.table_path(project.warehouse, dataset)) is None:
             yield f"the table of {dataset} is not there"
@@ -107,6 +105,15 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         yield from _state_reasons(project, manifest, flow, stored)
     for flow in flows:
         yield from _source_reasons(project, flow, connect)
+
+
+def _replacement_reasons(project: PipelineProject, manifest: Manifest, tables: set[str]) -> Iterator[str]:
+    for pending in pending_replacements(project.state_folder):
+        if pending.dataset not in tables:
+            continue  # a table that is gone needs no cleanup
+        table = manifest.table_path(project.warehouse, pending.dataset)
+        if pending.needs_an_update(project.state_folder, table):
+            yield f"a backfill of {pending.dataset} was not finished"
 
 
 def _state_reasons(

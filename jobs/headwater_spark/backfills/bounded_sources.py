@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlparse
 
@@ -18,7 +17,7 @@ from pyspark.sql import functions as F
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.definitions.dataset import DatasetKind
 from headwater.graph.registry import Registry
-from headwater.storage.place import Place
+from headwater.storage.place import Place, of_spark
 from headwater_spark.backfills.source_limits import (
     SUBSCRIPTIONS,
     DeltaLimit,
@@ -78,7 +77,7 @@ class BoundedSources:
         if not request.bounded:
             return None
         if request.format == "delta":
-            return self._delta(Path(_local(request.path or "")), session)
+            return self._delta(of_spark(self._evaluation.state_folder, request.path or ""), session)
         if request.format == "kafka":
             return self._kafka(request, session)
         if request.format == "cloudfiles":

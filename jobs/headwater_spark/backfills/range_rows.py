@@ -17,6 +17,8 @@ from headwater.backfills.live_position import LivePosition, live_position
 from headwater.definitions.flow import Flow
 from headwater.delta_log.table_history import table_exists
 from headwater.doctor.start_facts import flow_start
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place, is_url, of_spark
 from headwater_spark.backfills.bounded_sources import BoundedSources
 from headwater_spark.backfills.source_limits import Limit, chosen_part, read_so_far
 from headwater_spark.backfills.source_overlap import check_overlap
@@ -77,7 +79,7 @@ def judged_rows(
         frame = frame if condition is None else frame.where(condition)
         marked = in_own_session(mark_rows(with_source(frame), rules))
         with judged_batch(marked, rules, run.table) as (judged, quality):
-            yield judged, quality, _bytes_of(bounded.frames)
+            yield judged, quality, _bytes_of(bounded.frames, run.context.pipeline.project.state_folder)
 
 
 def _limits(run: FlowRun, plan: TablePlan) -> tuple[tuple[Limit, ...], LivePosition | None]:
@@ -100,11 +102,22 @@ def _limits(run: FlowRun, plan: TablePlan) -> tuple[tuple[Limit, ...], LivePosit
     return limits, position
 
 
-def _bytes_of(frames: Sequence[DataFrame]) -> int | None:
-    """The size of the sources' files within their limits, as far as they are on this machine; None without any source."""
+def _bytes_of(frames: Sequence[DataFrame], state_folder: Place) -> int | None:
+    """The size of the sources' files within their limits, as far as this machine can see them; None without any source."""
     if not frames:
         return None
-    return _sizes({unquote(urlparse(uri).path) for frame in frames for uri in input_files(frame)})
+    uris = {uri for frame in frames for uri in input_files(frame)}
+    stored = [of_spark(state_folder, uri) for uri in uris if is_url(uri)]
+    return _sizes({unquote(urlparse(uri).path) for uri in uris if not is_url(uri)}) + _sizes_on_a_store(
+        stored
+    )
+
+
+def _sizes_on_a_store(files: Sequence[Place]) -> int:
+    """The sum over the objects that exist: one listing a folder."""
+    listed = {file.parent: file.parent.listed() for file in files if isinstance(file, ObjectPath)}
+    objects = (listed[file.parent].get(file.name) for file in files if isinstance(file, ObjectPath))
+    return sum(one.size for one in objects if one is not None)
 
 
 def _sizes(paths: Iterable[str]) -> int:

@@ -149,7 +149,7 @@ def _load(run: FlowRun, *, dry_run: bool) -> dict[str, Any]:
         case = _case(run)
     position: Positions = tuple(json.dumps(end, separators=(",", ":")) for end in ends)
     context.check_lease()
-    opened = open_at(case, position, {})
+    opened = open_at(case, position, {}, context.check_lease)
     message = f"{rows} rows of history were loaded; {opened}."
     run.emit(
         "operation_progress",

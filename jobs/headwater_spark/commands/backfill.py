@@ -10,7 +10,6 @@ from headwater_spark.backfills.then_stream import load_then_stream
 
 def answer(project: PipelineProject, arguments: BackfillArguments) -> int:
     """Do what the arguments ask for and print the result; returns the exit code. Raises HeadwaterError."""
-    project.refuse_on_a_store("A backfill")
     if arguments.then_stream:
         return load_then_stream(project, arguments)
     run_backfill(project, arguments).show(as_json=arguments.as_json)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +14,7 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import Engine
 from headwater.maintenance.maintain import maintain
 from headwater.maintenance.maintenance_plan import chores
+from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 from headwater_spark.session import start_session
 
@@ -35,7 +35,7 @@ def answer(project: PipelineProject, parsed: argparse.Namespace) -> int:
     return 0
 
 
-def optimize(spark: SparkSession, table: Path, z_order: Sequence[str]) -> str:
+def optimize(spark: SparkSession, table: Place, z_order: Sequence[str]) -> str:
     """Compact a table's small files; by its clustering columns if it has any, else by ``z_order`` if any."""
     columns = ", ".join(quoted(name) for name in z_order)
     order = f" ZORDER BY ({columns})" if columns else ""

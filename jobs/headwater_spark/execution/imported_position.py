@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from headwater.definitions.expectation import needs_judgement
 from headwater.event_log.details import operation_progress
 from headwater.preflight.imported_checkpoint import ImportTarget, import_checkpoint
+from headwater.storage.place import place_of
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import takes_streams
 
@@ -26,7 +25,8 @@ def take_over(run: FlowRun) -> None:
         where=run.flow.location,
     )
     epoch = run.context.unused_epoch(run.dataset.name, run.name)
-    last = import_checkpoint(Path(job), run.checkpoint, epoch, target)
+    store = run.context.pipeline.project.object_store
+    last = import_checkpoint(place_of(job, store=store), run.checkpoint, epoch, target)
     run.context.say(f"IMPORTED   {run.name}: goes on after batch {last} of {job}", flow=run.name)
     run.emit(
         "operation_progress",

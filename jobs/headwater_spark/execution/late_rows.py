@@ -58,7 +58,11 @@ def put_back_late_rows(
     """Append again what the streams wrote to the range meanwhile, each batch once, and close the replacement."""
     first = min(pending.known.values(), default=None)
     replaced = None if first is None else BatchCommits(table, pending.application, since=first).find(0)
-    if first is not None and replaced is not None:
+    if (
+        first is not None
+        and replaced is not None
+        and not pending.was_made_by_another(state_folder, replaced.metadata)
+    ):
         _put_back(spark, table, pending, first, replaced.version)
     pending.cross_out(state_folder)
 

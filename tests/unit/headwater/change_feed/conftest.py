@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from headwater.storage.place import Place
+
 
 class Orders:
     """A real Delta table of orders, written by delta-rs."""
 
-    def __init__(self, path: Path, *, feed: bool) -> None:
+    def __init__(self, path: Place, *, feed: bool) -> None:
         self.path = path
         self.configuration = {"delta.enableChangeDataFeed": "true"} if feed else None
 
@@ -21,14 +22,15 @@ class Orders:
         return pa.table({"id": ids, "amount": [amount] * len(ids), "note": ["-"] * len(ids)})
 
     def append(self, ids: Any, amount: int = 1) -> None:
-        write_deltalake(self.path, self.rows(ids, amount), mode="append", configuration=self.configuration)
+        rows = self.rows(ids, amount)
+        write_deltalake(str(self.path), rows, mode="append", configuration=self.configuration)
 
     def overwrite(self, ids: Any) -> None:
-        write_deltalake(self.path, self.rows(ids), mode="overwrite")
+        write_deltalake(str(self.path), self.rows(ids), mode="overwrite")
 
     @property
     def delta(self) -> DeltaTable:
-        return DeltaTable(self.path)
+        return DeltaTable(str(self.path))
 
     @property
     def version(self) -> int:
@@ -40,9 +42,15 @@ class Orders:
 
 
 @pytest.fixture
-def orders(tmp_path):
+def home(tmp_path):
+    """Where the table and the positions of its readers lie."""
+    return tmp_path
+
+
+@pytest.fixture
+def orders(home):
     """A table with a change feed; nothing is written yet."""
-    return Orders(tmp_path / "shop" / "orders", feed=True)
+    return Orders(home / "shop" / "orders", feed=True)
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ import pytest
 
 from headwater.change_feed.consumer import ChangeConsumer
 from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
+from headwater.storage.walking import remove_tree
 
 
 @pytest.fixture
-def reader(orders, tmp_path):
+def reader(orders, home):
     """Make a reader, as each run of a task does."""
     return lambda start="snapshot", name="shop.orders": ChangeConsumer(
-        tmp_path / "reader.json", name, orders.path, start
+        home / "reader.json", name, orders.path, start
     )
 
 
@@ -49,14 +50,14 @@ def test_work_that_did_not_end_is_given_again_with_the_same_bounds(orders, reade
     assert bounds(reader().next_range()) == (1, 1, False)
 
 
-def test_a_reader_may_begin_later(orders, reader, tmp_path):
+def test_a_reader_may_begin_later(orders, reader, home):
     """With the latest, the first run only notes where the table stands; or at a version."""
     orders.append([1])
     orders.append([2])
     assert reader("latest").next_range() is None
     orders.append([3])
     assert bounds(reader("latest").next_range()) == (2, 2, False)
-    (tmp_path / "reader.json").unlink()
+    (home / "reader.json").unlink()
     assert bounds(reader(1).next_range()) == (1, 2, False)
 
 
@@ -88,15 +89,13 @@ def test_a_position_of_another_table_is_refused(orders, reader):
         reader(name="shop.clicks").next_range()
 
 
-def test_a_broken_feed_names_the_file_to_remove(orders, reader, tmp_path):
+def test_a_broken_feed_names_the_file_to_remove(orders, reader, home):
     """Without it the reader starts from the beginning."""
-    import shutil
-
     orders.append([1])
     reader().done(reader().next_range())
-    shutil.rmtree(orders.path)
+    remove_tree(orders.path)
     orders.append([2])
     orders.append([3])
     with pytest.raises(ChangeFeedBroken, match="remove the file of the position") as broken:
         reader().next_range()
-    assert broken.value.where == str(tmp_path / "reader.json")
+    assert broken.value.where == str(home / "reader.json")

@@ -16,8 +16,10 @@ from pathlib import Path
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_watch import ChangeWatch
 from headwater.change_feed.consumer import ChangeConsumer
+from headwater.storage.place import place_of
 
-folder, table, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+folder, kill_at = Path(sys.argv[1]), sys.argv[3]
+table, home = place_of(sys.argv[2]), place_of(sys.argv[4])
 
 def step(name):
     if name == kill_at:
@@ -29,8 +31,8 @@ def note(name, found):
         file.flush()
         os.fsync(file.fileno())
 
-watch = ChangeWatch("shop.orders", table, ChangeFilter(), folder / "watch.json")
-reader = ChangeConsumer(folder / "reader.json", "shop.orders", table)
+watch = ChangeWatch("shop.orders", table, ChangeFilter(), home / "watch.json")
+reader = ChangeConsumer(home / "reader.json", "shop.orders", table)
 step("before the look")
 news = watch.look()
 step("before the event is stored")
@@ -69,11 +71,11 @@ STEPS = (
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_every_commit_is_worked_on_and_only_a_repetition_has_the_same_bounds(orders, tmp_path, step):
+def test_every_commit_is_worked_on_and_only_a_repetition_has_the_same_bounds(orders, home, tmp_path, step):
     """Killed there at every commit: nothing is lost, and repetitions are recognised by their end."""
 
     def run(kill_at=""):
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(orders.path), kill_at]
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(orders.path), kill_at, str(home)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == (-signal.SIGKILL if kill_at else 0), done.stderr
 

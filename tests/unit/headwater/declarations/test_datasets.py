@@ -145,12 +145,20 @@ def test_other_arguments_that_are_refused(registry: Registry):
     """What is refused of the other declarations: a refresh policy that is none, and checkpoints that are no folders."""
     with pytest.raises(UnsupportedArgument, match="refresh_policy"):
         dp.materialized_view(refresh_policy="sometimes")(lambda: None)
-    for folder, once in (("x", False), ("s3://bucket/x", False), (1, False), ("/x", True)):
+    for folder, once in (
+        ("x", False),
+        ("gs://bucket/x", False),
+        ("s3:///x", False),
+        (1, False),
+        ("/x", True),
+    ):
         with pytest.raises(UnsupportedArgument, match="import_checkpoint") as refused:
             dp.append_flow(target="t", import_checkpoint=folder, once=once)(lambda: None)
         assert refused.value.remedy
     dp.append_flow(target="t", name="f", import_checkpoint="file:///a%20b")(lambda: None)
     assert registry.flows()[0].import_checkpoint == "/a b"
+    dp.append_flow(target="t", name="g", import_checkpoint="s3a://bucket/a b")(lambda: None)
+    assert registry.flows()[1].import_checkpoint == "s3://bucket/a b"
     with pytest.raises(UnsupportedArgument, match="decorates a function"):
         dp.table("orders")
 

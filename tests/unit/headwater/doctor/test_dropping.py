@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pyarrow as pa
 import pytest
@@ -12,10 +11,12 @@ from deltalake import DeltaTable, write_deltalake
 from headwater.checkpoints.conditions import TableNested
 from headwater.commands.command_line import main
 from headwater.definitions.dataset import DatasetKind
+from headwater.delta_log.table_history import table_exists
+from headwater.doctor import dropping
 from headwater.doctor.dropping import drop, plan_drop
 from headwater.event_log.reader import events
 from headwater.graph.manifest import DatasetEntry
-from headwater.leases.lease import update_lease
+from headwater.storage.walking import remove_tree
 
 
 def call(done, capsys, *arguments: str):
@@ -87,6 +88,7 @@ def test_a_checkpoint_without_a_definition(done, capsys):
     """What the sources no longer define is dropped, too; unknown names are reported."""
     old = done.project.state_folder / "checkpoints" / "old" / "old"
     old.mkdir(parents=True)
+    (old / "flow.json").write_text("{}")
     assert call(done, capsys, "old", "--yes")[0] == 0
     assert not old.parent.exists()
     for name in ("older", "..", "../checkpoints/old", "."):
@@ -96,7 +98,7 @@ def test_a_checkpoint_without_a_definition(done, capsys):
 @pytest.mark.parametrize("flag", [(), ("--yes",)])
 def test_not_while_an_update_runs(done, capsys, flag):
     """The lease is respected; to look at the plan it is not needed."""
-    with update_lease(done.project.state_folder, "somebody"):
+    with done.project.lease("somebody"):
         assert call(done, capsys, "silver", *flag)[0] == (3 if flag else 0)
     assert done.table("silver").is_dir()
 
@@ -122,5 +124,36 @@ def test_a_table_inside_it_stays(done, capsys):
         drop(project, [plan])
     assert DeltaTable(str(inner)).to_pyarrow_table().num_rows == 2
     assert done.checkpoint("silver").state_file.exists()
-    shutil.rmtree(inner)
+    remove_tree(inner)
     assert call(done, capsys, "silver", "--yes")[0] == 0
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+@pytest.mark.parametrize("removed", range(5))
+def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
+    """Whatever is left, no table is there without its files, the other tables are whole, and the same drop removes the rest."""
+    tree, trees = dropping.remove_tree, []
+
+    def dies(folder):
+        if len(trees) == removed:
+            raise Killed
+        trees.append(folder)
+        tree(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dropping, "remove_tree", dies)
+        if removed < 3:
+            with pytest.raises(Killed):
+                call(done, capsys, "silver", "--yes")
+        else:
+            assert call(done, capsys, "silver", "--yes")[0] == 0
+    if table_exists(done.table("silver")):
+        assert len(DeltaTable(str(done.table("silver"))).to_pyarrow_table()) == 2
+    assert len(DeltaTable(str(done.table("bronze"))).to_pyarrow_table()) == 2
+    code, answer = call(done, capsys, "silver", "--yes")
+    assert (code, answer["tables"][0]["folders"]) == (0, []) if removed > 2 else code == 0
+    assert not done.table("silver").exists()
+    assert not done.checkpoint("silver").folder.exists()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.checkpoints.offsets import committed_offsets, files_seen, query_id
+from headwater.checkpoints.offsets import committed_offsets, files_seen, query_id, read_offsets
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.open_epoch import open_at
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
+from headwater.graph.pipeline_project import open_project
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import files_below, remove_tree
 
 
 def case_of(done, flow: str) -> FlowCase:
@@ -18,16 +19,20 @@ def case_of(done, flow: str) -> FlowCase:
     return FlowCase(done.project, done.manifest, done.flow(flow))
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def content(folder: Place) -> dict[str, bytes]:
     """Every file below a folder."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {"/".join(parts_below(file, folder)): file.read_bytes() for file, _ in files_below(folder)}
+
+
+def ours() -> None:
+    """The check of a lease that nobody takes."""
 
 
 def test_a_position_is_laid_down(done):
     """The new epoch stands where it should, under an id of its own; the old one is as it was."""
     before = content(done.checkpoint("silver").epoch_folder(0))
     position = ('{"reservoirVersion":7}',)
-    open_at(case_of(done, "silver"), position, {})
+    open_at(case_of(done, "silver"), position, {}, ours)
     checkpoint = done.checkpoint("silver")
     state = checkpoint.read_state()
     assert state is not None
@@ -44,7 +49,7 @@ def test_files_count_as_read(done):
     """A file source's new log has one entry with every file."""
     file = done.landing / "a.json"
     lines = [{"path": file.as_uri(), "timestamp": 5}]
-    open_at(case_of(done, "bronze"), ('{"logOffset":0}',), {0: lines})
+    open_at(case_of(done, "bronze"), ('{"logOffset":0}',), {0: lines}, ours)
     folder = done.checkpoint("bronze").live_folder()
     assert [(seen.path, seen.batch_id) for seen in files_seen(folder)] == [(str(file), 0)]
 
@@ -52,13 +57,13 @@ def test_files_count_as_read(done):
 def test_a_crash_before_the_switch(done, monkeypatch: pytest.MonkeyPatch):
     """Where the driver dies before ``flow.json`` is replaced, the old epoch is live; the next try takes another number."""
     monkeypatch.setattr(
-        FlowCheckpoint, "write_state", lambda *_: (_ for _ in ()).throw(OSError("no space left"))
+        FlowCheckpoint, "replace_state", lambda *_: (_ for _ in ()).throw(OSError("no space left"))
     )
     with pytest.raises(OSError, match="no space"):
-        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     monkeypatch.undo()
     assert done.checkpoint("silver").live_folder().name == "0"
-    open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+    open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     assert done.checkpoint("silver").live_folder().name == "2"
 
 
@@ -69,7 +74,7 @@ def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):
         lambda *_: (_ for _ in ()).throw(OSError("full")),
     )
     with pytest.raises(OSError, match="full"):
-        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {})
+        open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     assert done.checkpoint("silver").epochs() == [0]
     monkeypatch.setattr(
         "headwater.doctor.snapshots.copy_durably", lambda *_: (_ for _ in ()).throw(OSError("full"))
@@ -86,3 +91,18 @@ def test_a_snapshot_is_a_copy(done):
     assert snapshots_of(done.project.state_folder, "silver", "silver") == [snapshot]
     assert (snapshot.epoch, snapshot.last_batch, snapshot.state().completed) == (0, 0, True)
     assert content(snapshot.checkpoint) == content(done.checkpoint("silver").epoch_folder(0))
+
+
+def test_a_position_without_a_checkpoint_before_it_has_its_partitions(done):
+    """Spark fails at the entry before a batch that it repeats where that says no number of partitions: it is the spec's."""
+    spec = done.project.folder / "pipeline.yml"
+    spec.write_text(spec.read_text() + "spark:\n  spark.sql.shuffle.partitions: 7\n")
+    project = open_project(
+        done.project.folder, storage=done.project.storage, warehouse=done.project.warehouse
+    )
+    remove_tree(done.checkpoint("silver").folder)
+    open_at(
+        FlowCase(project, done.manifest, done.flow("silver")), ('{"reservoirVersion":7}',), {}, lambda: None
+    )
+    offsets = read_offsets(done.checkpoint("silver").live_folder(), 1)
+    assert offsets.metadata["conf"] == {"spark.sql.shuffle.partitions": "7"}

@@ -11,6 +11,7 @@ from tests.unit.headwater.metrics.conftest import write_rows
 from headwater.errors import LeaseLost
 from headwater.maintenance.chore import ChoreKind, Step
 from headwater.maintenance.maintain import Ending, maintain
+from headwater.storage.walking import readable
 
 
 class Broken:
@@ -63,7 +64,7 @@ def test_the_log_gets_a_checkpoint_with_its_transactions(kept):
     code, answer = kept.call("--only", "checkpoint", "--yes")
     assert (code, answer["steps"][0]["message"]) == (0, "checkpoint written")
     (file,) = (table / "_delta_log").glob("*.checkpoint.parquet")
-    kept_txn = [entry for entry in pq.read_table(file)["txn"].to_pylist() if entry]
+    kept_txn = [entry for entry in pq.read_table(readable(file))["txn"].to_pylist() if entry]
     assert [(entry["appId"], entry["version"]) for entry in kept_txn] == [("orders.bronze@0", 9)]
     assert DeltaTable(str(table)).version() == 10
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 import pytest
+from tests.object_stores import make_old
 
 from headwater.doctor.snapshots import take_snapshot
 from headwater.event_log.details import UpdateState, create_update, update_progress
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
-from headwater.leases.lease import update_lease
 
 LEFTOVERS = ("--only", "epochs,snapshots,orphans")
 
@@ -34,7 +31,7 @@ def aged(kept):
     kept.pipeline.complete("silver", epoch=2)
     for folder in (*kept.old, kept.newest, silver.epoch_folder(2)):
         for path in [*folder.rglob("*"), folder]:
-            os.utime(path, (time.time() - 40 * 86400,) * 2)
+            make_old(path, 40 * 86400)
     return kept
 
 
@@ -76,7 +73,7 @@ def test_nothing_goes_where_the_sources_changed(aged):
 
 def test_not_while_an_update_runs(aged):
     """The lease is respected; the plan needs none."""
-    with update_lease(aged.project.state_folder, "somebody"):
+    with aged.project.lease("somebody"):
         assert aged.call(*LEFTOVERS)[0] == 0
         code, answer = aged.call(*LEFTOVERS, "--yes")
     assert (code, answer["error"]["condition"]) == (3, "UPDATE_IN_PROGRESS")

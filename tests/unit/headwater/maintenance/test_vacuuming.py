@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import time
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.object_stores import make_old
 from tests.unit.headwater.metrics.conftest import delta_offset, write_checkpoint, write_rows
 
 from headwater.checkpoints.layout import change_memory
+from headwater.checkpoints.pending_replacement import PendingReplacement
+from headwater.storage.walking import remove_tree
 
 VACUUM = ("--only", "vacuum", "--tables", "bronze", "--retention", "0 hours")
 
@@ -97,6 +97,20 @@ def test_views_that_follow_changes_keep_theirs(kept):
     assert head > 1
 
 
+def test_an_unfinished_backfill_keeps_what_it_may_put_back(rewritten):
+    """The rows that a killed backfill took along are in files that its commit has removed: they stay until they are put back."""
+    rewritten.read_on(4)
+    pending = PendingReplacement("bronze", "orders.bronze@backfill-1", "true", "{}", {"orders.bronze@0": 1})
+    with pending.written_down(rewritten.project.state_folder):
+        pass
+    assert "an unfinished backfill of bronze goes on at version 2" in _plan(rewritten)
+    rewritten.call(*VACUUM, "--yes")
+    assert len(rewritten.files("bronze") & rewritten.before) == 1
+    pending.cross_out(rewritten.project.state_folder)
+    rewritten.call(*VACUUM, "--yes")
+    assert rewritten.files("bronze") == rewritten.live("bronze")
+
+
 def test_other_pipelines_and_forgotten_flows_count(rewritten):
     """A checkpoint of any pipeline in the storage counts, whether a definition still has its flow or not."""
     rewritten.read_on(4)
@@ -155,7 +169,7 @@ def test_files_in_the_making_stay(rewritten):
     table = rewritten.pipeline.table("bronze")
     for name, age in (("young.parquet", 0), ("old.parquet", 2 * 86400)):
         (table / name).write_text("x")
-        os.utime(table / name, (time.time() - age,) * 2)
+        make_old(table / name, age)
     rewritten.call(*VACUUM, "--yes")
     assert rewritten.files("bronze") == rewritten.live("bronze") | {"young.parquet"}
 
@@ -165,14 +179,14 @@ def test_a_change_feed_is_kept_for_its_reader(rewritten):
     import pyarrow as pa
 
     table = rewritten.pipeline.table("bronze")
-    shutil.rmtree(table)
+    remove_tree(table)
     tracked = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(str(table), pa.table({"id": [1, 2]}), configuration=tracked)
     DeltaTable(str(table)).update(updates={"id": "id + 10"}, predicate="id = 1")
     DeltaTable(str(table)).delete("id = 2")
     feed = sorted(table.glob("_change_data/*"))
     for path in feed:
-        os.utime(path, (time.time() - 40 * 86400,) * 2)
+        make_old(path, 40 * 86400)
 
     def changes() -> int:
         return len(pa.table(DeltaTable(str(table)).load_cdf(starting_version=1).read_all()))
@@ -211,9 +225,8 @@ def test_a_table_below_is_left_alone(rewritten, below):
     leftover = outer / "deep" / "left.parquet"
     leftover.parent.mkdir(exist_ok=True)
     leftover.write_bytes(b"x")
-    old = time.time() - 10 * 86400
     for file in outer.rglob("*"):
-        os.utime(file, (old, old))
+        make_old(file, 10 * 86400)
     rewritten.read_on(4)
     before = {path for path in inner.rglob("*") if path.is_file()}
     code, _ = rewritten.call(*VACUUM, "--yes")

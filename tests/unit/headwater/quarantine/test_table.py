@@ -22,6 +22,7 @@ from headwater.quarantine.table import (
     rows,
     summaries,
 )
+from headwater.storage.place import Place
 
 TYPES: dict[str, pa.DataType] = {
     c.RULES: pa.list_(pa.string()), c.EPOCH: pa.int32(), c.BATCH: pa.int64(), c.PARTITION: pa.int32(), c.OFFSET: pa.int64(),
@@ -39,7 +40,13 @@ def entry(number: int, *rules: str, flow: str = "f", status: str = "held") -> di
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def home(tmp_path: Path) -> Place:
+    """Where the table lies."""
+    return tmp_path
+
+
+@pytest.fixture
+def table(home: Place) -> Place:
     """Four rows: three held, one replayed."""
     kept_out = [
         entry(1, "a"),
@@ -48,8 +55,8 @@ def table(tmp_path: Path) -> Path:
         entry(4, "a", status="replayed"),
     ]
     schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in c.MANAGED])
-    write_deltalake(str(tmp_path / "q"), pa.Table.from_pylist(kept_out, schema=schema))
-    return tmp_path / "q"
+    write_deltalake(str(home / "q"), pa.Table.from_pylist(kept_out, schema=schema))
+    return home / "q"
 
 
 def test_no_table_yet(tmp_path: Path):

@@ -6,13 +6,14 @@ import itertools
 import time
 
 import pytest
-from tests.unit.headwater.metrics.conftest import done, pipeline, write_checkpoint
+from tests.unit.headwater.metrics.conftest import delta_offset, done, pipeline, write_checkpoint, write_rows
 
 from headwater.commands.command_line import main
 from headwater.contract.arguments import RunArguments
 from headwater.doctor.start_facts import flow_start
 from headwater.event_log.reader import updates
 from headwater.preflight.checks import examine
+from headwater.storage.delta_tables import delta_table
 from headwater.updates.news import has_news
 from headwater.updates.quiet_update import record_quiet_update
 
@@ -107,3 +108,17 @@ def test_other_verbs(old, s3, capsys, verb, most):
     with s3.counted() as requests:
         run(old, *verb)
     assert requests.total() <= most, requests
+
+
+def test_maintenance_of_a_table(old, s3, capsys):
+    """A look at one table takes 80 requests at most, however many files it has: nobody asks for its files one by one."""
+    for value in range(30):
+        write_rows(old.table("bronze"), value)
+    delta_table(old.table("bronze")).create_checkpoint()
+    for value in range(5):
+        write_rows(old.table("bronze"), value)
+    position = delta_offset(old.table("bronze"), delta_table(old.table("bronze")).version() + 1)
+    write_checkpoint(old.checkpoint("silver").epoch_folder(0), 40, [position])
+    with s3.counted() as requests:
+        run(old, "maintenance", "--tables", "bronze", "--retention", "0 hours")
+    assert requests.total() <= 80, requests

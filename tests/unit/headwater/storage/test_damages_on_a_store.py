@@ -1,0 +1,185 @@
+"""What is wrong with a checkpoint has the same name on S3 as on a disk, and the same is mended by a start."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import zipfile
+from dataclasses import replace
+
+import pytest
+from tests.unit.headwater.doctor.test_open_epoch import case_of
+from tests.unit.headwater.doctor.test_reprocessed_rows import batch
+from tests.unit.headwater.metrics.conftest import done, pipeline
+
+from headwater.delta_log.table_history import table_id
+from headwater.doctor.diagnosis import diagnose
+from headwater.event_log.details import FlowStatus, flow_progress
+from headwater.event_log.writer import EventLogWriter
+from headwater.preflight.checks import check_start, examine
+from headwater.storage.walking import files_below, remove_tree
+
+__all__ = ["done", "pipeline"]
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(params=["disk", "s3"])
+def roots(request, s3, tmp_path):
+    """Both roots in folders, then both in one bucket."""
+    if request.param == "disk":
+        return tmp_path / "storage", tmp_path / "warehouse"
+    number = next(_NUMBERS)
+    return s3.place("places", f"damages-{number}/storage"), s3.place("places", f"damages-{number}/warehouse")
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def three(done):
+    """Silver after three batches, with state of two partitions; bronze has read one file."""
+    for number in range(3):
+        batch(done, number, 2)
+    checkpoint = done.checkpoint("silver")
+    folder = checkpoint.epoch_folder(0)
+    for partition, version in itertools.product((0, 1), (1, 2, 3)):
+        put(folder / "state" / "0" / str(partition) / f"{version}.delta", "changes")
+    checkpoint.update_state(
+        query_id="query-0", sink_id=table_id(done.table("silver")), state_stores=["0/0", "0/1"],
+        state_settings={"spark.sql.shuffle.partitions": "2"},
+    )  # fmt: skip
+    put(done.checkpoint("bronze").epoch_folder(0) / "metadata", '{"id":"query-b"}')
+    return done
+
+
+def put(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def lose(place):
+    remove_tree(place) if place.is_dir() else place.unlink()
+
+
+def cut(file):
+    file.write_text(file.read_text()[:20])
+
+
+OTHER_ID = json.dumps({"id": "another"})
+# flow, what happens to its epoch, the first finding, whether the next start makes it good
+DAMAGES = {
+    "metadata lost": ("silver", lambda f: lose(f / "metadata"), "METADATA_LOST", True),
+    "metadata empty": ("silver", lambda f: put(f / "metadata", ""), "METADATA_LOST", True),
+    "metadata of another": ("silver", lambda f: put(f / "metadata", OTHER_ID), "QUERY_ID_CHANGED", False),
+    "mark empty": ("silver", lambda f: put(f / "commits/2", ""), "COMMITS_DAMAGED", True),
+    "mark cut": ("silver", lambda f: cut(f / "commits/2"), "COMMITS_DAMAGED", True),
+    "offsets empty": ("silver", lambda f: put(f / "offsets/2", ""), "OFFSETS_DAMAGED", False),
+    "offsets cut": ("silver", lambda f: cut(f / "offsets/2"), "OFFSETS_DAMAGED", False),
+    "offsets of no version": ("silver", lambda f: put(f / "offsets/2", "hello\n{}\n{}"), "OFFSETS_DAMAGED", False),
+    "a plan cut": ("silver", lambda f: put(f / "offsets/3", ""), "OFFSETS_DAMAGED", True),
+    "of a newer Spark": ("silver", lambda f: put(f / "offsets/2", "v3\n{}\n{}"), "OFFSETS_TOO_NEW", False),
+    "the last offsets lost": ("silver", lambda f: lose(f / "offsets/2"), "OFFSETS_LOST", False),
+    "offsets before lost": ("silver", lambda f: lose(f / "offsets/1"), "OFFSETS_LOST", True),
+    "the last batch lost": (
+        "silver", lambda f: (lose(f / "offsets/2"), lose(f / "commits/2")), "CHECKPOINT_REWOUND", False,
+    ),
+    "everything lost": ("silver", lose, "CHECKPOINT_LOST", False),
+    "state lost": ("silver", lambda f: lose(f / "state"), "STATE_LOST", False),
+    "a partition lost": ("silver", lambda f: lose(f / "state/0/1"), "STATE_LOST", False),
+    "a version lost": ("silver", lambda f: lose(f / "state/0/1/3.delta"), "STATE_LOST", False),
+    "files' log lost": ("bronze", lambda f: lose(f / "sources"), "FILE_LOG_LOST", False),
+    "flow.json cut": ("silver", lambda f: put(f.parent / "flow.json", "{"), "FLOW_STATE_DAMAGED", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_of_checkpoints(three, damage):
+    """It is the first finding, with evidence and a remedy; what a start makes good is good then, and nothing else changes."""
+    flow, harm, condition, mends_itself = DAMAGES[damage]
+    assert not case_of(three, flow).damages
+    harm(three.checkpoint(flow).epoch_folder(0))
+    (first, *_) = diagnose(case_of(three, flow))
+    assert (first.damage.condition, first.damage.mends_itself) == (condition, mends_itself)
+    assert first.damage.error.remedy
+    if mends_itself:
+        table = sorted(str(path) for path, _ in files_below(three.table(flow)))
+        check_start(case_of(three, flow).start)
+        assert not case_of(three, flow).damages
+        assert sorted(str(path) for path, _ in files_below(three.table(flow))) == table
+
+
+def rocks(folder, *, size=4, packed="tables"):
+    """A partition's RocksDB snapshot of one table; ``size``: of the table as its list says."""
+    listed = {"sstFiles": [{"localFileName": "1.sst", "dfsSstFileName": "1-a.sst", "sizeBytes": size}]}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        file.writestr("metadata", f"v1\n{json.dumps(listed)}")
+        file.writestr("MANIFEST", packed)
+    put(folder / "SSTs" / "1-a.sst", "data")
+    (folder / "3.delta").unlink(missing_ok=True)
+    (folder / "3.zip").write_bytes(stream.getvalue())
+
+
+def flip(file):
+    file.write_bytes(file.read_bytes().replace(b"tables", b"Tables"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "condition"),
+    [
+        (lambda f: flip(f / "state/0/1/3.zip"), "STATE_DAMAGED"),
+        (lambda f: put(f / "state/0/1/SSTs/1-a.sst", "dat"), "STATE_DAMAGED"),
+        (lambda f: put(f / "offsets/2", 'v1\n{}\n{"reservoirVersion":9}'), "OFFSETS_DAMAGED"),
+    ],
+    ids=["a byte", "a size", "a position"],
+)
+@pytest.mark.parametrize("roots", ["s3"], indirect=True)
+def test_of_readable_content(three, harm, condition):
+    """Where a store has other content that can be read, a start does not look, and ``verify`` says which file it is."""
+    folder = three.checkpoint("silver").epoch_folder(0)
+    rocks(folder / "state/0/1")
+    position = json.loads((folder / "offsets/2").read_text().split("\n")[2])
+    record(three, "silver", 2, end_offsets=[position])
+    deep = replace(case_of(three, "silver"), deep=True)
+    assert not deep.damages
+    harm(folder)
+    assert not case_of(three, "silver").damages
+    (first,) = replace(case_of(three, "silver"), deep=True).damages
+    assert first.condition == condition
+    assert first.blocks
+
+
+def record(three, flow, number, **facts):
+    """The event log's record of a batch."""
+    state = three.project.state_folder
+    with EventLogWriter(state, "orders", "orders", "u-recorded") as events:
+        details = flow_progress(FlowStatus.RUNNING, **facts)
+        events.emit(
+            "flow_progress",
+            "a batch",
+            level="METRICS",
+            flow=flow,
+            dataset=flow,
+            batch_id=number,
+            epoch=0,
+            details=details,
+        )
+
+
+def lose_commit(version):
+    return lambda table: (table / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "condition"),
+    [(lose, "TABLE_GONE"), (lose_commit(3), "TABLE_ROLLED_BACK"), (lose_commit(1), "TABLE_LOG_HOLE")],
+    ids=["gone", "rolled back", "hole"],
+)
+def test_of_tables(three, harm, condition):
+    """A table that is gone, that was rolled back, or whose log has a hole."""
+    three.checkpoint("silver").update_state(sink_version=3)
+    harm(three.table("silver"))
+    assert examine(case_of(three, "silver").start)[0].condition == condition
