@@ -10,9 +10,9 @@ from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
-from tests.spark_fixtures import pipeline, spark
+from tests.spark_fixtures import kept, pipeline, spark
 
-__all__ = ["done", "pipeline", "prepared", "shared_broker", "spark"]
+__all__ = ["done", "kept", "pipeline", "prepared", "shared_broker", "spark"]
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
