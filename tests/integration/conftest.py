@@ -33,7 +33,8 @@ def spark_settings() -> Mapping[str, str]:
     return {**SPARK, **ROOMY}
 
 
-# Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take half an hour more.
+# Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take
+# five minutes more.
 LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
 
 

@@ -264,18 +264,18 @@ def member(
 
 def groups() -> list[list[tuple[str, int]]]:
     """The blocks that run, in as few pipelines as their names permit; no pipeline has more than a dozen."""
-    found: list[list[Member]] = []
+    members: list[list[Member]] = []
     keys: list[list[tuple[str, int]]] = []
     for (seed, number), outcome in OUTCOMES.items() if SEEDS.is_dir() else ():
         if not isinstance(outcome, Runs):
             continue
         member = Member(Block(f"{seed} block {number}", blocks(seed)[number - 1]), outcome, number)
-        fits = [n for n, them in enumerate(found) if len(them) < 12 and all(map(member.bears, them))]
+        fits = [n for n, group in enumerate(members) if len(group) < 12 and all(map(member.bears, group))]
         if not fits:
-            found.append([])
+            members.append([])
             keys.append([])
         place = fits[0] if fits else -1
-        found[place].append(member)
+        members[place].append(member)
         keys[place].append((seed, number))
     return keys
 
