@@ -246,27 +246,78 @@ class Block:
         return text
 
 
-def run_block(block: Block, outcome: Outcome, world: Path, root: Path, turn: int) -> None:
-    """Hold a block to its outcome. ``turn`` picks the spelling and the kind of file, so that all have their turn."""
-    spelling, form = SPELLINGS[turn % len(SPELLINGS)], FILE_FORMS[turn % len(FILE_FORMS)]
-    text = block.rewritten()
-    if isinstance(outcome, Runs | Refused) and outcome.frame:
-        text += f"\n\n@dp.table\ndef from_block():\n    return {outcome.frame}\n"
-    defines = not isinstance(outcome, NotADataset)
-    name, content = as_file(block.prelude, spelled(text, spelling) if defines else text, form)
-    case = PipelineCase(root, files={name: content})
-    link_tables(case, world, text)
-    if isinstance(outcome, Refused):
-        _assert_refused(case, name, outcome)
-    elif isinstance(outcome, NotADataset):
+@dataclass(frozen=True)
+class Member:
+    """A block of a pipeline. ``turn`` picks the spelling and the kind of file, so that all have their turn."""
+
+    block: Block
+    outcome: Outcome
+    turn: int
+
+    @property
+    def text(self) -> str:
+        """The block's text, with the table that returns its frame, if it only makes one."""
+        frame = "" if isinstance(self.outcome, NotADataset) else self.outcome.frame
+        table = f"\n\n@dp.table\ndef from_block():\n    return {frame}\n" if frame else ""
+        return self.block.rewritten() + table
+
+    @property
+    def declared(self) -> set[str]:
+        """The names of its datasets, and of its functions."""
+        return set(re.findall(r"def (\w+)\(", self.text)) | set(re.findall(r'name="(\w+)"', self.text))
+
+    def bears(self, other: Member) -> bool:
+        """Whether both may be in one pipeline: neither declares a name that the other one says."""
+        pairs = ((self, other), (other, self))
+        return not any(one.declared & set(re.findall(r"\w+", two.text)) for one, two in pairs)
+
+    def file(self) -> tuple[str, str]:
+        """Its file's name, and what is in it."""
+        spelling, form = SPELLINGS[self.turn % len(SPELLINGS)], FILE_FORMS[self.turn % len(FILE_FORMS)]
+        defines = not isinstance(self.outcome, NotADataset)
+        name, content = as_file(
+            self.block.prelude, spelled(self.text, spelling) if defines else self.text, form
+        )
+        return name.replace("/block", "/" + re.sub(r"\W+", "_", self.block.name)), content
+
+
+def pipeline_of(members: Sequence[Member], world: Path, root: Path) -> PipelineCase:
+    """A pipeline in which each block is a file, over the world's tables."""
+    case = PipelineCase(root, files=dict(member.file() for member in members))
+    link_tables(case, world, "\n".join(member.text for member in members))
+    return case
+
+
+def run_block(member: Member, world: Path, root: Path) -> None:
+    """Hold a block that does not run to its outcome."""
+    case = pipeline_of([member], world, root)
+    if isinstance(member.outcome, Refused):
+        _assert_refused(case, member.file()[0], member.outcome)
+    else:
+        assert isinstance(member.outcome, NotADataset)
         with pytest.raises(HeadwaterError) as caught:
             case.manifest()
-        assert caught.value.condition == outcome.condition
-        assert outcome.says in str(caught.value)
-    else:
-        _assert_runs(case, outcome)
-    if not isinstance(outcome, Runs):
-        assert not case.storage.exists()
+        assert caught.value.condition == member.outcome.condition
+        assert member.outcome.says in str(caught.value)
+    assert not case.storage.exists()
+
+
+def run_together(members: Sequence[Member], world: Path, root: Path) -> None:
+    """Hold blocks that run to their outcomes, all in one pipeline and its updates."""
+    case = pipeline_of(members, world, root)
+    wanted = {
+        member.block.name: dict(member.outcome.rows) for member in members if isinstance(member.outcome, Runs)
+    }
+    assert len(wanted) == len(members)
+    for _ in range(2):
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+        assert {
+            block: {table: count(case, table) for table in rows} for block, rows in wanted.items()
+        } == wanted
+    for member in members:
+        if isinstance(member.outcome, Runs) and member.outcome.check is not None:
+            member.outcome.check(case)
 
 
 def _assert_refused(case: PipelineCase, name: str, outcome: Refused) -> None:
@@ -281,17 +332,6 @@ def _assert_refused(case: PipelineCase, name: str, outcome: Refused) -> None:
     assert file == expected[0]
     assert 0 <= int(expected[2]) - int(line) <= 12, (error.where, expected)
     assert outcome.form in str(error)
-
-
-def _assert_runs(case: PipelineCase, outcome: Runs) -> None:
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert {table: count(case, table) for table in outcome.rows} == dict(outcome.rows)
-    again = case.update()
-    assert again.state == "COMPLETED", again.error
-    assert {table: count(case, table) for table in outcome.rows} == dict(outcome.rows)
-    if outcome.check is not None:
-        outcome.check(case)
 
 
 def count(case: PipelineCase, table: str) -> int:

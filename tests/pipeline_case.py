@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -47,7 +48,8 @@ class PipelineCase:
         self.warehouse = self.root / "warehouse"
         self.landing = self.root / "landing"
         self.landing.mkdir(parents=True, exist_ok=True)
-        self._files_landed = 0
+        self._kept = self.root.with_name(f"{self.root.name}.kept")
+        self._files_landed = self._files_kept = 0
         self._last_change = 0.0
         sources = {
             **({"transformations/main.py": PRELUDE + self.source} if self.source else {}),
@@ -56,6 +58,17 @@ class PipelineCase:
         head = f"name: case\nschema: shop\nconfiguration:\n  landing: {self.landing}\n"
         for name, text in {"pipeline.yml": head + self.spec, **sources}.items():
             self.write(name, text)
+
+    def keep(self) -> None:
+        """Copy all that there is now, for :meth:`restore`."""
+        shutil.copytree(self.root, self._kept)
+        self._files_kept = self._files_landed
+
+    def restore(self) -> None:
+        """Make everything as it was kept. A session must forget the tables that it met since."""
+        shutil.rmtree(self.root)
+        shutil.copytree(self._kept, self.root)
+        self._files_landed = self._files_kept
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the pipeline."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,30 @@ def spark(spark_settings: Mapping[str, str]) -> Iterator[SparkSession]:
     session = start_session("tests", spark_settings)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def kept(
+    tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> Callable[..., AbstractContextManager[PipelineCase]]:
+    """Pipelines that are prepared once for a module: each use begins with what the first call of ``prepare`` left there."""
+    cases: dict[Callable[[PipelineCase], object], PipelineCase] = {}
+
+    @contextmanager
+    def begin(source: str, prepare: Callable[[PipelineCase], object]) -> Iterator[PipelineCase]:
+        if prepare not in cases:
+            case = PipelineCase(tmp_path_factory.mktemp("kept") / "case", source)
+            prepare(case)
+            case.keep()
+            cases[prepare] = case
+        else:
+            cases[prepare].restore()
+        try:
+            yield cases[prepare]
+        finally:
+            forget_tables(spark)
+
+    return begin
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
-from tests.spark_fixtures import pipeline, spark
+from tests.spark_fixtures import kept, pipeline, spark
 
-__all__ = ["done", "pipeline", "prepared", "shared_broker", "spark"]
+__all__ = ["done", "kept", "pipeline", "prepared", "shared_broker", "spark"]
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
@@ -33,7 +33,8 @@ def spark_settings() -> Mapping[str, str]:
     return {**SPARK, **ROOMY}
 
 
-# Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take half an hour more.
+# Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take
+# five minutes more.
 LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
 
 

@@ -53,9 +53,10 @@ DAMAGES: list[tuple[Damage, str, bool]] = [
 ]
 
 
-def test_each_damage_has_its_name(pipeline: Any):
+def test_each_damage_has_its_name(pipeline: Any, capsys: pytest.CaptureFixture[str]):
     """As for a table; but a batch that may come a second time is sent only when somebody said so. A lost mark is written back
-    where the event log has its batch: nothing comes twice.
+    where the event log has its batch: nothing comes twice. Where both logs are lost it is refused, and nothing sent: laid down
+    anew from the event log nothing comes twice, and told to begin again all does.
     """
     case: PipelineCase = pipeline(SOURCE)
     for number in (1, 2):
@@ -74,36 +75,33 @@ def test_each_damage_has_its_name(pipeline: Any):
     assert case.update().state == "COMPLETED"
     assert sent(case) == [1, 2, 3]
 
+    error = lose_both_logs(case, 4)
+    assert "--action rebuild" in error
+    roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
+    code = main(["repair", str(case.folder), "send", "--action=rebuild", "--yes", "--json", *roots])
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (code, answer["state"]) == (0, "COMPLETED")
+    assert answer["repair"]["doubled"].startswith("can't be known: the sink does not record")
+    assert case.update().state == "COMPLETED"
+    assert sent(case) == [1, 2, 3, 4]
+    assert conditions_of(case, "send") == []
 
-@pytest.mark.parametrize("remedy", ["rebuild", "send again"])
-def test_both_logs_are_lost(pipeline: Any, capsys: pytest.CaptureFixture[str], remedy: str):
-    """Refused, and nothing sent; laid down anew from the event log nothing comes twice, and told to begin again all does."""
-    case: PipelineCase = pipeline(SOURCE)
-    for number in (1, 2):
-        case.land([{"id": number}])
-        assert case.update().state == "COMPLETED"
+    assert "--reset-checkpoint send" in lose_both_logs(case, 5)
+    assert case.update(reset_flows=("send",)).state == "COMPLETED"
+    assert (sent(case)[:4], sorted(sent(case)[4:])) == ([1, 2, 3, 4], [1, 2, 3, 4, 5])
+    assert conditions_of(case, "send") == []
+
+
+def lose_both_logs(case: PipelineCase, number: int) -> str:
+    """Offsets and commits are gone and a row is new: the sink is sent nothing; the message of its flow."""
+    before = sent(case)
     lose("offsets", "commits")(case.checkpoint("mailbox", "send").live_folder())
-    case.land([{"id": 3}])
+    case.land([{"id": number}])
     assert conditions_of(case, "send")[:1] == [("CHECKPOINT_LOST", False)]
     code, answer = case.run()
-    assert (code, {flow["flow"]: flow["state"] for flow in answer["flows"]}) == (
-        3,
-        {"bronze": "COMPLETED", "send": "FAILED"},
-    )
-    assert sent(case) == [1, 2]
+    states = {flow["flow"]: flow["state"] for flow in answer["flows"]}
+    assert (code, states) == (3, {"bronze": "COMPLETED", "send": "FAILED"})
+    assert sent(case) == before
     error = next(str(flow["error"]) for flow in answer["flows"] if flow["flow"] == "send")
     assert "CHECKPOINT_LOST" in error
-    if remedy == "rebuild":
-        assert "--action rebuild" in error
-        roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
-        code = main(["repair", str(case.folder), "send", "--action=rebuild", "--yes", "--json", *roots])
-        answer = json.loads(capsys.readouterr().out.splitlines()[-1])
-        assert (code, answer["state"]) == (0, "COMPLETED")
-        assert answer["repair"]["doubled"].startswith("can't be known: the sink does not record")
-        assert case.update().state == "COMPLETED"
-        assert sent(case) == [1, 2, 3]
-    else:
-        assert "--reset-checkpoint send" in error
-        assert case.update(reset_flows=("send",)).state == "COMPLETED"
-        assert sent(case) == [1, 2, 1, 2, 3]
-    assert conditions_of(case, "send") == []
+    return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
@@ -73,9 +74,8 @@ def orders(case: Any) -> list[tuple[Any, ...]]:
     return case.rows("orders", "id, tax", "1")  # type: ignore[no-any-return]
 
 
-def landed(pipeline: Any, source: str, *, versions: int) -> Any:
+def land(case: Any, *, versions: int = 1) -> None:
     """Six orders, in one or three versions of `raw`; the last update is of all tables."""
-    case = pipeline(source)
     case.land([order(1, 1), order(2, 2, -5)])
     if versions == 3:
         assert case.update(tables=("raw",)).state == "COMPLETED"
@@ -84,12 +84,18 @@ def landed(pipeline: Any, source: str, *, versions: int) -> Any:
         assert case.update(tables=("raw",)).state == "COMPLETED"
     case.land([order(5, 3), order(6, 2)])
     assert case.update().state == "COMPLETED"
-    return case
 
 
-def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(pipeline, monkeypatch):
+@pytest.fixture
+def landed(kept: Any) -> Iterator[Any]:
+    """The pipeline of orders after its first update."""
+    with kept(SOURCE, land) as case:
+        yield case
+
+
+def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(landed, monkeypatch):
     """Rows that the stream writes meanwhile stay, and quarantined ones are judged anew."""
-    case = landed(pipeline, SOURCE, versions=1)
+    case = landed
     assert orders(case) == [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
     case.rewrite(SOURCE.replace("* 2", "* 3").replace("amount > 0", "amount > -9"))
     update_meanwhile(case, monkeypatch, order(7, 2), order(8, 2), order(9, 3))
@@ -120,10 +126,10 @@ def update_meanwhile(case: Any, monkeypatch: pytest.MonkeyPatch, *rows: Any) -> 
 
 @pytest.mark.parametrize("next_one", ["update", "backfill"])
 def test_what_a_killed_backfill_took_along_is_put_back_by_whoever_comes_next(
-    pipeline, monkeypatch, next_one: str
+    landed, monkeypatch, next_one: str
 ):
     """Killed after its commit, with the stream's rows gone: the next update or the same backfill brings them, once."""
-    case = landed(pipeline, SOURCE, versions=1)
+    case = landed
     update_meanwhile(case, monkeypatch, order(7, 2), order(8, 2))
     with monkeypatch.context() as patched:
         patched.setattr(table_backfill, "put_back_late_rows", killed)
@@ -139,9 +145,9 @@ def test_what_a_killed_backfill_took_along_is_put_back_by_whoever_comes_next(
         assert orders(case) == [*without_late_rows, (7, 20), (8, 20)]
 
 
-def test_a_conflict_with_another_writer_is_tried_again(pipeline, monkeypatch, spark):
+def test_a_conflict_with_another_writer_is_tried_again(landed, monkeypatch, spark):
     """Another writer takes the file away that is being replaced: Delta refuses, and the same rows come in a second try."""
-    case = landed(pipeline, SOURCE, versions=1)
+    case = landed
     table, tries, begun = str(case.table("orders")), [], str(case.storage / "begun")
 
     @udf(returnType="boolean", useArrow=False)
@@ -165,9 +171,9 @@ def test_a_conflict_with_another_writer_is_tried_again(pipeline, monkeypatch, sp
     assert orders(case) == [(1, 20), (3, 20), (4, 20), (5, 20), (6, 20)]
 
 
-def test_a_table_whose_reader_skips_changes_is_not_replaced_beside_an_update(pipeline, monkeypatch):
+def test_a_table_whose_reader_skips_changes_is_not_replaced_beside_an_update(landed, monkeypatch):
     """Rows that are put back would come twice to its reader: an update meanwhile is told who runs."""
-    case = landed(pipeline, SOURCE, versions=1)
+    case = landed
     counted, states = table_backfill.slice_size, []
 
     def meanwhile(*arguments: Any) -> Any:
@@ -195,7 +201,8 @@ def test_a_range_of_the_source_is_added_or_merged(pipeline, spark, table: str):
 
 def check_versions(pipeline: Any, spark: Any) -> None:
     """What came before the stream's beginning is added, what it has read is merged, also after a compaction."""
-    case = landed(pipeline, RECENT, versions=3)
+    case = pipeline(RECENT)
+    land(case, versions=3)
     part = ("--tables", "recent", "--range", "version", "--from", "0", "--to")
     spark.sql(f"OPTIMIZE delta.`{case.table('raw')}`")
     head = case.version("raw")
@@ -214,7 +221,8 @@ def check_versions(pipeline: Any, spark: Any) -> None:
 
 def check_sequence(pipeline: Any) -> None:
     """A target of AUTO CDC merges by its own keys and sequence: what it is fed a second time changes nothing."""
-    case = landed(pipeline, NEWEST, versions=1)
+    case = pipeline(NEWEST)
+    land(case)
     before = case.rows("newest", "id, amount", "1")
     assert refused(case, "--tables", "newest", *DAY, "--mode", "replace-where") == "BACKFILL_NOT_POSSIBLE"
     code, done = ran(case, "--tables", "newest", *DAY)

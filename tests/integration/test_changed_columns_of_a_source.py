@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.in_step import Scenario, Share, Steps, in_step
 from tests.pipeline_case import PipelineCase, UpdateReport
 
 from headwater.checkpoints.conditions import SourceRowsChanged
 from headwater.errors import InvalidPipeline, SourceSchemaChanged
 from headwater_spark.execution import streaming_write
+from headwater_spark.testing.local_session import forget_tables
 
 POLICIES = {
     "fail": "",
@@ -30,18 +33,22 @@ def reading(*policies: str, name: str = "") -> str:
     )
 
 
+def begin(case: PipelineCase, spark: SparkSession, *policies: str, mapped: bool = True) -> None:
+    """Tables over a table of others, ``id, name, n``; its statements have {t} for the table."""
+    case.rewrite(reading(*policies))
+    writer = spark.createDataFrame([(1, "a", 5)], "id INT, name STRING, n INT").write.format("delta")
+    if mapped:
+        writer = writer.option("delta.columnMapping.mode", "name").option("delta.enableTypeWidening", "true")
+    writer.save(str(case.landing / "source"))
+
+
 @pytest.fixture
 def source(pipeline, spark: SparkSession) -> Callable[..., PipelineCase]:
-    """A pipeline over a table of others, ``id, name, n``, that was read once; its statements have {t} for the table."""
+    """A pipeline over such a table, which was read once."""
 
-    def make(*policies: str, mapped: bool = True) -> PipelineCase:
-        case: PipelineCase = pipeline(reading(*policies))
-        writer = spark.createDataFrame([(1, "a", 5)], "id INT, name STRING, n INT").write.format("delta")
-        if mapped:
-            writer = writer.option("delta.columnMapping.mode", "name").option(
-                "delta.enableTypeWidening", "true"
-            )
-        writer.save(str(case.landing / "source"))
+    def make(*policies: str) -> PipelineCase:
+        case: PipelineCase = pipeline()
+        begin(case, spark, *policies)
         report = case.update()
         assert report.state == "COMPLETED", report.error
         return case
@@ -84,13 +91,15 @@ CHANGES: dict[str, tuple[list[str], list[tuple[Any, ...]] | None, list[tuple[Any
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_each_change_under_each_policy(source, spark: SparkSession, change: str):
+def each_change_under_each_policy(case: Share, change: str) -> Steps:
     """Fail names the change and reads nothing; add takes additions alone; rescue goes on with the columns of before."""
     statements, added, rescued = CHANGES[change]
-    case = source(*POLICIES)
+    spark = SparkSession.active()
+    begin(case, spark, *POLICIES)
+    report = yield
+    assert report.state == "COMPLETED", report.error
     run(spark, case, *statements)
-    report = case.update()
+    report = yield
     assert report.statuses == {
         "fail": "FAILED",
         "add": "FAILED" if added is None else "COMPLETED",
@@ -102,10 +111,40 @@ def test_each_change_under_each_policy(source, spark: SparkSession, change: str)
             assert isinstance(error, SourceSchemaChanged)
             assert change in error.what
             assert "rescuedDataColumn" in error.remedy
-            assert f"--full-refresh {name}" in error.remedy
+            assert f"--full-refresh {case.own(name)}" in error.remedy
     assert case.rows("fail") == [FIRST]
     assert case.rows("add") == (added or [FIRST])
     assert case.rows("rescue", order="id") == rescued
+
+
+def a_table_that_was_overwritten(case: Share) -> Steps:
+    """Another schema over rows that were read: no policy helps; it is refused before a start, with what to do."""
+    spark = SparkSession.active()
+    begin(case, spark, "rescue", mapped=False)
+    assert (yield).state == "COMPLETED"
+    rows = spark.createDataFrame([(2, "b", "x")], "id INT, name STRING, n STRING").write.format("delta")
+    rows.mode("overwrite").option("overwriteSchema", "true").save(str(case.landing / "source"))
+    report = yield
+    assert isinstance(report.error, SourceRowsChanged)
+    assert f"--full-refresh {case.own('rescue')}" in report.error.remedy
+    assert not any("starts again" in event["message"] for event in case.events(flow="rescue"))
+    assert case.rows("rescue") == [(*FIRST, None)]
+
+
+def of_change(change: str) -> Scenario:
+    """The scenario of a change."""
+
+    def scenario(case: Share) -> Steps:
+        yield from each_change_under_each_policy(case, change)
+
+    scenario.__name__, scenario.__doc__ = change, each_change_under_each_policy.__doc__
+    return scenario
+
+
+def test_each_change(tmp_path: Path, spark: SparkSession):
+    """Each change under each policy, and a table that was overwritten: what the docstrings say."""
+    in_step(tmp_path, tuple(POLICIES), [*map(of_change, CHANGES), a_table_that_was_overwritten])
+    forget_tables(spark)
 
 
 def test_rescued_columns_stay_what_they_were(source, spark: SparkSession):
@@ -153,18 +192,6 @@ def test_a_change_while_it_runs(source, spark: SparkSession, monkeypatch, policy
         assert case.rows(policy) == [FIRST]
     else:
         assert case.rows(policy) == [(*FIRST, None), (2, "b", 6, 7)]
-
-
-def test_a_table_that_was_overwritten(source, spark: SparkSession):
-    """Another schema over rows that were read: no policy helps; it is refused before a start, with what to do."""
-    case = source("rescue", mapped=False)
-    rows = spark.createDataFrame([(2, "b", "x")], "id INT, name STRING, n STRING").write.format("delta")
-    rows.mode("overwrite").option("overwriteSchema", "true").save(str(case.landing / "source"))
-    report = case.update()
-    assert isinstance(report.error, SourceRowsChanged)
-    assert "--full-refresh rescue" in report.error.remedy
-    assert not any("starts again" in event["message"] for event in case.events(flow="rescue"))
-    assert case.rows("rescue") == [(*FIRST, None)]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable
 from pyarrow import orc, parquet
+from pyspark.sql import SparkSession
+from tests.in_step import Scenario, Share, Steps, in_step
 from tests.integration.test_cloud_files_take_each_file_once import source
+
+from headwater_spark.testing.local_session import forget_tables
 
 
 def rescued(text: str | None) -> dict | None:
@@ -22,16 +26,14 @@ def put(case, name: str, text: str) -> None:
     (case.landing / name).write_text(text)
 
 
-def test_csv_columns_go_by_each_files_header(pipeline):
+def csv_columns_go_by_each_files_header(case: Share) -> Steps:
     """Columns in another order, wrong types, unknown columns, surplus cells: by name, and nothing is lost."""
-    case = pipeline(
-        source("schemaHints=id INT", "schemaEvolutionMode=rescue", schema="", source_format="csv")
-    )
+    case.rewrite(source("schemaHints=id INT", "schemaEvolutionMode=rescue", schema="", source_format="csv"))
     put(case, "a.csv", 'id,name,code\n1,"x, y",007\n')
-    case.update()
+    yield
     put(case, "b.csv", "code,z,id\n1.50,9,2\n,,x\n")
     put(case, "c.csv", "id,name,code\n4,d,e,surplus\n5\n")
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     rows = [
         (*row[:3], rescued(row[3])) for row in case.rows("bronze", "id, name, code, _rescued_data", "1, 2, 3")
     ]
@@ -46,29 +48,27 @@ def test_csv_columns_go_by_each_files_header(pipeline):
     )  # fmt: skip
 
 
-def test_csv_takes_new_columns(pipeline):
+def csv_takes_new_columns(case: Share) -> Steps:
     """A new column of a header is a new field; cells keep their text unless types are asked for."""
-    case = pipeline(source(schema="", source_format="csv"))
+    case.rewrite(source(schema="", source_format="csv"))
     put(case, "a.csv", "id,name\n01,a\n")
-    case.update()
+    yield
     put(case, "b.csv", "z,id\n9,02\n")
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("bronze", "id, name, z, _rescued_data") == [
         ("01", "a", None, None),
         ("02", None, "9", None),
     ]
 
 
-@pytest.mark.parametrize("mode", ["addNewColumns", "rescue"])
-@pytest.mark.parametrize("kind", ["parquet", "orc"])
-def test_columnar_files(pipeline, kind: str, mode: str):
+def columnar_files(case: Share, kind: str, mode: str) -> Steps:
     """New columns of Parquet and ORC files become columns, or are rescued with their values."""
     write = {"parquet": parquet.write_table, "orc": orc.write_table}[kind]
-    case = pipeline(source(f"schemaEvolutionMode={mode}", schema="", source_format=kind))
+    case.rewrite(source(f"schemaEvolutionMode={mode}", schema="", source_format=kind))
     write(pa.table({"id": pa.array([1], pa.int32())}), case.landing / f"a.{kind}")
-    case.update()
+    yield
     write(pa.table({"id": pa.array([2], pa.int32()), "z": [9]}), case.landing / f"b.{kind}")
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     if mode == "addNewColumns":
         assert case.rows("bronze", "id, z, _rescued_data") == [(1, None, None), (2, 9, None)]
     else:
@@ -76,49 +76,49 @@ def test_columnar_files(pipeline, kind: str, mode: str):
         assert [(key, rescued(text)) for key, text in rows] == [(1, None), (2, {"z": 9})]
 
 
-def test_avro(pipeline, spark):
+def avro(case: Share) -> Steps:
     """Avro files are read, and a new field becomes a column."""
-    case = pipeline(source(schema="", source_format="avro"))
+    case.rewrite(source(schema="", source_format="avro"))
     for number, columns in enumerate((["1 as id"], ["2 as id", "9 as z"])):
         folder = case.root / f"made-{number}"
-        spark.range(1).selectExpr(*columns).coalesce(1).write.format("avro").save(str(folder))
+        SparkSession.active().range(1).selectExpr(*columns).coalesce(1).write.format("avro").save(str(folder))
         next(folder.glob("*.avro")).rename(case.landing / f"{number}.avro")
-        assert case.update().state == "COMPLETED"
+        assert (yield).state == "COMPLETED"
     assert case.rows("bronze", "id, z") == [(1, None), (2, 9)]
 
 
-def test_text_and_binary(pipeline):
+def text_and_binary(case: Share) -> Steps:
     """Text files give lines, binary ones their content; both have a fixed schema."""
-    case = pipeline(source(schema="", source_format="text"))
+    case.rewrite(source(schema="", source_format="text"))
     put(case, "a.txt", "one\ntwo\n")
-    case.update()
+    yield
     assert case.rows("bronze", order="1") == [("one",), ("two",)]
     case.rewrite(source(schema="", source_format="binaryFile").replace("bronze", "blobs"))
-    case.update()
+    yield
     assert case.rows("blobs", "length, content") == [(8, b"one\ntwo\n")]
 
 
-def test_json_over_several_lines(pipeline):
+def json_over_several_lines(case: Share) -> Steps:
     """With multiLine a file is one record or an array of them."""
-    case = pipeline(source("!multiLine=true", "schemaHints=id INT", schema=""))
+    case.rewrite(source("!multiLine=true", "schemaHints=id INT", schema=""))
     put(case, "a.json", '{\n "id": 1,\n "n": "x"\n}')
     put(case, "b.json", '[\n {"id": 2},\n {"id": "y"}\n]')
-    case.update()
+    yield
     rows = case.rows("bronze", "id, n, _rescued_data")
     assert sorted(((*row[:2], rescued(row[2])) for row in rows), key=str) == sorted(
         [(1, "x", None), (2, None, None), (None, None, {"id": "y"})], key=str
     )
 
 
-def test_xml(pipeline):
+def xml(case: Share) -> Steps:
     """Elements are rows; a new element becomes a column, what does not fit its type is rescued whole; without types all is text."""
     typed = source("!rowTag=r", "inferColumnTypes=true", schema="", source_format="xml")
     plain = source("!rowTag=r", schema="", source_format="xml").replace("bronze", "texts")
-    case = pipeline(f"{typed}\n{plain}")
+    case.rewrite(f"{typed}\n{plain}")
     put(case, "a.xml", "<rows><r><id>1</id><place><zip>07</zip></place></r></rows>")
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     put(case, "b.xml", "<rows><r><id>2</id><place k='3'/></r><r><id>x</id></r></rows>")
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     rows = [
         (key, rescued(text)) for key, text in case.rows("bronze", "id, _rescued_data", order="id nulls last")
@@ -131,3 +131,30 @@ def test_xml(pipeline):
         row["id"]: row["place"] for row in DeltaTable(str(case.table("texts"))).to_pyarrow_table().to_pylist()
     }
     assert places == {"1": {"zip": "07", "_k": None}, "2": {"zip": None, "_k": "3"}, "x": None}
+
+
+def columnar(kind: str, mode: str) -> Scenario:
+    """The scenario of a kind of file in a mode."""
+
+    def scenario(case: Share) -> Steps:
+        yield from columnar_files(case, kind, mode)
+
+    scenario.__name__, scenario.__doc__ = f"{kind} files, {mode}", columnar_files.__doc__
+    return scenario
+
+
+SCENARIOS = (
+    csv_columns_go_by_each_files_header,
+    csv_takes_new_columns,
+    *(columnar(kind, mode) for kind in ("parquet", "orc") for mode in ("addNewColumns", "rescue")),
+    avro,
+    text_and_binary,
+    json_over_several_lines,
+    xml,
+)
+
+
+def test_each_format(tmp_path: Path, spark: SparkSession):
+    """Each scenario holds what its docstring says."""
+    in_step(tmp_path, ("bronze", "blobs", "texts"), SCENARIOS)
+    forget_tables(spark)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from tests.in_step import Share, Steps, in_step
 
 from headwater_spark.sources.cloud_files.start import prepared
+from headwater_spark.testing.local_session import forget_tables
 
 FOUR = [
     {"id": 1, "name": "a"},
@@ -46,24 +51,24 @@ WITHOUT_Z = [
 ]
 
 
-def test_rescue_keeps_what_does_not_fit(pipeline):
+def rescue_keeps_what_does_not_fit(case: Share) -> Steps:
     """Wrong type, other letter case, new field: all four rows of the reference come out as it says, and no column."""
-    case = pipeline(source("schemaEvolutionMode=rescue", "!rescuedDataColumn=_rescued_data",
+    case.rewrite(source("schemaEvolutionMode=rescue", "!rescuedDataColumn=_rescued_data",
                            schema="id INT, name STRING"))  # fmt: skip
     case.land(FOUR)
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.columns("bronze") == ["id", "name", "_rescued_data"]
     assert rescued(case) == sorted([*WITHOUT_Z, (3, "d", {"z": 9})], key=str)
 
 
-def test_clean_files_and_others_give_the_same_rows(pipeline):
+def clean_files_and_others_give_the_same_rows(case: Share) -> Steps:
     """A file that is proven to have no new key is read the quick way, and rows of wrong types are rescued there too."""
-    case = pipeline(source("schemaEvolutionMode=rescue", schema="id INT, name STRING, _rescued_data STRING")
+    case.rewrite(source("schemaEvolutionMode=rescue", schema="id INT, name STRING, _rescued_data STRING")
                     .replace(".schema(", ".option('rescuedDataColumn', '_rescued_data').schema("))  # fmt: skip
     case.land([FOUR[0], {"id": 5.5, "name": "e"}, {"id": 6}])
-    case.update()
+    yield
     case.land(["not json", "", '[{"id": 7, "name": "g"}, {"id": 8, "name": "h"}]', '{"id": 9, "name": null}'])
-    case.update()
+    yield
     assert rescued(case) == sorted(
         [
             (1, "a", None), (None, "e", {"id": 5.5}), (6, None, None), (7, "g", None), (8, "h", None), (9, None, None),
@@ -96,16 +101,16 @@ def test_what_fits_is_read_as_it_is_and_what_comes_late_is_not_missed(pipeline, 
     assert rescued(case) == sorted([*expected, (4, "c", None)], key=str)
 
 
-def test_what_spark_refuses_is_rescued(pipeline):
+def what_spark_refuses_is_rescued(case: Share) -> Steps:
     """Records that another parser takes and Spark's does not are found in the rescued data, not lost: over two lines, a
     number that JSON does not have, and one that is too long.
     """
-    case = pipeline(source(schema="id DOUBLE, name STRING")
+    case.rewrite(source(schema="id DOUBLE, name STRING")
                     .replace(".schema(", ".option('rescuedDataColumn', '_rescued_data').schema("))  # fmt: skip
     texts = {"lines": '{\n"id": 1}\n', "inf": '{"id": Inf}\n', "long": '{"id": 0.' + "1" * 1100 + "}\n"}
     for name, text in texts.items():
         (case.landing / f"{name}.json").write_text(text)
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     records = [(id_, json.loads(text)) for id_, text in case.rows("bronze", "id, _rescued_data", "2")]
     assert {id_ for id_, _ in records} == {None}
     files = {data.pop("_file_path").rpartition("/")[2] for _, data in records}
@@ -113,14 +118,14 @@ def test_what_spark_refuses_is_rescued(pipeline):
     assert all(data for _, data in records)
 
 
-def test_add_new_columns_restarts_once(pipeline):
+def add_new_columns_restarts_once(case: Share) -> Steps:
     """A new field stops the stream, becomes the last column, and the same update goes on: each row once."""
-    case = pipeline(source("inferColumnTypes=true"))
+    case.rewrite(source("inferColumnTypes=true"))
     case.land(FOUR[:1])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.columns("bronze") == ["id", "name", "_rescued_data"]
     case.land(FOUR[1:])
-    report = case.update()
+    report = yield
     assert (report.state, report["bronze"].output_rows) == ("COMPLETED", 3)
     assert set(case.columns("bronze")) == {"id", "name", "_rescued_data", "z"}
     rows = [(*row[:-2], row[-2], row[-1]) for row in rescued(case, "id, name, z, _rescued_data")]
@@ -133,19 +138,19 @@ def test_add_new_columns_restarts_once(pipeline):
         ],
         key=str,
     )
-    versions = sorted(case.project().state_folder.glob("schemas/bronze/*/_schemas/*"))
+    versions = sorted(case.project().state_folder.glob(f"schemas/{case.own('bronze')}/*/_schemas/*"))
     assert [path.name for path in versions] == ["0", "1"]
     assert "new: z" in versions[1].read_text()
     assert "z: bigint" in versions[1].read_text()
     assert any("starts again" in event["message"] for event in case.events(flow="bronze"))
 
 
-def test_all_strings_unless_types_are_asked_for(pipeline):
+def all_strings_unless_types_are_asked_for(case: Share) -> Steps:
     """Without inferColumnTypes every column is a STRING, nested ones as their JSON text; hints win over both."""
-    case = pipeline(source("schemaHints=id BIGINT, more.deep INT, day DATE"))
+    case.rewrite(source("schemaHints=id BIGINT, more.deep INT, day DATE"))
     case.land([{"id": 1, "price": 2.50, "more": {"deep": 3}, "list": [1, 2]}])
-    case.update()
-    columns = {c.name: c.type for c in case.manifest().dataset("bronze").columns}
+    yield
+    columns = {c.name: c.type for c in case.manifest().dataset(case.own("bronze")).columns}
     assert columns == {
         "id": "bigint", "list": "string", "more": "struct<deep:int>", "price": "string", "day": "date",
         "_rescued_data": "string",
@@ -155,72 +160,72 @@ def test_all_strings_unless_types_are_asked_for(pipeline):
     ]
 
 
-def test_fail_on_new_columns(pipeline):
+def fail_on_new_columns(case: Share) -> Steps:
     """The stream fails, nothing of the batch is written, and it goes on once the file is gone."""
-    case = pipeline(source("schemaEvolutionMode=failOnNewColumns", "inferColumnTypes=true"))
+    case.rewrite(source("schemaEvolutionMode=failOnNewColumns", "inferColumnTypes=true"))
     case.land(FOUR[:1])
-    case.update()
+    yield
     case.land(FOUR[3:])
     for _ in range(2):
-        report = case.update()
+        report = yield
         assert (report.state, report.error.condition) == ("FAILED", "UNKNOWN_FIELDS")
         assert "z" in report.error.what
     assert case.rows("bronze", "id", "1") == [(1,)]
     (case.landing / "00002.json").unlink()
     case.land([{"id": 4, "name": "e"}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("bronze", "id", "1") == [(1,), (4,)]
 
 
-def test_none_ignores_new_columns(pipeline):
+def none_ignores_new_columns(case: Share) -> Steps:
     """New fields are ignored, and rescued only where a column is asked for by name."""
     options = ["schemaEvolutionMode=none", "inferColumnTypes=true"]
     plain = source(*options).replace("def bronze", "def plain")
-    case = pipeline(source(*options, "!rescuedDataColumn=_rescued_data") + plain)
+    case.rewrite(source(*options, "!rescuedDataColumn=_rescued_data") + plain)
     case.land(FOUR[:1])
-    case.update()
+    yield
     case.land(FOUR[1:])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert rescued(case) == sorted([*WITHOUT_Z, (3, "d", {"z": 9})], key=str)
     assert case.columns("plain") == ["id", "name"]
     assert len(case.rows("plain")) == 4
 
 
-def test_type_widening(pipeline, spark):
+def type_widening(case: Share) -> Steps:
     """A number that an INT can't hold widens the column to BIGINT; a text in its place is rescued."""
     text = source("schemaEvolutionMode=addNewColumnsWithTypeWidening", "schemaHints=id INT")
     properties = '@dp.table(table_properties={"delta.enableTypeWidening": "true"})\n'
-    case = pipeline(text.replace("@dp.table\n", properties))
+    case.rewrite(text.replace("@dp.table\n", properties))
     case.land(FOUR[:1])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     case.land([{"id": 5_000_000_000, "name": "b"}, {"id": "x", "name": "c"}])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     # delta-rs does not read tables with this feature.
-    table = spark.read.format("delta").load(str(case.table("bronze")))
+    table = SparkSession.active().read.format("delta").load(str(case.table("bronze")))
     assert dict(table.dtypes)["id"] == "bigint"
     rows = [(r["id"], r["name"], json.loads(r["_rescued_data"] or "{}").get("id")) for r in table.collect()]
     assert sorted(rows, key=str) == [(1, "a", None), (5_000_000_000, "b", None), (None, "c", "x")]
 
 
-def test_nested_fields(pipeline):
+def nested_fields(case: Share) -> Steps:
     """Inside structs too, what is new is a new field, and what does not fit is rescued where it stood."""
-    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
+    case.rewrite(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
     case.land([{"id": 1, "s": {"a": 1}, "l": [{"x": 1}]}])
-    case.update()
+    yield
     case.land([{"id": 2, "s": {"a": "b", "q": 2}, "l": [{"x": "y"}]}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     rows = rescued(case, "id, s['a'], _rescued_data")
     assert rows == [(1, 1, None), (2, None, {"s": {"a": "b", "q": 2}, "l": [{"x": "y"}]})]
 
 
-def test_new_fields_inside_arrays_become_columns(pipeline):
+def new_fields_inside_arrays_become_columns(case: Share) -> Steps:
     """A field that is new in the structs of an array, at any depth, stops the stream and joins the type: each row once."""
-    case = pipeline(source("inferColumnTypes=true"))
+    case.rewrite(source("inferColumnTypes=true"))
     case.land([{"id": 1, "items": [{"sku": "a", "parts": [{"n": 1}]}]}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     case.land([{"id": 2, "items": [{"sku": "b", "parts": []}, {"sku": "c", "parts": [{"n": 2, "m": 3}]}]}])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert any("items" in e["message"] and "starts again" in e["message"] for e in case.events(flow="bronze"))
     assert case.rows("bronze", "id, items[1]['parts'], items[2]['parts']", "1") == [
@@ -241,17 +246,17 @@ IN_ARRAYS: list[tuple[list, list | None]] = [
 ]
 
 
-def test_new_fields_inside_arrays_are_rescued(pipeline):
+def new_fields_inside_arrays_are_rescued(case: Share) -> Steps:
     """In mode rescue they are kept where they stood; an element without any is null; the mode that fails names them."""
-    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
+    case.rewrite(source("inferColumnTypes=true", "schemaEvolutionMode=rescue"))
     case.land([{"id": 1, "items": [{"sku": "a", "at": {"x": 1}}]}])
-    case.update()
+    yield
     # Files without anything to rescue are read in another way, so they come by themselves.
     for nothing in (False, True):
         for number, (items, lost) in enumerate(IN_ARRAYS, start=2):
             if (lost is None) is nothing:
                 case.land([{"id": number, "items": items}])
-        report = case.update()
+        report = yield
         assert report.state == "COMPLETED", report.error
     expected = {
         number: {"items": lost} if lost is not None else None
@@ -260,13 +265,35 @@ def test_new_fields_inside_arrays_are_rescued(pipeline):
     assert dict(rescued(case, "id, _rescued_data")) == {1: None, **expected}
 
 
-def test_new_fields_inside_arrays_fail_where_they_shall(pipeline):
+def new_fields_inside_arrays_fail_where_they_shall(case: Share) -> Steps:
     """failOnNewColumns notices them as well, and says where they are."""
-    case = pipeline(source("inferColumnTypes=true", "schemaEvolutionMode=failOnNewColumns"))
+    case.rewrite(source("inferColumnTypes=true", "schemaEvolutionMode=failOnNewColumns"))
     case.land([{"id": 1, "items": [{"sku": "a"}]}])
-    case.update()
+    yield
     case.land([{"id": 2, "items": [{"sku": "b"}, {"sku": "c", "size": 2}]}])
-    report = case.update()
+    report = yield
     assert (report.state, report.error.condition) == ("FAILED", "UNKNOWN_FIELDS")
     assert "items.element.size" in report.error.what
     assert case.rows("bronze", "id", "1") == [(1,)]
+
+
+SCENARIOS = (
+    rescue_keeps_what_does_not_fit,
+    clean_files_and_others_give_the_same_rows,
+    what_spark_refuses_is_rescued,
+    add_new_columns_restarts_once,
+    all_strings_unless_types_are_asked_for,
+    fail_on_new_columns,
+    none_ignores_new_columns,
+    type_widening,
+    nested_fields,
+    new_fields_inside_arrays_become_columns,
+    new_fields_inside_arrays_are_rescued,
+    new_fields_inside_arrays_fail_where_they_shall,
+)
+
+
+def test_each_mode(tmp_path: Path, spark: SparkSession):
+    """Each scenario holds what its docstring says."""
+    in_step(tmp_path, ("bronze", "plain"), SCENARIOS)
+    forget_tables(spark)

@@ -7,10 +7,14 @@ import os
 import time
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+from tests.in_step import Share, Steps, in_step
+
 from headwater.commands.command_line import main
 from headwater.metrics.file_history import ingested_files
 from headwater.metrics.lag import flow_lag
 from headwater.updates.news import has_news
+from headwater_spark.testing.local_session import forget_tables
 
 
 def source(*options: str, schema: str = "id INT", source_format: str = "json") -> str:
@@ -64,13 +68,13 @@ def test_the_second_run_takes_only_new_files(pipeline, capsys):
     assert main(["files", str(case.folder), *roots, "--flow", "nobody"]) == 2
 
 
-def test_an_overwritten_file_is_not_read_again(pipeline):
+def an_overwritten_file_is_not_read_again(case: Share) -> Steps:
     """A file that is written again stays read, as Auto Loader has it by default."""
-    case = pipeline(source())
+    case.rewrite(source())
     case.land([{"id": 1}])
-    case.update()
+    yield
     overwrite(case, 1, [{"id": 9}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("bronze") == [(1,)]
 
 
@@ -89,93 +93,96 @@ def test_allow_overwrites_reads_it_again(pipeline):
     assert sorted(states) == ["ingested", "ingested", "superseded"]
 
 
-def test_existing_files_can_be_left_out(pipeline):
+def existing_files_can_be_left_out(case: Share) -> Steps:
     """With includeExistingFiles off only files that come after the first start are read, whatever their age."""
-    case = pipeline(source("includeExistingFiles=false"))
+    case.rewrite(source("includeExistingFiles=false"))
     case.land([{"id": 1}])
     case.land([{"id": 2}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("bronze") == []
     case.land([{"id": 3}])
     os.utime(case.landing / "00003.json", (1_700_000_000, 1_700_000_000))
-    assert case.update().state == "COMPLETED"
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("bronze") == [(3,)]
-    states = [f.state for f in ingested_files(case.project().state_folder, "bronze", "bronze")]
+    states = [
+        f.state for f in ingested_files(case.project().state_folder, case.own("bronze"), case.own("bronze"))
+    ]
     assert sorted(states) == ["ingested", "skipped", "skipped"]
 
 
-def test_limits_and_filters(pipeline):
+def limits_and_filters(case: Share) -> Steps:
     """maxFilesPerTrigger makes batches; pathGlobFilter and modifiedBefore choose files; lag counts by them too."""
     limits = ("maxFilesPerTrigger=1", "!pathGlobFilter=*.json", "!modifiedBefore=2100-01-01T00:00:00")
-    case = pipeline(source(*limits))
+    case.rewrite(source(*limits))
     for number in (1, 2, 3):
         case.land([{"id": number}])
     (case.landing / "notes.txt").write_text("no JSON")
     late = case.landing / "00003.json"
     os.utime(late, (4_200_000_000, 4_200_000_000))
-    assert case.update()["bronze"].batches == 3
+    assert (yield)["bronze"].batches == 3
     assert case.rows("bronze") == [(1,), (2,)]
-    assert flow_lag(case.project(), case.manifest().flows[0]).backlog.files == 0
+    entry = next(flow for flow in case.manifest().flows if flow.name == case.own("bronze"))
+    assert flow_lag(case.project(), entry).backlog.files == 0
 
 
-def test_max_bytes_per_trigger(pipeline):
+def max_bytes_per_trigger(case: Share) -> Steps:
     """maxBytesPerTrigger, with a unit as Auto Loader takes it, makes batches too."""
-    case = pipeline(source("maxBytesPerTrigger=10b"))
+    case.rewrite(source("maxBytesPerTrigger=10b"))
     for number in (1, 2, 3):
         case.land([{"id": number}])
-    assert case.update()["bronze"].batches == 3
+    assert (yield)["bronze"].batches == 3
 
 
-def test_partition_columns_and_metadata(pipeline):
+def partition_columns_and_metadata(case: Share) -> Steps:
     """Folders named key=value become columns, below plain folders and with escaped values; _metadata can be selected."""
     text = source(schema="").replace(
         ".load(LANDING))",
         '.load(LANDING).select("*", "_metadata.file_name", F.input_file_name().alias("file")))',
     )
-    case = pipeline(text)
+    case.rewrite(text)
     case.land([{"id": 1}], folder="eu/day=2026-01-31/shop=a%20b+c")
-    case.update()
+    yield
     columns = "id, day, shop, file_name"
     assert case.rows("bronze", columns) == [("1", "2026-01-31", "a b+c", "00001.json")]
     assert case.rows("bronze", "file", "1")[0][0].endswith("00001.json")
 
 
-def test_clean_source_moves_what_was_taken_in(pipeline, tmp_path):
+def clean_source_moves_what_was_taken_in(case: Share) -> Steps:
     """Files that were committed long enough ago are moved away, with the folders below the source kept."""
-    archive = tmp_path / "archive"
+    archive = case.root / "archive"
     move = (
         "cleanSource=MOVE",
         f"cleanSource.moveDestination={archive}",
         "cleanSource.retentionDuration=0 seconds",
     )
-    case = pipeline(source(*move))
+    case.rewrite(source(*move))
     case.land([{"id": 1}], folder="a/b")
-    case.update()
+    yield
     assert (archive / "a/b/00001.json").is_file()
     assert not list(case.landing.rglob("*.json"))
     case.land([{"id": 2}])
-    case.update()
+    yield
     assert case.rows("bronze") == [(1,), (2,)]
 
 
-def test_old_files_are_deleted_and_no_others(pipeline):
+def old_files_are_deleted_and_no_others(case: Share) -> Steps:
     """With cleanSource DELETE a file goes once its commit is as old as it says; a newer one, or one written again, stays."""
-    case = pipeline(source("cleanSource=DELETE", "cleanSource.retentionDuration=8 days"))
+    case.rewrite(source("cleanSource=DELETE", "cleanSource.retentionDuration=8 days"))
     for number in (1, 2):
         case.land([{"id": number}])
-        case.update()
+        yield
     assert len(list(case.landing.glob("*.json"))) == 2
     commits = sorted((case.checkpoint("bronze").epoch_folder(0) / "commits").glob("[0-9]*"))
     age(commits[0], days=9)
     age(commits[1], days=7)
     case.land([{"id": 3}])
-    case.update()
+    yield
     assert sorted(path.name for path in case.landing.glob("*.json")) == ["00002.json", "00003.json"]
     age(commits[1], days=9)
     overwrite(case, 2, [{"id": 2}])
     case.land([{"id": 4}])
-    case.update()
+    yield
     assert sorted(path.name for path in case.landing.glob("*.json")) == [
         "00002.json",
         "00003.json",
@@ -184,17 +191,17 @@ def test_old_files_are_deleted_and_no_others(pipeline):
     assert case.rows("bronze") == [(1,), (2,), (3,), (4,)]
 
 
-def test_nothing_is_cleaned_behind_a_failure(pipeline):
+def nothing_is_cleaned_behind_a_failure(case: Share) -> Steps:
     """A file whose batch was not committed stays, however the update ended."""
     text = source(
         "cleanSource=MOVE", "cleanSource.moveDestination=ARCHIVE", "cleanSource.retentionDuration=0 seconds"
     )
     rule = '@dp.table\n@dp.expect_or_fail("small", "id < 10")'
-    case = pipeline("")
+    case.rewrite("")
     archive = case.root / "archive"
     case.rewrite(text.replace("ARCHIVE", str(archive)).replace("@dp.table", rule))
     case.land([{"id": 10}])
-    assert case.update().state == "FAILED"
+    assert (yield).state == "FAILED"
     assert [path.name for path in case.landing.glob("*.json")] == ["00001.json"]
     assert not archive.exists()
 
@@ -205,13 +212,32 @@ def age(file: Path, *, days: int) -> None:
     os.utime(file, (then, then))
 
 
-def test_an_empty_folder_gives_an_empty_table(pipeline):
+def an_empty_folder_gives_an_empty_table(case: Share) -> Steps:
     """Nothing there yet: the table is empty, and takes its columns from the first files."""
-    case = pipeline(source(schema=""))
-    assert case.update().state == "COMPLETED"
+    case.rewrite(source(schema=""))
+    assert (yield).state == "COMPLETED"
     case.land([{"id": 1}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("bronze", "id", "1") == [("1",)]
+
+
+SCENARIOS = (
+    an_overwritten_file_is_not_read_again,
+    existing_files_can_be_left_out,
+    limits_and_filters,
+    max_bytes_per_trigger,
+    partition_columns_and_metadata,
+    clean_source_moves_what_was_taken_in,
+    old_files_are_deleted_and_no_others,
+    nothing_is_cleaned_behind_a_failure,
+    an_empty_folder_gives_an_empty_table,
+)
+
+
+def test_each_file_once(tmp_path: Path, spark: SparkSession):
+    """Each scenario holds what its docstring says."""
+    in_step(tmp_path, ("bronze",), SCENARIOS)
+    forget_tables(spark)
 
 
 def test_validate_writes_nothing(pipeline):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,9 +13,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
-from tests.pipeline_case import PipelineCase
+from tests.pipeline_case import PipelineCase, UpdateReport
 
 from headwater.errors import HeadwaterError, QueryFailed, SourceSchemaChanged, UnsupportedArgument
+from headwater_spark.testing.local_session import forget_tables
 
 DAY = datetime(2023, 4, 18, tzinfo=UTC)
 # Batches of a change feed reach back a week at most.
@@ -45,42 +48,14 @@ def ids(case: PipelineCase, name: str = "copy") -> list[int]:
     return [row[0] for row in case.rows(name, "id", "1")]
 
 
-# An option, and how many batches five files are with it.
+# An option, and how many batches five files are with it: where two limits are given, the one that is reached first ends a batch.
 LIMITS = {
     "two_files": ('"maxFilesPerTrigger", 2', 3),
     "a_byte": ('"maxBytesPerTrigger", "1"', 5),
     "many_files": ('"maxFilesPerTrigger", 1000', 1),
+    "by_bytes": ('"maxFilesPerTrigger", 3).option("maxBytesPerTrigger", "1"', 5),
+    "by_files": ('"maxFilesPerTrigger", 2).option("maxBytesPerTrigger", "1g"', 3),
 }
-
-
-def test_limits(pipeline):
-    """n files at k a batch are ceil(n / k) batches, in one update; a limit in bytes lets one file through at least."""
-    case = pipeline("".join(reading(option, name=name) for name, (option, _) in LIMITS.items()))
-    for number in range(0, 10, 2):
-        append(case, number)
-    report = case.update()
-    assert {name: report[name].batches for name in LIMITS} == {name: n for name, (_, n) in LIMITS.items()}
-    assert {name: ids(case, name) for name in LIMITS} == {name: [0, 2, 4, 6, 8] for name in LIMITS}
-
-
-def test_starting_points(pipeline, spark: SparkSession):
-    """A version or a time says where the first run begins; afterwards the checkpoint does."""
-    case = pipeline(reading('"startingVersion", "2"'))
-    for number in range(4):
-        append(case, number)
-        log = source(case) / "_delta_log" / f"{number:020d}.json"
-        os.utime(log, ((DAY.timestamp() + 86400 * number,) * 2))
-    case.update()
-    assert ids(case) == [2, 3]
-    case.rewrite(reading('"startingVersion", "0"'))
-    append(case, 4)
-    case.update()
-    assert ids(case) == [2, 3, 4]
-    case.rewrite(reading('"startingTimestamp", "2023-04-19"').replace("copy", "late"))
-    case.update()
-    assert [row[0] for row in case.rows("late", "id", "1")] == [1, 2, 3, 4]
-
-
 # Options of a stream over a table from which a partition, or a row inside a file, was deleted; what the copy has (None: it fails).
 DELETED: dict[str, tuple[tuple[str, ...], list[int] | None]] = {
     "nothing_said": ((), None),
@@ -92,42 +67,167 @@ REWRITTEN: dict[str, tuple[tuple[str, ...], list[int] | None]] = {
     "ignore_changes_gives_rows_again": (('"ignoreChanges", "true"',), [0, 0, 2, 4]),
     "skip_commits_does_not": (('"skipChangeCommits", "true"',), [0, 2, 4]),
 }
-
-
-def test_rows_are_deleted(pipeline):
-    """Rows deleted by partition stop a stream, unless it was told to pass over them. A row deleted inside a file rewrites the
-    file: its other rows come again, or the commit is passed over.
-    """
-    case = pipeline(
-        "".join(reading(*options, name=name, table="deleted") for name, (options, _) in DELETED.items())
-        + "".join(reading(*options, name=name, table="rewritten") for name, (options, _) in REWRITTEN.items())
-    )
-    append(case, 0, 1, table="deleted")
-    append(case, 0, 2, table="rewritten")
-    assert case.update().state == "COMPLETED"
-    DeltaTable(str(case.landing / "deleted")).delete("day = 'd0'")
-    DeltaTable(str(case.landing / "rewritten")).delete("id = 2")
-    append(case, 2, table="deleted")
-    append(case, 4, table="rewritten")
-    report = case.update()
-    ends = {name: None if report[name].status == "FAILED" else ids(case, name) for name in report.statuses}
-    assert ends == {name: expected for name, (_, expected) in {**DELETED, **REWRITTEN}.items()}
-    assert "skipChangeCommits" in str(report["nothing_said"].error)
-
-
 TIMED = (
     '.withColumn("at", F.timestamp_seconds(F.col("id") * 3600)).withWatermark("at", "10 seconds")'
     '.dropDuplicates(["id", "at"])'
 )
+COPIES = "".join(
+    [
+        *(reading(option, name=name, table="limits") for name, (option, _) in LIMITS.items()),
+        *(reading(*options, name=name, table="deleted") for name, (options, _) in DELETED.items()),
+        *(reading(*options, name=name, table="rewritten") for name, (options, _) in REWRITTEN.items()),
+        reading('"startingVersion", "2"', name="from_two", table="versions"),
+        reading('"withEventTimeOrder", "true"', then=TIMED, name="ordered", table="timed"),
+        reading('"schemaTrackingLocation", LANDING + "/../tracked"', name="tracking", table="tracked"),
+        reading(name="stops", table="widened"),
+        reading(name="refreshed", table="widened"),
+        reading(then='.select("id")', name="chosen", table="widened"),
+        reading(name="of_a_thousand", table="thousand"),
+        reading('"failOnDataLoss", "false"', name="of_a_cut_log", table="cut"),
+    ]
+)
+LATER = COPIES.replace('"startingVersion", "2"', '"startingVersion", "0"') + reading(
+    '"startingTimestamp", "2023-04-19"', name="late", table="versions"
+)
 
 
-def test_event_time_order(pipeline):
-    """With withEventTimeOrder the watermark drops no row of a first load whose files are out of order."""
-    case = pipeline(reading('"withEventTimeOrder", "true"', then=TIMED))
+@dataclass(frozen=True)
+class Copied:
+    """The pipeline after two updates: before and after things have happened to what it reads."""
+
+    case: PipelineCase
+    first: UpdateReport
+    first_ids: dict[str, list[int]]
+    second: UpdateReport
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Copied]:
+    """A copy of a table for each option, filled by one update, and by another one after the tables have changed."""
+    case = PipelineCase(tmp_path_factory.mktemp("copied"), COPIES)
+    for number in range(0, 10, 2):
+        append(case, number, table="limits")
+    for number in range(4):
+        append(case, number, table="versions")
+        log = case.landing / "versions" / "_delta_log" / f"{number:020d}.json"
+        os.utime(log, ((DAY.timestamp() + 86400 * number,) * 2))
+    append(case, 0, 1, table="deleted")
+    append(case, 0, 2, table="rewritten")
     for number in (9, 1, 5, 3):
-        append(case, number)
-    case.update()
-    assert ids(case) == [1, 3, 5, 9]
+        append(case, number, table="timed")
+    for name in ("tracked", "widened", "cut"):
+        append(case, 1, table=name)
+    add_a_thousand_files(case.landing / "thousand")
+    first = case.update()
+    assert first.state == "COMPLETED", first.error
+    first_ids = {name: ids(case, name) for name in first.statuses}
+
+    append(case, 4, table="versions")
+    DeltaTable(str(case.landing / "deleted")).delete("day = 'd0'")
+    append(case, 2, table="deleted")
+    DeltaTable(str(case.landing / "rewritten")).delete("id = 2")
+    append(case, 4, table="rewritten")
+    append(case, 2, table="widened", size=5)
+    for number in (2, 3):
+        append(case, number, table="cut")
+    DeltaTable(str(case.landing / "cut")).create_checkpoint()
+    for version in range(2):
+        (case.landing / "cut" / "_delta_log" / f"{version:020d}.json").unlink()
+    case.rewrite(LATER)
+    yield Copied(case, first, first_ids, case.update())
+    forget_tables(spark)
+
+
+def add_a_thousand_files(table: Path) -> None:
+    """A table of one row, and then of a thousand more in files of their own: links, so that it takes no time."""
+    write_deltalake(str(table), pa.table({"id": [0], "day": ["d0"]}), partition_by=["day"])
+    log = table / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log.read_text().split("\n") if line]
+    add = next(line["add"] for line in lines if "add" in line)
+    original = table / add["path"]
+    copies = []
+    for number in range(1000):
+        copy = original.with_name(f"copy-{number}.parquet")
+        os.link(original, copy)
+        copies.append(json.dumps({"add": {**add, "path": str(copy.relative_to(table))}}))
+    (log.with_name(f"{1:020d}.json")).write_text("\n".join(copies) + "\n")
+
+
+def test_limits(copied: Copied):
+    """n files at k a batch are ceil(n / k) batches, in one update; a limit in bytes lets one file through at least; of two limits
+    the lower one holds.
+    """
+    batches = {name: copied.first[name].batches for name in LIMITS}
+    assert batches == {name: number for name, (_, number) in LIMITS.items()}
+    assert all(copied.first_ids[name] == [0, 2, 4, 6, 8] for name in LIMITS), copied.first_ids
+
+
+def test_the_limit_that_nobody_sets(copied: Copied):
+    """Without a limit a batch takes a thousand files, as Delta's documentation says."""
+    assert copied.first["of_a_thousand"].batches == 2
+    assert copied.first_ids["of_a_thousand"] == [0] * 1001
+
+
+def test_starting_points(copied: Copied):
+    """A version or a time says where the first run begins; afterwards the checkpoint does."""
+    assert copied.first_ids["from_two"] == [2, 3]
+    assert ids(copied.case, "from_two") == [2, 3, 4]
+    assert ids(copied.case, "late") == [1, 2, 3, 4]
+
+
+def test_rows_are_deleted(copied: Copied):
+    """Rows deleted by partition stop a stream, unless it was told to pass over them. A row deleted inside a file rewrites the
+    file: its other rows come again, or the commit is passed over.
+    """
+    report = copied.second
+    ends = {
+        name: None if report[name].status == "FAILED" else ids(copied.case, name)
+        for name in (*DELETED, *REWRITTEN)
+    }
+    assert ends == {name: expected for name, (_, expected) in {**DELETED, **REWRITTEN}.items()}
+    assert "skipChangeCommits" in str(report["nothing_said"].error)
+
+
+def test_event_time_order(copied: Copied):
+    """With withEventTimeOrder the watermark drops no row of a first load whose files are out of order."""
+    assert copied.first_ids["ordered"] == [1, 3, 5, 9]
+
+
+def test_schema_tracking(copied: Copied):
+    """schemaTrackingLocation is taken although the checkpoint is managed elsewhere."""
+    assert copied.first_ids["tracking"] == [1]
+    assert any((copied.case.root / "tracked").rglob("*"))
+
+
+def test_a_log_that_was_cut(copied: Copied):
+    """`failOnDataLoss` is Kafka's: for Delta it changes nothing, and commits that are gone unread are refused by name."""
+    error = copied.second["of_a_cut_log"].error
+    assert isinstance(error, HeadwaterError)
+    assert error.condition == "SOURCE_LOG_CUT"
+    assert "failOnDataLoss does not help" in error.remedy
+    assert ids(copied.case, "of_a_cut_log") == [1]
+
+
+def test_columns_are_added_at_the_source(copied: Copied):
+    """By default a new column stops the flow before it reads anything; mergeSchema on the read takes it, and so does a full
+    refresh, the way out that the message names. A query that names its columns goes on.
+    """
+    case, report = copied.case, copied.second
+    assert (report["chosen"].status, ids(case, "chosen")) == ("COMPLETED", [1, 2])
+    for name in ("stops", "refreshed"):
+        error = report[name].error
+        assert isinstance(error, SourceSchemaChanged)
+        assert "added size" in error.what
+        assert ids(case, name) == [1]
+    merging = reading('"mergeSchema", "true"', name="stops", table="widened")
+    case.rewrite(LATER.replace(reading(name="stops", table="widened"), merging))
+    assert case.update(tables=("stops",)).state == "COMPLETED"
+    assert case.rows("stops", "id, size") == [(1, None), (2, 5)]
+    assert case.update(full_refresh=("refreshed",))["refreshed"].status == "COMPLETED"
+    assert case.rows("refreshed", "id, size") == [(1, None), (2, 5)]
+    append(case, 3, table="widened", size=6, color="red")
+    assert case.update(tables=("stops",)).state == "COMPLETED"
+    assert case.columns("stops") == ["id", "day", "size", "color"]
 
 
 def test_event_time_order_in_batches(pipeline):
@@ -138,10 +238,10 @@ def test_event_time_order_in_batches(pipeline):
         case.manifest()
 
 
-@pytest.fixture
-def changed(pipeline, spark: SparkSession) -> PipelineCase:
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[PipelineCase]:
     """A table with one change of each type: an insert (version 0), an update (1), a delete (2), an append (3)."""
-    case: PipelineCase = pipeline()
+    case = PipelineCase(tmp_path_factory.mktemp("changed"))
     path = source(case)
     writer = (
         spark.createDataFrame([(1, "a"), (2, "b")], "id INT, name STRING").coalesce(1).write.format("delta")
@@ -155,7 +255,8 @@ def changed(pipeline, spark: SparkSession) -> PipelineCase:
     for version in range(4):
         log = path / "_delta_log" / f"{version:020d}.json"
         os.utime(log, ((RECENT.timestamp() + 86400 * version,) * 2))
-    return case
+    yield case
+    forget_tables(spark)
 
 
 FEED = """
@@ -220,105 +321,6 @@ def test_a_range_beyond_the_last_commit(changed: PipelineCase):
         error = refused
     assert error is not None
     assert "9" in str(error)
-
-
-def test_schema_tracking(pipeline):
-    """schemaTrackingLocation is taken although the checkpoint is managed elsewhere."""
-    case = pipeline(reading('"schemaTrackingLocation", LANDING + "/../tracked"'))
-    append(case, 1)
-    case.update()
-    assert ids(case) == [1]
-    assert any((case.root / "tracked").rglob("*"))
-
-
-def test_columns_are_added_at_the_source(pipeline):
-    """By default a new column stops the flow before it reads anything; mergeSchema on the read takes it."""
-    case = pipeline(reading())
-    append(case, 1)
-    case.update()
-    append(case, 2, size=5)
-    error = case.update().error
-    assert isinstance(error, SourceSchemaChanged)
-    assert "added size" in error.what
-    assert ids(case) == [1]
-    case.rewrite(reading('"mergeSchema", "true"'))
-    assert case.update().state == "COMPLETED"
-    assert case.rows("copy", "id, size") == [(1, None), (2, 5)]
-    append(case, 3, size=6, color="red")
-    assert case.update().state == "COMPLETED"
-    assert case.columns("copy") == ["id", "day", "size", "color"]
-
-
-def test_a_new_column_that_is_not_asked_for(pipeline):
-    """A query that names its columns goes on when the source has more."""
-    case = pipeline(reading(then='.select("id")'))
-    append(case, 1)
-    case.update()
-    append(case, 2, size=5)
-    assert case.update().state == "COMPLETED"
-    assert ids(case) == [1, 2]
-
-
-def test_a_full_refresh_takes_the_new_columns(pipeline):
-    """The way out that the message names: the table is filled anew with the columns of now."""
-    case = pipeline(reading())
-    append(case, 1)
-    case.update()
-    append(case, 2, size=5)
-    assert case.update().state == "FAILED"
-    assert case.update(full_refresh=("copy",)).state == "COMPLETED"
-    assert case.rows("copy", "id, size") == [(1, None), (2, 5)]
-
-
-def test_the_limit_that_nobody_sets(pipeline):
-    """Without a limit a batch takes a thousand files, as Delta's documentation says."""
-    case = pipeline(reading())
-    append(case, 0)
-    table = source(case)
-    log = table / "_delta_log" / f"{0:020d}.json"
-    lines = [json.loads(line) for line in log.read_text().split("\n") if line]
-    add = next(line["add"] for line in lines if "add" in line)
-    original = table / add["path"]
-    copies = []
-    for number in range(1000):
-        copy = original.with_name(f"copy-{number}.parquet")
-        os.link(original, copy)
-        copies.append(json.dumps({"add": {**add, "path": str(copy.relative_to(table))}}))
-    (log.with_name(f"{1:020d}.json")).write_text("\n".join(copies) + "\n")
-    assert case.update()["copy"].batches == 2
-    assert ids(case) == [0] * 1001
-
-
-def test_the_lower_of_both_limits(pipeline):
-    """Whichever of files and bytes is reached first ends the batch."""
-    case = pipeline(
-        reading('"maxFilesPerTrigger", 3', '"maxBytesPerTrigger", "1"').replace("copy", "by_bytes")
-        + reading('"maxFilesPerTrigger", 2', '"maxBytesPerTrigger", "1g"').replace("copy", "by_files")
-    )
-    for number in range(0, 8, 2):
-        append(case, number)
-    report = case.update()
-    assert (report["by_bytes"].batches, report["by_files"].batches) == (4, 2)
-
-
-def test_a_log_that_was_cut(pipeline):
-    """`failOnDataLoss` is Kafka's: for Delta it changes nothing, and commits that are gone unread are refused by name."""
-    case = pipeline(reading('"failOnDataLoss", "false"'))
-    append(case, 1)
-    assert case.update().state == "COMPLETED"
-    append(case, 2)
-    append(case, 3)
-    DeltaTable(str(source(case))).create_checkpoint()
-    for version in range(2):
-        (source(case) / "_delta_log" / f"{version:020d}.json").unlink()
-    try:
-        error: HeadwaterError | Exception | None = case.update().error
-    except HeadwaterError as refused:
-        error = refused
-    assert isinstance(error, HeadwaterError)
-    assert error.condition == "SOURCE_LOG_CUT"
-    assert "failOnDataLoss does not help" in error.remedy
-    assert ids(case) == [1]
 
 
 def test_a_time_beyond_the_last_commit(changed: PipelineCase):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-import pytest
+from pyspark.sql import SparkSession
+from tests.in_step import Share, Steps, in_step
 
 from headwater.errors import ExpectationViolated
+from headwater_spark.testing.local_session import forget_tables
 
 SCHEMA = "id INT, amount INT, age INT"
 RULES = """
@@ -69,12 +72,21 @@ def quality(case: Any, flow: str) -> list[dict[str, Any]]:
     return [body["data_quality"] for body in bodies if "data_quality" in body]
 
 
-@pytest.mark.parametrize("source", [STREAM, VIEW], ids=["stream", "view"])
-def test_warn_and_drop(pipeline, source: str):
+def warn_and_drop_in_a_stream(case: Share) -> Steps:
+    """In a stream: each rule is counted over all rows, NULL passes, a row that breaks two rules is dropped once."""
+    yield from warn_and_drop(case, STREAM)
+
+
+def warn_and_drop_in_a_view(case: Share) -> Steps:
+    """In a view: each rule is counted over all rows, NULL passes, a row that breaks two rules is dropped once."""
+    yield from warn_and_drop(case, VIEW)
+
+
+def warn_and_drop(case: Share, source: str) -> Steps:
     """Each rule is counted over all rows, NULL passes, and a row that breaks two drop rules is dropped once."""
-    case = pipeline(source)
+    case.rewrite(source)
     case.land(SIX)
-    report = case.update()
+    report = yield
     flow = report["people"]
     assert report.state == "COMPLETED"
     assert (flow.input_rows, flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (6, 3, 3, 0)
@@ -90,14 +102,14 @@ def test_warn_and_drop(pipeline, source: str):
     assert statuses == ["RUNNING" if source is STREAM else "COMPLETED"]
 
 
-def test_counts_are_of_each_batch(pipeline):
+def counts_are_of_each_batch(case: Share) -> Steps:
     """Two files in two batches, and a third in a later update: every batch has its own counts, none has another's."""
-    case = pipeline(STREAM)
+    case.rewrite(STREAM)
     case.land(SIX)
     case.land([person(7, 1, 40)])
-    case.update()
+    yield
     case.land([person(8, -1, 10), person(9, 1, 10)])
-    report = case.update()
+    report = yield
     assert (report["people"].input_rows, report["people"].dropped_rows) == (2, 1)
     adults = [counts["expectations"][0] for counts in quality(case, "people")]
     assert [rule["name"] for rule in adults] == ["adult"] * 3
@@ -105,11 +117,11 @@ def test_counts_are_of_each_batch(pipeline):
     assert [counts["dropped_records"] for counts in quality(case, "people")] == [3, 0, 1]
 
 
-def test_rules_of_a_view_are_told_by_its_readers(pipeline):
+def rules_of_a_view_are_told_by_its_readers(case: Share) -> Steps:
     """Each stream that reads a view with rules tells what they saw, under the view's name; its own rule of the same name stays
     apart, whether the table's rows are judged or only counted.
     """
-    case = pipeline(f"""
+    case.rewrite(f"""
 @dp.temporary_view
 @dp.expect_or_drop("pos", "amount > 0")
 @dp.expect("adult", "age >= 18")
@@ -127,14 +139,15 @@ def judged():
     return dp.read_stream("cleaned")
 """)
     case.land(SIX)
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     for flow in ("counted", "judged"):
         (counts,) = quality(case, flow)
         seen = {
             (r["dataset"], r["name"]): (r["passed_records"], r["failed_records"])
             for r in counts["expectations"]
         }
-        assert seen == {(flow, "pos"): (3, 1), ("cleaned", "pos"): (4, 2), ("cleaned", "adult"): (3, 3)}
+        own, cleaned = case.own(flow), case.own("cleaned")
+        assert seen == {(own, "pos"): (3, 1), (cleaned, "pos"): (4, 2), (cleaned, "adult"): (3, 3)}
         assert counts["dropped_records"] + counts["quarantined_records"] == 1
 
 
@@ -165,27 +178,45 @@ def test_fail_writes_nothing_of_its_batch(pipeline):
     assert len(failed) == 3
 
 
-def test_after_a_mended_rule_it_goes_on(pipeline):
+def after_a_mended_rule_it_goes_on(case: Share) -> Steps:
     """With the rule softened, the same batch is read again and written, and the readers catch up."""
-    case = pipeline(STRICT)
+    case.rewrite(STRICT)
     case.land([person(1, 10, 30)])
     case.land([person(3, 10, 30), person(None, 10, 30)])
-    assert case.update().state == "FAILED"
+    assert (yield).state == "FAILED"
     case.rewrite(STRICT.replace("expect_or_fail", "expect_or_drop"))
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED"
     assert (report["strict"].input_rows, report["strict"].dropped_rows) == (2, 1)
     assert case.rows("strict") == [(1, 10, 30), (3, 10, 30)]
     assert case.rows("after") == [(1,), (3,)]
 
 
-def test_fail_leaves_a_view_as_it_was(pipeline):
+def fail_leaves_a_view_as_it_was(case: Share) -> Steps:
     """A refresh that meets a broken row writes nothing: readers keep the rows of the last good one."""
-    case = pipeline(STRICT_VIEW)
+    case.rewrite(STRICT_VIEW)
     case.land([person(1, 1, 1)])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     before = case.version("view")
     case.land([person(2, 1, 1), person(None, 1, 1)])
-    report = case.update()
+    report = yield
     assert isinstance(report["view"].error, ExpectationViolated)
     assert (case.version("view"), case.rows("view")) == (before, [(1,)])
+
+
+SCENARIOS = (
+    warn_and_drop_in_a_stream,
+    warn_and_drop_in_a_view,
+    counts_are_of_each_batch,
+    rules_of_a_view_are_told_by_its_readers,
+    after_a_mended_rule_it_goes_on,
+    fail_leaves_a_view_as_it_was,
+)
+
+
+def test_rules_hold(tmp_path: Path, spark: SparkSession):
+    """Each scenario holds what its docstring says."""
+    in_step(
+        tmp_path, ("people", "cleaned", "counted", "judged", "strict", "after", "beside", "view"), SCENARIOS
+    )
+    forget_tables(spark)

@@ -14,6 +14,7 @@ from tests.lakeflow_blocks import (
     FILE_FORMS,
     SPELLINGS,
     Block,
+    Member,
     NotADataset,
     Outcome,
     Refused,
@@ -157,7 +158,8 @@ def not_yet_there():
 def test_a_trap(name: str, world: Path, tmp_path: Path):
     """It is refused by validation: condition, the user's line, the form that works; nothing is written."""
     text, outcome = REFUSALS[name]
-    run_block(Block(name, text, PRELUDE), outcome, world, tmp_path, list(REFUSALS).index(name))
+    turn = list(REFUSALS).index(name)
+    run_block(Member(Block(name, text, PRELUDE), outcome, turn), world, tmp_path)
 
 
 FORMS = '''

@@ -29,8 +29,8 @@ FILES = 4
 SOURCE = """
 from pyspark.sql.functions import *
 
-def events():
-    return spark.readStream.option("maxFilesPerTrigger", 1).table("raw.events")
+def events(files=1):
+    return spark.readStream.option("maxFilesPerTrigger", files).table("raw.events")
 
 @dp.table(name="prod_trusted_bronze.internal.user_events")
 def user_events():
@@ -45,7 +45,7 @@ def of_the_hour(rows):
 
 @dp.table
 def hourly_event_counts():
-    return of_the_hour(events()).agg(
+    return of_the_hour(events(files=100)).agg(
         count("*").alias("event_count"), size(collect_set("user_id")).alias("unique_users"),
         {exact_pairs}.alias("unique_pairs"),
     ).select(col("window.start").alias("window_start"), col("window.end").alias("window_end"), "event_type", "event_count",
@@ -67,7 +67,7 @@ def windowed_event_metrics():
 
 @dp.table
 def streaming_metrics():
-    return (events().withWatermark("event_timestamp", "10 minutes")
+    return (events(files=100).withWatermark("event_timestamp", "10 minutes")
         .groupBy(window(col("event_timestamp"), "5 minutes", "1 minute"), col("platform"), col("event_type"))
         .agg(count("*").alias("event_count"), size(collect_set("user_id")).alias("unique_users"),
              approx_count_distinct("session_id").alias("approx_sessions"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 import replay_quarantine
 from headwater.commands.command_line import main
@@ -55,17 +58,22 @@ def actions(case: Any, name: str) -> list[dict[str, Any]]:
     return [action for action in records if action["action"] == name]
 
 
-def landed(pipeline: Any) -> Any:
-    """A pipeline with one good line and four that are held."""
-    case = pipeline(SOURCE)
+def first_update(case: Any) -> None:
+    """One line is good, and four are held."""
     case.land([{"body": line, "day": "mon"} for line in LINES])
     assert case.update()["orders"].quarantined_rows == 4
-    return case
 
 
-def test_list_show_and_discard(pipeline):
+@pytest.fixture
+def landed(kept: Any) -> Iterator[Any]:
+    """A pipeline with one good line and four that are held."""
+    with kept(SOURCE, first_update) as case:
+        yield case
+
+
+def test_list_show_and_discard(landed):
     """Rows are counted by reason, shown with their record, and marked with the reason of who discards them."""
-    case = landed(pipeline)
+    case = landed
     code, answer = ran(case, "list")
     assert (code, [(row["reason"], row["status"], row["rows"]) for row in answer["quarantine"]]) == (
         0,
@@ -87,9 +95,9 @@ def test_list_show_and_discard(pipeline):
     assert (action["reason"], action["rows"]) == ("not ours", 1)
 
 
-def test_a_replay_runs_the_code_of_today(pipeline):
+def test_a_replay_runs_the_code_of_today(landed):
     """Through the mended parser one row passes, one is dropped, two are held still; a second replay finds nothing new."""
-    case = landed(pipeline)
+    case = landed
     case.rewrite(MENDED)
     code, answer = ran(case, "replay", "orders")
     (flow,) = answer["flows"]
@@ -115,9 +123,9 @@ def test_a_replay_runs_the_code_of_today(pipeline):
     assert [action["replayed"] for action in actions(case, "REPLAY_QUARANTINE")] == [1, 0, 0]
 
 
-def test_rows_are_corrected_by_hand(pipeline):
+def test_rows_are_corrected_by_hand(landed):
     """An expression corrects a column of the kept row, which is judged again; unknown columns are refused."""
-    case = landed(pipeline)
+    case = landed
     chosen = next(row["id"] for row in ran(case, "show", "orders")[1]["rows"] if row["row"]["amount"] == 9)
     assert ran(case, "replay", "orders", "--set", "nope=1")[0] == 2
     code, answer = ran(case, "replay", "orders", "--id", chosen, "--set", "id=amount * 10")
@@ -125,9 +133,9 @@ def test_rows_are_corrected_by_hand(pipeline):
     assert case.rows("orders") == [("mon", 1, 5), ("mon", 90, 9)]
 
 
-def test_a_replay_that_is_killed(pipeline, monkeypatch):
+def test_a_replay_that_is_killed(landed, monkeypatch):
     """Before or after the table's commit: the next replay settles what was marked, and no row is there twice."""
-    case = landed(pipeline)
+    case = landed
     case.rewrite(MENDED)
     write = DeltaAppend.write
 

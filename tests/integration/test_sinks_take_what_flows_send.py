@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from tests.in_step import Share, Steps, in_step
 from tests.pipeline_case import read_rows
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointMismatch
 from headwater_demo.kafka_broker import KafkaBroker
+from headwater_spark.testing.local_session import forget_tables
 
 BRONZE = """
 @dp.table
@@ -22,7 +26,7 @@ def bronze():
 DELTA = (
     BRONZE
     + """
-dp.create_sink("out", "delta", {"path": spark.conf.get("landing") + "/../out"})
+dp.create_sink("out", "delta", {"path": LANDING + "/../out"})
 dp.create_sink(name="shared", format="delta", options={"tableName": "lake.shared"})
 
 @dp.append_flow(name="to_out", target="out")
@@ -44,32 +48,34 @@ def row(number, name="x"):
     return {"id": number, "name": name}
 
 
-def test_delta_sinks(pipeline):
+def delta_sinks(case: Share) -> Steps:
     """Rows of a table, and of a flow that runs once, go to a path and to a named table outside the pipeline's schema."""
-    case = pipeline(DELTA)
+    case.rewrite(DELTA)
     case.land([row(1, "a"), row(2, "bb")])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert (report["to_out"].output_rows, report["backfill"].output_rows) == (2, 2)
     case.land([row(3)])
-    case.update()
-    assert read_rows(case.root / "out") == [(1, "a", 1), (2, "bb", 2), (3, "x", 1)]
+    yield
+    assert read_rows(case.root / case.own("out")) == [(1, "a", 1), (2, "bb", 2), (3, "x", 1)]
     assert case.rows("lake.shared") == [(1,), (2,), (3,), (100,), (101,)]
     manifest = case.manifest()
-    assert manifest.dataset("shared").kind is DatasetKind.SINK
-    assert (manifest.dataset("shared").location, manifest.dataset("shared").sink_format) == (
-        "lake/shared",
-        "delta",
-    )
-    assert [entry.name for entry in manifest.tables] == ["bronze"]
+    entry = manifest.dataset(case.own("shared"))
+    assert entry.kind is DatasetKind.SINK
+    assert (entry.location, entry.sink_format) == (f"lake/{case.own('shared')}", "delta")
+    own = [entry.name for entry in manifest.tables if entry.name.endswith(case.own_name)]
+    assert own == [case.own("bronze")]
     lineage = [
         e["details"]["flow_definition"]["output_dataset"] for e in case.events(event_type="flow_definition")
     ]
-    assert {"out", "shared", "bronze"} == set(lineage)
+    ours = {name for name in lineage if name.endswith(f"_{case.own_name}")}
+    assert ours == {case.own(name) for name in ("out", "shared", "bronze")}
 
 
 def test_a_full_refresh_sends_again_and_clears_nothing(pipeline):
-    """Named or with all: the sink keeps its rows, and its flows send everything that the sources still hold."""
+    """Named or with all: the sink keeps its rows, and its flows send everything that the sources still hold. A sink that then
+    points elsewhere would miss what was sent before: the update stops and offers the ways out.
+    """
     case = pipeline(DELTA)
     case.land([row(1)])
     case.update()
@@ -80,13 +86,6 @@ def test_a_full_refresh_sends_again_and_clears_nothing(pipeline):
     assert len(case.rows("lake.shared")) == 9
     assert len(read_rows(case.root / "out")) == 2
     assert case.rows("bronze") == [(1, "x")]
-
-
-def test_another_place_is_refused(pipeline):
-    """A sink that points elsewhere would miss what was sent before: the update stops and offers the ways out."""
-    case = pipeline(DELTA)
-    case.land([row(1)])
-    case.update()
     case.rewrite(DELTA.replace("/../out", "/../elsewhere"))
     report = case.update()
     assert isinstance(report.error, CheckpointMismatch)
@@ -98,17 +97,17 @@ def test_another_place_is_refused(pipeline):
 FUNCTION = (
     BRONZE
     + """
-seen = []
+import pathlib
 
 @dp.foreach_batch_sink
 def two_places(df, batch_id):
     '''Writes each batch to two tables.'''
-    base = spark.conf.get("landing") + "/.."
+    base = LANDING + "/.."
     app = df.sparkSession.conf.get("headwater.txnAppId")
     writer = lambda name: (df.write.format("delta").mode("append").option("txnAppId", app).option("txnVersion", batch_id)
                            .save(f"{base}/{name}"))
     writer("first")
-    if spark.conf.get("crash", "") == str(batch_id):
+    if pathlib.Path(f"{base}/crash-{batch_id}").exists():
         raise RuntimeError("between the two")
     writer("second")
 
@@ -119,19 +118,20 @@ def send():
 )
 
 
-def test_a_function_gets_each_batch(pipeline):
+def a_function_gets_each_batch(case: Share) -> Steps:
     """A crash between two writes of a batch: the batch comes again with the same number, and each place has it once."""
-    case = pipeline(FUNCTION, spec="  crash: '1'\n")
+    case.rewrite(FUNCTION)
+    (case.root / "crash-1").touch()
     case.land([row(1)])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     case.land([row(2)])
-    report = case.update()
+    report = yield
     assert report.statuses == {"bronze": "COMPLETED", "send": "FAILED"}
     assert "between the two" in report.error.what
     assert case.line_of("raise RuntimeError") in report.error.where
     assert [len(read_rows(case.root / name)) for name in ("first", "second")] == [2, 1]
-    case.write("pipeline.yml", (case.folder / "pipeline.yml").read_text().replace("'1'", "''"))
-    report = case.update()
+    (case.root / "crash-1").unlink()
+    report = yield
     assert report.state == "COMPLETED"
     assert (report["send"].input_rows, report["send"].output_rows) == (1, 1)
     first, second = (read_rows(case.root / name, "id, name", "id") for name in ("first", "second"))
@@ -144,7 +144,7 @@ UPDATES = (
 @dp.foreach_batch_sink(name="counts")
 def merge_counts(df, batch_id):
     from delta.tables import DeltaTable
-    path = spark.conf.get("landing").replace("/landing", "/counts")
+    path = LANDING.replace("/landing", "/counts")
     table = DeltaTable.createIfNotExists(df.sparkSession).location(path).addColumns(df.schema).execute()
     (table.alias("t").merge(df.alias("s"), "t.name = s.name")
         .whenMatchedUpdateAll().whenNotMatchedInsertAll().execute())
@@ -156,17 +156,19 @@ def count_names():
 )
 
 
-def test_changed_rows_of_an_aggregation(pipeline):
+def changed_rows_of_an_aggregation(case: Share) -> Steps:
     """update_flow hands a sink the rows that changed in each batch, and no others."""
-    case = pipeline(UPDATES)
+    case.rewrite(UPDATES)
     case.land([row(1, "a"), row(2, "b")])
-    case.update()
+    yield
     case.land([row(3, "b")])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert report["count_names"].output_rows == 1
-    assert read_rows(case.root / "counts") == [("a", 1), ("b", 2)]
-    assert {flow.name: flow.output_mode for flow in case.manifest().flows}["count_names"] == "update"
+    assert read_rows(case.root / case.own("counts")) == [("a", 1), ("b", 2)]
+    assert {flow.name: flow.output_mode for flow in case.manifest().flows}[
+        case.own("count_names")
+    ] == "update"
 
 
 BY_NAME = (
@@ -191,13 +193,14 @@ def send():
 )
 
 
-def test_tables_by_name_in_a_function(pipeline, spark):
+def tables_by_name_in_a_function(case: Share) -> Steps:
     """DeltaTable.forName finds tables of the warehouse and of the pipeline, which no catalog knows (features A034)."""
-    case = pipeline(BY_NAME)
+    case.rewrite(BY_NAME)
+    spark = SparkSession.active()
     silver = case.table("retail_db.silver")
     spark.createDataFrame([(1, "a"), (2, "b")], "id INT, name STRING").write.format("delta").save(str(silver))
     case.land([row(1, "DELETE"), row(2, "B"), row(3, "c")])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert case.rows("retail_db.silver") == [(2, "B"), (3, "c")]
     with pytest.raises(AnalysisException):
@@ -216,9 +219,9 @@ def records(broker: KafkaBroker, topic: str) -> list[tuple[bytes | None, dict]]:
     return [(message.key(), json.loads(message.value())) for message in messages]
 
 
-def test_a_kafka_sink(pipeline, shared_broker):
+def a_kafka_sink(case: Share, shared_broker: KafkaBroker) -> Steps:
     """Rows of a table and changed rows of an aggregation reach their topics; lag, rows and positions are known."""
-    case = pipeline(
+    case.rewrite(
         BRONZE
         + f"""
 for topic in ("rows", "counts"):
@@ -233,25 +236,46 @@ def counts():
     return dp.read_stream("bronze").groupBy("name").count().select(F.to_json(F.struct("*")).alias("value"))
 """
     )
-    for topic in ("rows", "counts"):
+    rows, counts = case.own("rows"), case.own("counts")
+    for topic in (rows, counts):
         shared_broker.create_topic(topic, partitions=1)
     case.land([row(1, "a"), row(2, "a")])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert (report["rows"].output_rows, report["counts"].output_rows) == (2, 1)
     case.land([row(3, "a")])
-    report = case.update()
+    report = yield
     assert (report["rows"].input_rows, report["rows"].output_rows, report["rows"].backlog_records) == (
         1,
         1,
         0,
     )
-    assert [(key, value["id"]) for key, value in records(shared_broker, "rows")] == [
+    assert [(key, value["id"]) for key, value in records(shared_broker, rows)] == [
         (b"a", 1),
         (b"a", 2),
         (b"a", 3),
     ]
-    assert [value["count"] for _, value in records(shared_broker, "counts")] == [2, 3]
-    assert case.checkpoint("to_rows", "rows").read_state().sink_id == "kafka:rows"
-    assert case.update(full_refresh=("to_rows",)).state == "COMPLETED"
-    assert len(records(shared_broker, "rows")) == 6
+    assert [value["count"] for _, value in records(shared_broker, counts)] == [2, 3]
+    assert case.checkpoint("to_rows", "rows").read_state().sink_id == f"kafka:{rows}"
+    assert (yield {"full_refresh": ("to_rows",)}).state == "COMPLETED"
+    assert len(records(shared_broker, rows)) == 6
+
+
+def test_sinks_of_all_kinds(tmp_path: Path, spark: SparkSession, shared_broker: KafkaBroker):
+    """Each scenario holds what its docstring says."""
+
+    def to_kafka(case: Share) -> Steps:
+        """Rows and changed rows reach their topics."""
+        yield from a_kafka_sink(case, shared_broker)
+
+    names = ("bronze", "out", "to_out", "shared", "to_shared", "backfill", "two_places", "send", "counts", "count_names", "upsert",
+             "rows", "to_rows", "to_counts")  # fmt: skip
+    scenarios = [
+        delta_sinks,
+        a_function_gets_each_batch,
+        changed_rows_of_an_aggregation,
+        tables_by_name_in_a_function,
+        to_kafka,
+    ]
+    in_step(tmp_path, names, scenarios)
+    forget_tables(spark)
