@@ -26,11 +26,13 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError
 from headwater.metrics.file_history import ingested_files
+from headwater.metrics.file_listing import file_paths
 from headwater.metrics.lag import flow_lag
 from headwater.storage.access import object_store
 from headwater.storage.delta_tables import small_table
 from headwater.storage.place import place_of, use_in_this_driver
 from headwater.updates.news import has_news
+from headwater_spark.session import start_session
 
 CHECKOUT = Path(__file__).parents[2]
 SOURCE = """
@@ -282,6 +284,24 @@ def third(case: PipelineCase, server: StoreServer) -> None:
         same(has_news(case.project()).reasons, ())
     # Of each source a listing, and one more of a folder with an empty file; an address with two alternatives has two.
     same(requests.total() <= 10 + 1 + 1, True, requests)
+    # Spark's own listing and ours are one: hidden names, also where a pattern names them, and nested folders.
+    for name in (
+        "a.json",
+        "_hidden.json",
+        ".dot.json",
+        "sub/b.json",
+        "_sub/c.json",
+        "k=1/d.json",
+        "_k=1/e.json",
+        "k=1/sub/f.json",
+    ):
+        put(f"odd/{name}", [{"id": 1}])
+    session = start_session("tests", {})
+    for pattern in ("", "/*", "/*/*", "/?*.json", "/[_a]*", "/[^k]*", "/{a.json,sub}", "/_sub"):
+        for deep in ("true", "false"):
+            path, options = f"s3://raw/odd{pattern}", {"recursiveFileLookup": deep}
+            files = session.read.schema("id INT").options(**options).format("json").load(path).inputFiles()
+            same(sorted(map(unquote, files)), sorted(file_paths(path, options)), f"{path} {options}")
     case.write("transformations/odd.py", "from headwater import pipelines as dp\n@dp.table\ndef odd():\n"
                "    return spark.readStream.schema('id INT').json('s3://no-such-bucket/x')\n")  # fmt: skip
     with pytest.raises(HeadwaterError, match=r"\[STORE_REFUSED\] The bucket is not there"):
