@@ -145,6 +145,7 @@ def same(real: object, expected: object, about: object = "") -> None:
     if real != expected:
         line = traceback.extract_stack()[-2].lineno
         DIFFERENCES.append(f"line {line}: {real!r} instead of {expected!r} {about}")
+        print(DIFFERENCES[-1], flush=True)
 
 
 def put(key: str, content: Any) -> None:
@@ -299,7 +300,7 @@ def third(case: PipelineCase, server: StoreServer) -> None:
     session = start_session("tests", {})
     for pattern in ("", "/*", "/*/*", "/?*.json", "/[_a]*", "/[^k]*", "/{a.json,sub}", "/_sub"):
         for deep in ("true", "false"):
-            path, options = f"s3://raw/odd{pattern}", {"recursiveFileLookup": deep}
+            path, options = f"s3://raw/odd{pattern}", {"recursiveFileLookup": deep, "basePath": "s3://raw/odd"}
             files = session.read.schema("id INT").options(**options).format("json").load(path).inputFiles()
             same(sorted(map(unquote, files)), sorted(file_paths(path, options)), f"{path} {options}")
     case.write("transformations/odd.py", "from headwater import pipelines as dp\n@dp.table\ndef odd():\n"
