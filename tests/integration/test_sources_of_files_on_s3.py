@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 from tests.object_stores import StoreServer, store_server
 from tests.pipeline_case import PipelineCase
 
@@ -186,7 +187,7 @@ def first(case: PipelineCase, _: StoreServer) -> None:
     put("cells/2026-01/c.csv", "id,name\n9,no\n")
     put("cells/2025-01/a.csv", "id,name\n8,no\n")
     put("plain/day=1/a.json", [{"id": 1}])
-    put("plain/b.json", [{"id": 2}])
+    put("plain/day=2/b.json", [{"id": 2}])
     put("whole/a.parquet", {"id": [1, 2]})
     put("whole/b.parquet", b"PAR1" + b"no parquet at all" * 9 + b"PAR1")
     put("whole/c.parquet", {"id": [3, 2000]})
@@ -210,7 +211,7 @@ def first(case: PipelineCase, _: StoreServer) -> None:
         rows(case, "plain", "id", "day", "file"),
         [
             (1, "1", "s3://raw/plain/day=1/a.json"),
-            (2, None, "s3://raw/plain/b.json"),
+            (2, "2", "s3://raw/plain/day=2/b.json"),
         ],
     )
     same(rows(case, "whole", "id"), [(1,), (2,), (3,)])
@@ -230,7 +231,7 @@ def second(case: PipelineCase, _: StoreServer) -> None:
     put("grown/day=2026-01-01/x y ü%41:1.json", [{"id": 100, "name": "not read"}])
     put("grown/day=2026-01-04/d.json", [{"id": 4, "name": "n4", "extra": 1.5}])
     put("cells/2026-02/b.csv", "name,id,more\nz,3,surplus\n")
-    put("plain/day=2/a.json", [{"id": 3}])
+    put("plain/day=3/a.json", [{"id": 3}])
     put("whole/d.parquet", {"id": [4], "colour": ["red"]})
     put("by_sql/b.parquet", {"id": [2], "name": ["b"], "more": [7]})
     put("again/1.json", [{"id": 2}])
@@ -261,7 +262,7 @@ def second(case: PipelineCase, _: StoreServer) -> None:
     same(rows(case, "cells", "id", "name"), [("1", "x"), ("2", "y"), ("3", "z")])
     (rescued,) = [json.loads(text) for (text,) in rows(case, "cells", "_rescued_data") if text]
     same(rescued, {"more": "surplus", "_file_path": "s3://raw/cells/2026-02/b.csv"})
-    same(rows(case, "plain", "id", "day"), [(1, "1"), (2, None), (3, "2")])
+    same(rows(case, "plain", "id", "day"), [(1, "1"), (2, "2"), (3, "3")])
     same(rows(case, "whole", "id", "colour"), [(1, None), (2, None), (3, None), (4, "red")])
     same(
         rows(case, "by_sql", "id", "name", "more", "file"),
@@ -285,28 +286,34 @@ def third(case: PipelineCase, server: StoreServer) -> None:
         same(has_news(case.project()).reasons, ())
     # Of each source a listing, and one more of a folder with an empty file; an address with two alternatives has two.
     same(requests.total() <= 10 + 1 + 1, True, requests)
-    # Spark's own listing and ours are one: hidden names, also where a pattern names them, and nested folders.
-    for name in (
+    listings(start_session("tests", {}))
+    case.write("transformations/odd.py", "from headwater import pipelines as dp\n@dp.table\ndef odd():\n"
+               "    return spark.readStream.schema('id INT').json('s3://no-such-bucket/x')\n")  # fmt: skip
+    with pytest.raises(HeadwaterError, match=r"\[STORE_REFUSED\] The bucket is not there"):
+        case.manifest()
+
+
+def listings(session: SparkSession) -> None:
+    """Spark's own listing and ours are one: hidden names, also where a pattern names them, and nested folders."""
+    names = (
         "a.json",
         "_hidden.json",
         ".dot.json",
         "sub/b.json",
         "_sub/c.json",
-        "k=1/d.json",
-        "_k=1/e.json",
-        "k=1/sub/f.json",
+        "_sub/.d.json",
+        "sub/_x/e.json",
+    )
+    for name in (
+        *(f"flat/{name}" for name in names),
+        *(f"deep/{name}" for name in (*names, "k=1/f.json", "_k=1/sub/g.json")),
     ):
         put(f"odd/{name}", [{"id": 1}])
-    session = start_session("tests", {})
-    for pattern in ("", "/*", "/*/*", "/?*.json", "/[_a]*", "/[^k]*", "/{a.json,sub}", "/_sub"):
-        for deep in ("true", "false"):
-            path, options = f"s3://raw/odd{pattern}", {"recursiveFileLookup": deep, "basePath": "s3://raw/odd"}
+    for pattern in ("", "/*", "/*/*", "/?*.json", "/[_as]*", "/[^s]*", "/{a.json,sub}", "/_sub"):
+        for folder, deep in (("flat", "false"), ("flat", "true"), ("deep", "true")):
+            path, options = f"s3://raw/odd/{folder}{pattern}", {"recursiveFileLookup": deep}
             files = session.read.schema("id INT").options(**options).format("json").load(path).inputFiles()
             same(sorted(map(unquote, files)), sorted(file_paths(path, options)), f"{path} {options}")
-    case.write("transformations/odd.py", "from headwater import pipelines as dp\n@dp.table\ndef odd():\n"
-               "    return spark.readStream.schema('id INT').json('s3://no-such-bucket/x')\n")  # fmt: skip
-    with pytest.raises(HeadwaterError, match=r"\[STORE_REFUSED\] The bucket is not there"):
-        case.manifest()
 
 
 def both_on_s3(case: PipelineCase) -> None:
