@@ -22,6 +22,7 @@ from headwater.metrics.backlog import Backlog
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater.metrics.lag import SourceLag, with_configuration
 from headwater.metrics.source_position import source_backlog
+from headwater.storage.listing import looked_over
 
 _MEASURES = {
     SourceKind.FILES: "files",
@@ -103,14 +104,17 @@ def unread(project: PipelineProject, manifest: Manifest, *, connect: Connect | N
     connect = _without_times(connect or broker_connection(project))
     sources: list[UnreadSource] = []
     unknown: list[str] = []
-    for flow, source in _outer_sources(project, manifest):
-        checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
-        backlog = source_backlog(flow, source, checkpoint, project.warehouse, connect=connect)
-        entry = _entry(project, flow, source, backlog, checkpoint)
-        if entry is not None:
-            sources.append(entry)
-        elif backlog.unknown:
-            unknown.append(f"{flow.name}: {backlog.unknown}")
+    with looked_over(project.state_folder / "checkpoints"):
+        for flow, source in _outer_sources(project, manifest):
+            checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
+            backlog = source_backlog(
+                flow, source, checkpoint, project.warehouse, connect=connect, store=project.object_store
+            )
+            entry = _entry(project, flow, source, backlog, checkpoint)
+            if entry is not None:
+                sources.append(entry)
+            elif backlog.unknown:
+                unknown.append(f"{flow.name}: {backlog.unknown}")
     return Unread(tuple(sources), tuple(unknown))
 
 
@@ -144,7 +148,11 @@ def _entry(
     if not undecided:
         counts = (backlog.records, backlog.bytes, backlog.files, backlog.versions, backlog.unknown)
         # Files may be others of the same sizes; so may be what a view reads as a whole.
-        content = None if _is_counted(source) else source_fingerprint(source, project.warehouse)
+        content = (
+            None
+            if _is_counted(source)
+            else source_fingerprint(source, project.warehouse, store=project.object_store)
+        )
         parts = (_position(flow, source, checkpoint), counts, content)
         mark = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     return UnreadSource(flow.name, SourceLag(source, backlog).name, measure, amount, mark, backlog.seconds)

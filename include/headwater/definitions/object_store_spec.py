@@ -16,12 +16,13 @@ class ObjectStoreSpec(Strict):
     """How ``s3://`` is reached; what is left out comes from the environment of AWS's own tools.
 
     ``endpoint``: the URL of another server than Amazon's. ``path_style``: the bucket stands in the path; so by default where
-    there is an endpoint.
+    there is an endpoint. ``sources``: files are read there though no text of the pipeline shows an address.
     """
 
     endpoint: str | None = None
     region: str | None = Field(default=None, pattern=_REGION)
     path_style: bool | None = None
+    sources: bool = False
 
     @field_validator("endpoint")
     @classmethod

@@ -12,7 +12,7 @@ from headwater.errors import CheckpointUnreadable
 from headwater.metrics.file_listing import list_files
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.source_checks import missing_entries
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_s3, spark_uri
 
 Lines = list[dict[str, Any]]
 
@@ -54,4 +54,4 @@ def lines_by_age(source: StreamSource, before_ms: int) -> Lines:
 
 def _uri(path: str) -> str:
     name, sign, mark = path.partition("?superseded=")
-    return Path(name).as_uri() + sign + mark
+    return (spark_uri(name) if is_s3(name) else Path(name).as_uri()) + sign + mark

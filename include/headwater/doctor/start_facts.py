@@ -87,9 +87,10 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
         entry.path,
         entry.options,
         BrokerFacts(servers, lambda: login_settings(project, servers)) if ask_broker and servers else None,
-        partial(file_paths, entry.path, entry.options)
+        partial(file_paths, entry.path, entry.options, store=project.object_store)
         if entry.path and entry.kind is SourceKind.FILES
         else None,
+        project.object_store,
     )
 
 

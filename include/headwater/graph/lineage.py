@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlparse
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import ColumnEntry, DatasetEntry, FlowEntry, Manifest, SourceEntry
-from headwater.storage.place import Place, located
+from headwater.storage.place import Place, is_s3, located
 
 _SERVERS = "kafka.bootstrap.servers"
 
@@ -89,6 +89,9 @@ def _table(path: Place, entry: DatasetEntry) -> LineageNode:
 
 
 def _place(source: SourceEntry) -> LineageNode:
+    if is_s3(source.path or ""):  # a question mark is a pattern there
+        bucket, _, key = (source.path or "").removeprefix("s3://").partition("/")
+        return LineageNode(f"s3://{bucket}", key or "/")
     url = urlparse(source.path or "")
     if url.scheme in ("", "file"):
         return LineageNode("file", unquote(url.path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from headwater.storage.place import Place, is_url, local_only, place_of
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
+# A text in a source that begins with an address.
+_S3_TEXT = re.compile(rb"""["'`]s3://""")
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
 
 
@@ -108,7 +111,26 @@ class PipelineProject:
         """
         python = python_settings(master, self.spec.cluster.python)
         roots = (self.storage, self.warehouse)
-        return session_conf(roots, self.object_store, {**python, **self.spec.spark})
+        conf = {**python, **self.spec.spark}
+        return session_conf(roots, self.object_store, conf, sources=self.reads_s3)
+
+    @property
+    def reads_s3(self) -> bool:
+        """Whether the session has to be able to read ``s3://`` for sources, as far as that is seen before they are run.
+
+        It is where ``object_store`` of the spec says so, or where a text in a source or a value of the configuration begins with an
+        address. Decision 0193.
+        """
+        if self.spec.object_store.sources:
+            return True
+        defaults = (str(each.default_value) for each in self.spec.parameters.values() if not each.secret)
+        texts = (*self.spec.configuration.values(), *self.parameters.values(), *defaults)
+        if any(text.strip().startswith("s3://") for text in texts):
+            return True
+        try:
+            return any(_S3_TEXT.search(path.read_bytes()) for path in self._code_files())
+        except InvalidSpec:  # whoever runs the sources reports it
+            return False
 
     def refuse_on_a_store(self, what: str) -> None:
         """Raise NotOnAStore of ``what`` (a sentence's subject) where storage or warehouse lie on an object store."""
@@ -203,13 +225,17 @@ class PipelineProject:
         written = {key: value for key, value in read_written(self.spec_file).items() if key not in _NOT_DATA}
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(b"[]")  # once the parameters of the run: manifests that are committed keep their hash
-        files = (path for pattern in ("*.py", "*.ipynb") for path in self.folder.rglob(pattern))
-        modules = {path for path in files if not self._aside(path)}
-        for path in sorted(modules | set(self.source_files())):
+        for path in self._code_files():
             digest.update(
                 path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
             )
         return "sha256:" + digest.hexdigest()
+
+    def _code_files(self) -> list[Path]:
+        """Every file that sources could import, or run with %run."""
+        files = (path for pattern in ("*.py", "*.ipynb") for path in self.folder.rglob(pattern))
+        modules = {path for path in files if not self._aside(path)}
+        return sorted(modules | set(self.source_files()))
 
     def _aside(self, path: Path) -> bool:
         """Whether a file lies where editors and Python keep their own (``.ipynb_checkpoints`` holds copies of notebooks)."""

@@ -10,7 +10,9 @@ from headwater.checkpoints.offsets import SeenFile, files_seen
 from headwater.errors import SourceUnreachable
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.file_listing import list_files
-from headwater.storage.place import Place
+from headwater.storage.access import ObjectStore
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.place import Place, is_s3
 
 # Spark forgets, and then ignores, files that are so much older than the newest it has seen.
 _MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000
@@ -22,13 +24,20 @@ def file_backlog(
     checkpoint: Place | None,
     source_index: int,
     offset: Mapping[str, Any] | None,
+    *,
+    store: ObjectStore | None = None,
 ) -> Backlog:
-    """The files at ``path`` that the checkpoint has not taken in (all of them if ``offset`` is None)."""
-    try:
-        present = list_files(path, options)
-    except SourceUnreachable as error:
-        return Backlog.because(error.what)
+    """The files at ``path`` that the checkpoint has not taken in (all of them if ``offset`` is None). ``store``: how S3 is reached."""
     seen: list[SeenFile] = []
+    try:
+        present = list_files(path, options, store=store)
+    except (StoreRefused, StoreUnreachable) as error:
+        return Backlog.because(f"{error.what} ({path})")
+    except SourceUnreachable as error:
+        # Without files below it a prefix of S3 is not there; it was right if files were read below it.
+        if offset is None or not is_s3(path):
+            return Backlog.because(error.what)
+        present = []
     if offset is not None and checkpoint is not None:
         seen = files_seen(checkpoint, source_index, up_to=int(offset["logOffset"]))
     seen_times = {file.path: file.timestamp for file in seen}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,31 +13,40 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from headwater.errors import SourceUnreachable
-
-_BRACES = re.compile(r"\{([^{}]*)\}")
+from headwater.metrics.stored_files import is_hidden as _hidden
+from headwater.metrics.stored_files import stored_files
+from headwater.storage.access import ObjectStore
+from headwater.storage.globs import alternatives
+from headwater.storage.place import is_s3
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file: absolute path, bytes, and modification time in ns since 1970."""
+    """A file: absolute path or address, bytes, and modification time in ns since 1970. ``tag``: of an object, names its content."""
 
     path: str
     size: int
     modified_ns: int
+    tag: str | None = None
 
 
-def file_paths(path: str, options: Mapping[str, str]) -> Iterator[str]:
+def file_paths(path: str, options: Mapping[str, str], *, store: ObjectStore | None = None) -> Iterator[str]:
     """The absolute paths of the files at ``path``, whenever they were changed: a look at names, not at files.
 
-    Raises:
-        SourceUnreachable: if it is not local, not there, or may not be listed.
+    Raises as ``list_files`` does.
     """
-    for file in _listed(path, {key.lower(): value for key, value in options.items()}):
+    lowered = {key.lower(): value for key, value in options.items()}
+    if is_s3(path):
+        yield from sorted(stored_files(path, lowered, store))
+        return
+    for file in _listed(path, lowered):
         yield os.path.abspath(file.path)  # noqa: PTH100 - as Spark: links stay
 
 
-def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
-    """The files below ``path`` (a file, folder or glob), by path.
+def list_files(
+    path: str, options: Mapping[str, str], *, store: ObjectStore | None = None
+) -> list[ListedFile]:
+    """The files below ``path`` (a file, folder or glob, on a disk or in S3), by path.
 
     Others write meanwhile: what vanishes between two looks, and a link that leads nowhere, is left out, as Spark does.
 
@@ -46,31 +54,50 @@ def list_files(path: str, options: Mapping[str, str]) -> list[ListedFile]:
     names that begin with ``_`` or ``.`` are left out, as Spark does. ``pathGlobFilter``, ``modifiedAfter`` and
     ``modifiedBefore`` (UTC where no zone is given) are honoured.
 
+    Args:
+        path: where they are.
+        options: those of the read.
+        store: how S3 is reached; by the driver's settings or the environment where it is not given.
+
     Raises:
-        SourceUnreachable: if it is not local, not there, or something of it may not be read.
+        SourceUnreachable: if it is on another file system, not there, or something of it may not be read.
+        StoreRefused, StoreUnreachable: S3 can't be listed.
     """
     lowered = {key.lower(): value for key, value in options.items()}
     after = instant_ns(lowered.get("modifiedafter"))
     before = instant_ns(lowered.get("modifiedbefore"))
+    files = _objects(path, lowered, store) if is_s3(path) else _local_files(path, lowered)
+    return [
+        files[key]
+        for key in sorted(files)
+        if (after is None or files[key].modified_ns > after)
+        and (before is None or files[key].modified_ns < before)
+    ]
+
+
+def _objects(path: str, lowered: Mapping[str, str], store: ObjectStore | None) -> dict[str, ListedFile]:
+    return {
+        # Whole milliseconds, as Spark notes them.
+        address: ListedFile(address, listed.size, round(listed.modified * 1000) * 1_000_000, listed.tag)
+        for address, (_, listed) in stored_files(path, lowered, store).items()
+    }
+
+
+def _local_files(path: str, lowered: Mapping[str, str]) -> dict[str, ListedFile]:
     files: dict[str, ListedFile] = {}
     for file in _listed(path, lowered):
         state = _state(file)
-        if state is None:
-            continue
-        if (after is not None and state.st_mtime_ns <= after) or (
-            before is not None and state.st_mtime_ns >= before
-        ):
-            continue
-        files[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
-    return [files[key] for key in sorted(files)]
+        if state is not None:
+            files[file.path] = ListedFile(os.path.abspath(file.path), state.st_size, state.st_mtime_ns)  # noqa: PTH100 - as Spark: links stay
+    return files
 
 
 def _listed(path: str, lowered: Mapping[str, str]) -> Iterator[os.DirEntry[str]]:
     url = urlparse(path)
     if url.scheme not in ("", "file"):
-        raise SourceUnreachable(f"{path} is not on a local file system.")
+        raise SourceUnreachable(f"{path} is neither on a local file system nor in s3://.")
     recursive = lowered.get("recursivefilelookup", "false").lower() == "true"
-    patterns = _alternatives(lowered.get("pathglobfilter", "*"))
+    patterns = alternatives(lowered.get("pathglobfilter", "*"))
     with _readable(path):
         for root in _roots(unquote(url.path) if url.scheme else path):
             for file in _below(root, recursive=recursive):
@@ -123,7 +150,7 @@ def _roots(path: str) -> list[Path]:
         if not Path(path).exists():
             raise SourceUnreachable(f"There is no file or folder {path}.")
         return [Path(path)]
-    return [Path(match) for pattern in _alternatives(path) for match in _matches(pattern)]
+    return [Path(match) for pattern in alternatives(path) for match in _matches(pattern)]
 
 
 def _matches(pattern: str) -> list[str]:
@@ -156,18 +183,3 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         return sorted(entries, key=lambda item: item.name)
     return []
-
-
-def _hidden(name: str) -> bool:
-    return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
-
-
-def _alternatives(pattern: str) -> list[str]:
-    """The patterns that Hadoop's ``{a,b}`` stands for; Python's glob has no braces."""
-    match = _BRACES.search(pattern)
-    if match is None:
-        return [pattern]
-    head, tail = pattern[: match.start()], pattern[match.end() :]
-    return [
-        alternative for choice in match[1].split(",") for alternative in _alternatives(head + choice + tail)
-    ]

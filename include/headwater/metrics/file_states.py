@@ -10,7 +10,7 @@ from headwater.checkpoints.layout import flow_checkpoint
 from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.metrics.file_history import IngestedFile, ingested_files
-from headwater.storage.place import Place, is_below, of_spark
+from headwater.storage.place import Place, is_below, is_s3, of_spark
 
 # What is NULL here is known to nobody: Spark's log of files has no times of its own.
 COLUMNS = (
@@ -67,7 +67,9 @@ def _rows(state_folder: Place, flow: FlowEntry) -> Iterator[Row]:
 
 
 def _size(file: IngestedFile) -> int | None:
-    """The bytes of a file, None where it is gone or was written again since."""
+    """The bytes of a file, None where it is gone or was written again since, or lies in S3."""
+    if is_s3(file.path):
+        return None  # a request for each of them
     try:
         state = Path(file.path).stat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):

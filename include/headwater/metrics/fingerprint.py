@@ -10,6 +10,8 @@ from headwater.delta_log.versions import last_change, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.metrics.file_listing import list_files
+from headwater.storage.access import ObjectStore
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.place import Place, located
 
 
@@ -25,23 +27,28 @@ def source_table(source: SourceEntry, warehouse: Place) -> Place | None:
     return located(warehouse, source.location)
 
 
-def source_fingerprint(source: SourceEntry, warehouse: Place) -> str | None:
+def source_fingerprint(
+    source: SourceEntry, warehouse: Place, *, store: ObjectStore | None = None
+) -> str | None:
     """What the source is at now; None where that can't be known.
 
     Take it before the source is read: what arrives meanwhile is then read again, never missed.
     Delta: ``<table id>@<version>`` of the last commit that changed rows or schema. Files: a digest of the listing.
+    ``store``: how S3 is reached, for files there.
     """
     table = source_table(source, warehouse)
     if table is not None:
         return _table_fingerprint(table)
     if source.kind is SourceKind.FILES and source.path:
         try:
-            files = list_files(source.path, source.options)
-        except SourceUnreachable:
+            files = list_files(source.path, source.options, store=store)
+        except (SourceUnreachable, StoreRefused, StoreUnreachable):
             return None
         digest = hashlib.sha256()
         for file in files:
-            digest.update(os.fsencode(file.path) + f"\0{file.size}\0{file.modified_ns}\n".encode())
+            # Times on a store are whole seconds: an object that is overwritten at once has another tag.
+            state = f"{file.size}\0{file.modified_ns}" + (f"\0{file.tag}" if file.tag else "")
+            digest.update(os.fsencode(file.path) + f"\0{state}\n".encode())
         return "files:" + digest.hexdigest()
     return None
 

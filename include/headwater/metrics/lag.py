@@ -85,7 +85,12 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
     if flow.once:
         return FlowLag(flow.name, flow.target, flow.streaming, _of_once(checkpoint), ())
     parts = tuple(
-        SourceLag(source, source_backlog(flow, source, checkpoint, project.warehouse, connect=connect))
+        SourceLag(
+            source,
+            source_backlog(
+                flow, source, checkpoint, project.warehouse, connect=connect, store=project.object_store
+            ),
+        )
         for source in flow.sources
         # A stream sees a joined table as it is at each batch, so only streaming sources have a lag.
         if source.streaming or not flow.streaming

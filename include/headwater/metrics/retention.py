@@ -57,7 +57,7 @@ def retention_use(project: PipelineProject, manifest: Manifest) -> list[Retentio
                 continue
             if retention is None:
                 continue
-            backlog = source_backlog(flow, source, checkpoint, project.warehouse)
+            backlog = source_backlog(flow, source, checkpoint, project.warehouse, store=project.object_store)
             waiting = None if backlog.unknown else backlog.seconds or 0.0
             uses.append(RetentionUse(flow.name, flow.target, name, waiting, retention, backlog.unknown))
     return uses

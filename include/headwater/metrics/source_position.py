@@ -19,6 +19,7 @@ from headwater.metrics.file_backlog import file_backlog
 from headwater.metrics.fingerprint import fingerprint_version, source_fingerprint, source_key, source_table
 from headwater.metrics.kafka_backlog import kafka_backlog
 from headwater.metrics.kinesis_backlog import kinesis_backlog
+from headwater.storage.access import ObjectStore
 from headwater.storage.place import Place
 
 
@@ -29,15 +30,17 @@ def source_backlog(
     warehouse: Place,
     *,
     connect: Connect = BrokerTopics,
+    store: ObjectStore | None = None,
 ) -> Backlog:
     """What ``flow`` has not read of ``source`` yet; never raises, but says why it is not known.
 
-    ``checkpoint``: the flow's folder in storage; ``connect``: opens a Kafka broker by its servers.
+    ``checkpoint``: the flow's folder in storage; ``connect``: opens a Kafka broker by its servers; ``store``: how S3 is reached,
+    for files there.
     """
     try:
         if source.streaming:
-            return _streaming(flow, source, checkpoint.live_folder(), warehouse, connect)
-        return _batch(source, checkpoint.read_state(), warehouse)
+            return _streaming(flow, source, checkpoint.live_folder(), warehouse, connect, store)
+        return _batch(source, checkpoint.read_state(), warehouse, store)
     except (CheckpointUnreadable, SourceUnreachable) as error:
         return Backlog.because(f"{error.what} ({error.where})")
     except Exception as error:
@@ -46,7 +49,12 @@ def source_backlog(
 
 
 def _streaming(
-    flow: FlowEntry, source: SourceEntry, folder: Place, warehouse: Place, connect: Connect
+    flow: FlowEntry,
+    source: SourceEntry,
+    folder: Place,
+    warehouse: Place,
+    connect: Connect,
+    store: ObjectStore | None,
 ) -> Backlog:
     index = [entry for entry in flow.sources if entry.streaming].index(source)
     offsets = committed_offsets(folder)
@@ -60,13 +68,15 @@ def _streaming(
     if source.kind is SourceKind.KINESIS:
         return kinesis_backlog(source.options, offset)
     if source.kind is SourceKind.FILES and source.path:
-        return file_backlog(source.path, source.options, folder, index, offset)
+        return file_backlog(source.path, source.options, folder, index, offset, store=store)
     return Backlog.because(f"there is no measure for a source of format {source.format or source.kind}")
 
 
-def _batch(source: SourceEntry, state: FlowState | None, warehouse: Place) -> Backlog:
+def _batch(
+    source: SourceEntry, state: FlowState | None, warehouse: Place, store: ObjectStore | None
+) -> Backlog:
     before = state.input_versions.get(source_key(source)) if state else None
-    now = source_fingerprint(source, warehouse)
+    now = source_fingerprint(source, warehouse, store=store)
     table = source_table(source, warehouse)
     if now is None:
         what = source.name or source.location or source.path or source.format or source.kind

@@ -12,6 +12,8 @@ from headwater.definitions.source import SourceKind
 from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.place import is_s3
 
 # What makes a path a pattern to Hadoop.
 _SIGNS = frozenset("{}[]*?\\")
@@ -32,8 +34,7 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
             named = [seen for seen in files_seen(start.folder, index, up_to=end) if seen.batch_id > begin]
         except CheckpointUnreadable:
             return  # the checks of the logs report it
-        local = [seen.path for seen in named if seen.path.startswith("/")]
-        missing = [path for path in local if not Path(path).exists()]
+        missing = _missing([seen.path for seen in named], source)
         if missing:
             yield Damage(
                 SourceFilesGone(
@@ -48,6 +49,17 @@ def planned_files_are_gone(start: FlowStart) -> Iterator[Damage]:
             )
 
 
+def _missing(paths: list[str], source: StreamSource) -> list[str]:
+    """Those that are not there; in S3 one listing says so of nearly all, and only what it lacks is looked for."""
+    gone = [path for path in paths if path.startswith("/") and not Path(path).exists()]
+    stored = [path for path in paths if is_s3(path)]
+    try:
+        listed = set(source.files()) if stored and source.files is not None else set()
+        return gone + [path for path in stored if path not in listed and not source.place(path).is_file()]
+    except (SourceUnreachable, StoreRefused, StoreUnreachable):
+        return gone  # what can't be listed is reported by the read itself
+
+
 def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
     """Spark 4.2 expands a path that looks like a pattern over the whole batch: its other files are read twice."""
     for index, source in enumerate(start.sources or ()):
@@ -57,7 +69,7 @@ def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
             odd = [path for path in source.files() if not _SIGNS.isdisjoint(path)]
             done = last_entry(start, max(start.committed, default=-1), index) if odd else -1
             read = {seen.path for seen in files_seen(start.folder, index, up_to=done)} if odd else set()
-        except (CheckpointUnreadable, SourceUnreachable, OSError):
+        except (CheckpointUnreadable, SourceUnreachable, StoreRefused, StoreUnreachable, OSError):
             continue  # reported elsewhere: by the checks of the logs, and by Spark
         new = sorted(set(odd) - read)
         if new:

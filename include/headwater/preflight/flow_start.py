@@ -12,7 +12,8 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, transaction_version
-from headwater.storage.place import Place
+from headwater.storage.access import ObjectStore
+from headwater.storage.place import Place, place_of
 
 Positions = tuple[str | None, ...]
 
@@ -34,7 +35,8 @@ class Topics(Protocol):
 class StreamSource:
     """One streaming source, in the order of the lines of the offset log.
 
-    ``table``: the folder of a Delta table. ``files``: gives the paths of the files that are there now.
+    ``table``: the folder of a Delta table. ``files``: gives the paths of the files that are there now. ``store``: how S3 is
+    reached, by the environment where it is not given.
     """
 
     kind: SourceKind
@@ -44,6 +46,11 @@ class StreamSource:
     options: Mapping[str, str] = field(default_factory=dict)
     topics: Topics | None = None
     files: Callable[[], Iterable[str]] | None = None
+    store: ObjectStore | None = None
+
+    def place(self, path: str) -> Place:
+        """The place of one of its files."""
+        return place_of(path, store=self.store)
 
     def on(self, option: str) -> bool:
         """Whether an option is set to true."""

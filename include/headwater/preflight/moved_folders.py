@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 
 from headwater.checkpoints.conditions import SourceMoved
@@ -18,6 +19,9 @@ from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.file_source_checks import last_entry
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.globs import plain_part
+from headwater.storage.place import is_s3
 
 _SHOWN = 10
 _SIGNS = frozenset("*?[{")
@@ -37,7 +41,7 @@ def folder_was_moved(start: FlowStart) -> Iterator[Damage]:
         except CheckpointUnreadable:
             continue  # the checks of the logs report it
         base = _base(source.path)
-        outside = [file for file in seen if file.path.startswith("/") and not _is_below(file.path, base)]
+        outside = [file for file in seen if _is_whole(file.path) and not _is_below(file.path, base)]
         if not outside:
             continue
         planned = _planned(start, index, outside) if not _is_pattern(source.path) else []
@@ -49,17 +53,23 @@ def folder_was_moved(start: FlowStart) -> Iterator[Damage]:
 def _as_before(start: FlowStart, index: int, path: str) -> bool:
     """Whether the path is an absolute one, and the one of the last run: the list of files need not be read then."""
     recorded = start.state.sources[index].get("path") if index < len(start.state.sources) else None
-    return recorded == path and Path(path).is_absolute()
+    return recorded == path and (is_s3(path) or Path(path).is_absolute())
 
 
 def _base(path: str) -> str:
     """The folder that a path names, as Spark spells it: absolute, without ``..``; links stay. Of a pattern its plain part."""
+    if is_s3(path):
+        return plain_part(path)
     plain: list[str] = []
     for part in Path(path).parts:
         if not _SIGNS.isdisjoint(part):
             break
         plain.append(part)
     return os.path.abspath(Path(*plain))  # noqa: PTH100 - resolve() would follow links
+
+
+def _is_whole(path: str) -> bool:
+    return path.startswith("/") or is_s3(path)
 
 
 def _is_pattern(path: str) -> bool:
@@ -92,7 +102,7 @@ def _read_again(
         by_name.setdefault(Path(file.path).name, []).append(file)
     try:
         there = list(source.files()) if source.files is not None else []
-    except (SourceUnreachable, OSError):
+    except (SourceUnreachable, StoreRefused, StoreUnreachable, OSError):
         return []  # Spark reports what is missing
     return [path for path in there if path not in seen_paths and _was_read(path, base, by_name)]
 
@@ -120,6 +130,11 @@ def _is_same(path: str, state: os.stat_result) -> bool:
         return False
 
 
+def _common_folder(folders: list[str]) -> str:
+    levels = zip(*(folder.split("/") for folder in folders), strict=False)
+    return "/".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)) or "/"
+
+
 def _damage(
     start: FlowStart,
     source: StreamSource,
@@ -128,7 +143,7 @@ def _damage(
     planned: list[str],
     again: list[str],
 ) -> Damage:
-    before = os.path.commonpath([str(Path(file.path).parent) for file in outside])
+    before = _common_folder([file.path.rpartition("/")[0] for file in outside])
     how = (
         f"batch {max(start.planned)}, which is planned and not done, names {len(planned)} files below {before}"
         if planned

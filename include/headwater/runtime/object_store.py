@@ -1,6 +1,6 @@
-"""Settings of a Spark session whose storage or warehouse lies in an object store.
+"""Settings of a Spark session whose storage, warehouse or sources lie in an object store.
 
-Decision 0186.
+Decision 0186, decision 0193.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from headwater.runtime.own_classes import CHECKPOINT_MANAGER, LOG_STORE
 from headwater.storage.access import ObjectStore
 
 _HADOOP = "spark.hadoop."
-_FILE_SYSTEM = f"{_HADOOP}fs.s3.impl"
+FILE_SYSTEM = f"{_HADOOP}fs.s3.impl"
+_CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 # Each makes a plain create of S3A an overwrite that looks at nothing, or takes conditional puts away.
 _FLAGS = re.compile(r"fs\.s3a(?:\.bucket\.[^.].*?)?\.performance\.flags")
 _QUICK_CREATE = re.compile(r"fs\.s3a(?:\.bucket\.[^.].*?)?\.create\.performance")
@@ -40,13 +41,16 @@ def store_settings(store: ObjectStore) -> dict[str, str]:
     return settings
 
 
-def session_conf(roots: Iterable[object], store: ObjectStore, user_conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a pipeline's session: the user's, over those of the store where a root lies in one.
+def session_conf(
+    roots: Iterable[object], store: ObjectStore, user_conf: Mapping[str, str], *, sources: bool = False
+) -> dict[str, str]:
+    """The settings of a pipeline's session: the user's, over those of the store where a root, or what is read, lies in one.
 
     Args:
         roots: storage and warehouse.
         store: how ``s3://`` is reached.
         user_conf: the ``spark`` section of ``pipeline.yml``.
+        sources: sources lie there, whatever the roots do.
 
     Raises:
         UnsafeStoreSetting: the user's would let two writers overwrite each other.
@@ -55,14 +59,18 @@ def session_conf(roots: Iterable[object], store: ObjectStore, user_conf: Mapping
     schemes = {scheme_of(root) for root in roots} - {""}
     for scheme in sorted(schemes - {"s3"}):
         raise unsupported(scheme)
-    if not schemes:
-        return dict(user_conf)
-    refuse_unsafe({name.removeprefix(_HADOOP): value for name, value in user_conf.items()}, "pipeline.yml")
     ours = _exclusive()
+    others = [name for name, value in user_conf.items() if value != ours.get(name, value)]
+    if not schemes and (not sources or others):
+        return dict(user_conf)  # who names another client of S3 has brought its jars, too
+    refuse_unsafe({name.removeprefix(_HADOOP): value for name, value in user_conf.items()}, "pipeline.yml")
     for name, value in user_conf.items():
-        if name == _OF_ALL_SCHEMES or value != ours.get(name, value):
+        if name == _OF_ALL_SCHEMES or name in others:
             raise _unsafe(name, value, "pipeline.yml", "takes the place of the writers that never overwrite")
-    return {**store_settings(store), **user_conf}
+    settings = store_settings(store)
+    if not schemes:  # checkpoints lie in folders, and Spark has its own way of writing those
+        del settings[_CHECKPOINTS]
+    return {**settings, **user_conf}
 
 
 def scheme_of(root: object) -> str:
@@ -73,7 +81,7 @@ def scheme_of(root: object) -> str:
 
 def needs_s3(conf: Mapping[str, str]) -> bool:
     """Whether a session with these settings reads ``s3://``, and needs the jars for it."""
-    return _FILE_SYSTEM in conf
+    return FILE_SYSTEM in conf
 
 
 def refuse_unsafe(hadoop_conf: Mapping[str, str], where: str) -> None:
@@ -104,11 +112,11 @@ def unsupported(scheme: str) -> UnsupportedStore:
 
 def _exclusive() -> dict[str, str]:
     return {
-        _FILE_SYSTEM: "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        FILE_SYSTEM: "org.apache.hadoop.fs.s3a.S3AFileSystem",
         f"{_HADOOP}fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
         "spark.delta.logStore.s3.impl": LOG_STORE,
         "spark.delta.logStore.s3a.impl": LOG_STORE,
-        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_MANAGER,
+        _CHECKPOINTS: CHECKPOINT_MANAGER,
     }
 
 

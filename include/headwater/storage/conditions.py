@@ -62,7 +62,15 @@ def store_errors(place: object) -> Iterator[None]:
 
 
 def _answer(error: BaseException, place: object) -> HeadwaterError:
+    from obstore import exceptions as o
+
     text = str(error)
+    if isinstance(error, o.InvalidPathError):
+        return StoreRefused(
+            f"An object has a name that no path can have: {_reason(error)}.",
+            where=place,
+            remedy="Rename or remove it: empty names between slashes, `.` and `..` lead nowhere for Spark either.",
+        )
     if "NoSuchBucket" in text:
         return _refused("The bucket is not there.", place)
     if "169.254.169.254" in text:  # where obstore looks last: nothing else has any

@@ -106,10 +106,10 @@ def looked_over(*places: Place) -> Iterator[None]:
     """
     from headwater.storage.object_path import ObjectPath
 
-    stored = [place for place in places if isinstance(place, ObjectPath)]
-    if not stored or _LOOK.get() is not None:
+    if _LOOK.get() is not None:
         yield
         return
+    stored = [place for place in places if isinstance(place, ObjectPath)]
     token = _LOOK.set(Look(tuple(map(_listing, stored))))
     try:
         yield

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import unquote, urlparse
+from urllib.parse import quote, unquote, urlparse
 
 from headwater.storage.access import SCHEMES, ObjectStore, object_store
 from headwater.storage.conditions import StoreRefused, not_on_a_store
@@ -16,6 +16,8 @@ from headwater.storage.object_path import Bucket, ObjectPath
 # Local places are ``pathlib.Path`` itself: no wrapper, and not a nanosecond more than without stores.
 Place: TypeAlias = Path | ObjectPath
 
+# As a URI leaves them: what else is ASCII is percent-encoded.
+_URI_SAFE = "/_-!.~'()*:@&=+$,;"
 # What the process of a driver uses for addresses that come out of Spark's plans: it runs one pipeline.
 _DRIVERS: dict[str, ObjectStore] = {}
 
@@ -42,6 +44,19 @@ def is_below(inner: Place, outer: Place) -> bool:
 def is_url(text: str) -> bool:
     """Whether a text is the address of an object store that we know."""
     return text.partition("://")[0] in SCHEMES and "://" in text
+
+
+def is_s3(path: str) -> bool:
+    """Whether a path is the address of something in S3."""
+    return path.startswith("s3://")
+
+
+def spark_uri(path: str) -> str:
+    """An absolute path or an address as ``_metadata.file_path`` and Spark's logs of files show it: encoded as Java does."""
+    start = "s3://" if is_s3(path) else ""
+    name = path.removeprefix(start)
+    encoded = "".join(sign if ord(sign) > 127 else quote(sign, safe=_URI_SAFE) for sign in name)
+    return f"{start or 'file:'}{encoded}"
 
 
 def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:

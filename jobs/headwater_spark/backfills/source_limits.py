@@ -13,7 +13,7 @@ from headwater.checkpoints.offsets import files_seen
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import head_version
 from headwater.preflight.flow_start import FlowStart, StreamSource
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_s3
 
 _KIND_OF = {
     RangeKind.VERSION: (SourceKind.DELTA, SourceKind.DATASET),
@@ -94,7 +94,7 @@ def chosen_part(chosen: BackfillRange, start: FlowStart) -> tuple[Limit, ...]:
         return (_delta(source, source.table, chosen.start, chosen.end),)
     if source.kind is SourceKind.KAFKA:
         return (KafkaLimit(_topics(source), json.dumps(chosen.start), json.dumps(chosen.end)),)
-    return (FilesLimit(source.path or "", None, chosen.start, chosen.end),)
+    return (FilesLimit(_folder(source, start.flow), None, chosen.start, chosen.end),)
 
 
 def everything(source: StreamSource, end: Any) -> Limit:
@@ -117,12 +117,23 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
     if source.kind is SourceKind.KAFKA:
         return KafkaLimit(_topics(source), "earliest", json.dumps(end or {}))
     if source.kind is SourceKind.FILES:
+        folder = _folder(source, flow)
         last = int(end["logOffset"]) if end is not None else -1
-        return FilesLimit(source.path or "", frozenset(paths_seen(position.checkpoint, index, last)))
+        return FilesLimit(folder, frozenset(paths_seen(position.checkpoint, index, last)))
     raise BackfillNotPossible(
         f"{flow!r} reads {source.name!r} ({source.kind}), which can't be read as a batch.",
         remedy="Backfill a table that reads this one's rows, or refill it with --full-refresh.",
     )
+
+
+def _folder(source: StreamSource, flow: str) -> str:
+    if is_s3(source.path or ""):
+        raise BackfillNotPossible(
+            f"{flow!r} reads files on S3, and a backfill reads files from folders only.",
+            where=source.path,
+            remedy="Refill the table with --full-refresh, or backfill a table that reads this one's rows.",
+        )
+    return source.path or ""
 
 
 def paths_seen(checkpoint: Place, source: int, last: int) -> set[str]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import shutil
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import InvalidSourceOption
 from headwater.metrics.file_history import IngestedFile, ingested_files
+from headwater.metrics.file_listing import ListedFile
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.globs import plain_part
+from headwater.storage.object_files import move_object
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place, is_below, is_s3, parts_below, place_of
 from headwater_spark.sources.cloud_files.new_files import listed
 
 if TYPE_CHECKING:
@@ -39,30 +44,37 @@ def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -
         file.path: file for file in history
         if file.ingested_at is not None and now - file.ingested_at >= read.options.retention
     }  # fmt: skip
-    root = Path(read.path)
+    root = place_of(plain_part(read.path) if is_s3(read.path) else read.path)
     cleaned = []
     for file in listed(read.path, read.options):
         ingested = committed.get(file.path)
         if ingested is None or file.modified_ns // 1_000_000 > ingested.modified_ms:
             continue
+        path = place_of(file.path)
         try:
+            if isinstance(path, ObjectPath) and not _is_still(path, file):
+                continue
             if destination is None:
-                Path(file.path).unlink()
+                path.unlink()
             else:
-                path = Path(file.path)
-                relative = path.relative_to(root) if path.is_relative_to(root) else Path(path.name)
-                _move(path, destination / relative)
-        except OSError:
+                names = parts_below(path, root) if is_below(path, root) else (path.name,)
+                _move(path, destination / "/".join(names))
+        except (OSError, StoreRefused, StoreUnreachable):
             continue
         cleaned.append(file.path)
     return cleaned
 
 
-def move_destination(read: CloudRead) -> Path:
-    """Where files are moved; raises InvalidSourceOption where they would be read again there."""
-    destination = Path(str(read.options.move_to).removeprefix("file://"))
-    root = Path(read.path.removeprefix("file://"))
-    if root in (destination, *destination.parents):
+def move_destination(read: CloudRead) -> Place:
+    """Where files are moved; raises InvalidSourceOption where they would be read again, or where it is on another kind of storage."""
+    destination = place_of(str(read.options.move_to).removeprefix("file://"))
+    root = place_of(plain_part(read.path) if is_s3(read.path) else read.path.removeprefix("file://"))
+    if isinstance(destination, ObjectPath) != isinstance(root, ObjectPath):
+        raise InvalidSourceOption(
+            f"cloudFiles.cleanSource.moveDestination = {destination} is on another kind of storage than {read.path}.",
+            remedy="Move files from a folder into a folder, or from s3:// into s3://.",
+        )
+    if is_below(destination, root):
         raise InvalidSourceOption(
             f"cloudFiles.cleanSource.moveDestination = {destination} is inside the folder that is read.",
             remedy="Move files to a folder outside of it.",
@@ -70,8 +82,17 @@ def move_destination(read: CloudRead) -> Path:
     return destination
 
 
-def _move(source: Path, target: Path) -> None:
+def _is_still(path: ObjectPath, file: ListedFile) -> bool:
+    """Whether an object is the one that was listed, and not one that was written under its name since."""
+    state = path.stat()
+    return state.st_size == file.size and int(state.st_mtime) == file.modified_ns // 1_000_000_000
+
+
+def _move(source: Place, target: Place) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         target = target.with_name(f"{target.stem}-{time.time_ns()}{target.suffix}")
-    shutil.move(source, target)
+    if isinstance(source, ObjectPath) and isinstance(target, ObjectPath):
+        move_object(source, target)
+    else:
+        shutil.move(str(source), str(target))

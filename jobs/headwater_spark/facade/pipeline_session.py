@@ -20,6 +20,7 @@ from headwater_spark.facade.source_substitutes import (
 )
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
+from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, check_address
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 _CLOUD_FILES = "cloudfiles"
@@ -209,6 +210,7 @@ class _KnowsFormats(SubstitutingReader):
         if self.source_format == _CLOUD_FILES:
             return self._load_cloud_files(path, schema if schema is not None else self._schema)
         self._refuse_rescue()
+        self._check_addresses(path)
         super().options(**{**options, **self._translated()})  # type: ignore[misc]
         pinned = self._pinned(path) if self.source_format == "delta" and schema is None else None
         return self._rescued(super().load(path, format, schema)) if pinned is None else pinned  # type: ignore[misc]
@@ -216,6 +218,17 @@ class _KnowsFormats(SubstitutingReader):
     def _pinned(self, path: Any) -> DataFrame | None:  # noqa: ARG002 - for batch reads
         """The Delta table at ``path`` at the version that was noted for it; None where it is read as it stands."""
         return None
+
+    def _check_addresses(self, path: Any) -> None:
+        if self.source_format in FILE_FORMATS:
+            for address in addresses(path if path is not None else self.options_given.get("path")):
+                check_address(self.session, address)
+
+    def xml(self, path: Any, *more: Any, **options: Any) -> DataFrame:
+        """As Spark's."""
+        self.source_format = "xml"
+        self._check_addresses(path)
+        return super().xml(path, *more, **options)  # type: ignore[misc,no-any-return]
 
     def catalog_table(self, name: str) -> DataFrame:
         """A table of the session's own catalog."""

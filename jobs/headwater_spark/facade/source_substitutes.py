@@ -142,6 +142,7 @@ class SubstitutingReader:
                 return frame
         self.source_format = name
         self._refuse_rescue()
+        self._check_addresses(path)
         paths = path if name == "parquet" and isinstance(path, list) else [path]
         return getattr(super(), name)(*paths, *more, **options)  # type: ignore[no-any-return]
 
@@ -149,6 +150,9 @@ class SubstitutingReader:
     def substitutes(self) -> SourceSubstitutes | None:
         """The session's, at the time of the call; overridden by readers that know their session."""
         return None
+
+    def _check_addresses(self, path: Any) -> None:
+        """Refuse a store that can't be read; overridden by readers that know their session."""
 
     def _refuse_rescue(self) -> None:
         """Refuse an option that would be ignored; overridden by readers that know formats."""

@@ -105,6 +105,9 @@ _HINTS = (
      "The column is not a struct. cloudFiles gives nested JSON as text by default: "
      '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '
      "F.get_json_object or F.from_json."),
+    (re.compile(r"PATH_NOT_FOUND.*\bs3://", re.DOTALL),
+     "Nothing lies at or below that address yet. Check bucket and prefix, or upload the first file; an empty object with the "
+     "prefix's name and a slash at its end marks an empty folder."),
     (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
      "read_files is taken in the text of spark.sql of a dataset's function: SELECT * FROM STREAM read_files('/data/landing', "
      "format => 'json'). Elsewhere read with spark.readStream.format(\"cloudFiles\")."),

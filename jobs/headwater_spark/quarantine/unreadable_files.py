@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_s3
 from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
 from headwater_spark.plans.plan_walk import items, pair_of, simple_name
@@ -255,6 +255,6 @@ def _path(uri: str) -> str:
 def _uris(path: str) -> tuple[str, ...]:
     """A path in the spellings that Spark uses for it, first that of ``input_file_name``."""
     if not path.startswith("/"):
-        return (path,)
+        return (file_uri(path) if is_s3(path) else path,)
     short = file_uri(path)
     return short.replace("file:", "file://", 1), short

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from headwater.definitions.source import SourceKind
 from headwater.event_log.redaction import public_address
 from headwater.graph.manifest import SourceEntry
-from headwater.storage.place import Place, is_below, of_spark
+from headwater.storage.place import Place, is_below, is_s3, of_spark
 from headwater_spark.plans.plan_walk import (
     class_name,
     descends_from,
@@ -27,6 +27,8 @@ from headwater_spark.plans.plan_walk import (
 MARK = "headwater."
 FORMAT_OPTION = f"{MARK}format"
 OVERWRITES_OPTION = f"{MARK}allowoverwrites"
+# Where its files are, where Spark was given another spelling of it.
+PATH_OPTION = f"{MARK}path"
 _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile"}
 # The last two refer to what stands in the plan itself, whose own leaves are listed.
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult", "CTERelationRef", "UnionLoopRef"}
@@ -153,7 +155,8 @@ def _entry(
     source_format: str, all_options: Mapping[str, str], names: TableNames, *, streaming: bool
 ) -> SourceEntry:
     options = {_SPELLING.get(k.lower(), k): v for k, v in all_options.items() if k.lower() in _KEPT}
-    path = next((value for key, value in all_options.items() if key.lower() == "path"), None)
+    paths = {key.lower(): value for key, value in all_options.items() if key.lower() in ("path", PATH_OPTION)}
+    path = paths.get(PATH_OPTION, paths.get("path"))
     lowered, entry = source_format.lower(), partial(SourceEntry, streaming=streaming)
     if path is not None and is_below(of_spark(names.warehouse, _local(path)), names.stubs):
         return names.entry(path, streaming=streaming, options=options)
@@ -181,5 +184,7 @@ def _scala_map(mapping: Any) -> dict[str, str]:
 
 def _local(path: str) -> str:
     url = urlparse(path)
+    if is_s3(path) and "@" not in url.netloc:
+        return path  # names of objects may have any sign; the address has no secret
     # An address of a store may have a login or a signature in it.
     return unquote(url.path) if url.scheme == "file" else public_address(path) if url.scheme else path

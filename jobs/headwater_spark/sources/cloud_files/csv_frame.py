@@ -37,7 +37,7 @@ def csv_frame(session: SparkSession, read: FileRead) -> DataFrame:
     parsed = StructType([*cells.fields, StructField(CORRUPT, StringType())])
     reader = native_reader(session, read, "csv").option("columnNameOfCorruptRecord", CORRUPT)
     reader = reader.option("header", str(read.options.header)).option("enforceSchema", "true")
-    frame = guarded(reader.schema(parsed).load(read.path), read)
+    frame = guarded(reader.schema(parsed).load(read.loaded), read)
     path = F.col("_metadata.file_path")
     number = F.lit(0)
     for index, paths in enumerate(list(groups.values())[1:], start=1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,12 +15,14 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
 
 from headwater.metrics.file_listing import instant_ns
+from headwater.storage.globs import plain_part
+from headwater.storage.place import is_s3
 from headwater_spark.plans.names import quoted
 from headwater_spark.sources.cloud_files.nested_fields import any_present, narrowed, surplus_parts
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode
 from headwater_spark.sources.cloud_files.partitions import partition_value
 from headwater_spark.sources.cloud_files.rescue import LATE_FILE
-from headwater_spark.sources.plan_sources import FORMAT_OPTION, MARK, OVERWRITES_OPTION
+from headwater_spark.sources.plan_sources import FORMAT_OPTION, MARK, OVERWRITES_OPTION, PATH_OPTION
 
 PATH = "__headwater_path"
 TEXT = "__headwater_text"
@@ -27,6 +30,8 @@ RECORD = "__headwater_record"
 CORRUPT = "__headwater_corrupt"
 
 
+# Names without a sign that a pattern could give a meaning to.
+_PLAIN = re.compile(r"[\w.=+@ -]+")
 # Spark's streams refuse these options; a condition on the files' time does the same.
 _TIMES = ("modifiedafter", "modifiedbefore")
 
@@ -56,6 +61,17 @@ class FileRead:
     resumes_without: bool = True
 
     @property
+    def loaded(self) -> str:
+        """The path for Spark, which fails on one that is not there; a prefix of S3 is gone as soon as nothing lies below it.
+
+        Of a pattern it accepts that nothing matches, and braces around one name match just that name, without a listing.
+        """
+        path = self.path.rstrip("/")
+        folder, _, name = path.rpartition("/")
+        plain = is_s3(path) and path == plain_part(path) and folder != "s3:/" and _PLAIN.fullmatch(name)
+        return f"{folder}/{{{name}/}}" if plain and self.streaming else self.path
+
+    @property
     def checks_fields(self) -> bool:
         """Whether fields that the schema lacks matter."""
         return self.options.rescued is not None or self.options.mode is not EvolutionMode.NONE
@@ -71,6 +87,8 @@ def native_reader(session: SparkSession, read: FileRead, spark_format: str) -> A
         if moment := options.native_option(name):
             reader = reader.option(f"{MARK}{name}", moment)
     reader = reader.option("recursiveFileLookup", "true").option(FORMAT_OPTION, options.format)
+    if read.loaded != read.path:
+        reader = reader.option(PATH_OPTION, read.path)
     if options.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", options.max_files)
     elif options.max_bytes is not None:  # Spark refuses both
@@ -100,9 +118,7 @@ def guarded(frame: DataFrame, read: FileRead, *, opened: bool = False) -> DataFr
     if read.checked is not None:
         name = F.input_file_name() if opened else path
         # Spark spells a file's URI with three slashes here, and with one in _metadata.
-        checked = (
-            [uri.replace("file:", "file://", 1) for uri in read.checked] if opened else list(read.checked)
-        )
+        checked = [re.sub("^file:", "file://", uri) for uri in read.checked] if opened else list(read.checked)
         late = F.raise_error(F.concat(F.lit(LATE_FILE), name)).cast("boolean")
         otherwise = F.when(name.isin(checked), F.lit(True)).otherwise(late)
     if opened and out:
@@ -125,7 +141,7 @@ def native_frame(session: SparkSession, read: FileRead) -> DataFrame:
     reader = native_reader(session, read, read.options.format)
     if read.options.format == "csv" and not read.options.native_option("header"):
         reader = reader.option("header", "true")
-    frame = guarded(reader.schema(read.data).load(read.path), read)
+    frame = guarded(reader.schema(read.data).load(read.loaded), read)
     if not read.partitions.fields:
         return frame
     names = [name for name in frame.columns if name not in read.partitions.names]
@@ -142,7 +158,7 @@ def columnar_frame(session: SparkSession, read: FileRead) -> DataFrame:
     if read.options.format == "xml" and read.options.rescued is not None:
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
         corrupt = corrupt.add(CORRUPT, StringType())
-    frame = guarded(reader.schema(StructType([*full_schema.fields, *corrupt.fields])).load(read.path), read)
+    frame = guarded(reader.schema(StructType([*full_schema.fields, *corrupt.fields])).load(read.loaded), read)
     types = {field.name: field.dataType for field in full_schema.fields}
     columns = [
         narrowed(_column(field.name), types[field.name], field.dataType).alias(field.name)
@@ -174,7 +190,7 @@ def text_lines(session: SparkSession, read: FileRead) -> DataFrame:
     reader = native_reader(session, read, "text")
     if read.options.multi_line:
         reader = reader.option("wholetext", "true")
-    frame = guarded(reader.load(read.path), read)
+    frame = guarded(reader.load(read.loaded), read)
     lines = frame.where("length(trim(value)) > 0")
     several = F.from_json("value", ArrayType(VariantType()))
     parts = F.when(

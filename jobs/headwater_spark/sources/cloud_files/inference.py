@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
+from typing import TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
@@ -14,11 +15,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headwater.errors import SchemaNotInferred
 from headwater.metrics.file_listing import ListedFile
+from headwater.storage.place import is_s3
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.sources.cloud_files.merging import union, without_void
-from headwater_spark.sources.cloud_files.new_files import csv_columns, footer_key
+from headwater_spark.sources.cloud_files.new_files import csv_columns, footer_key, is_there
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions
 
+_T = TypeVar("_T")
+_AT_ONCE = 16
 # The sample sizes of Auto Loader.
 _SAMPLE_FILES = 1000
 _SAMPLE_BYTES = 50_000_000_000
@@ -55,7 +59,7 @@ def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOp
         try:
             return _of_format(session, remaining, options)
         except PySparkException as error:
-            previous, remaining = remaining, [path for path in remaining if Path(path).exists()]
+            previous, remaining = remaining, [path for path in remaining if is_there(path)]
             if len(remaining) == len(previous):
                 raise SchemaNotInferred(
                     f"The columns of the {options.format} files can't be inferred: {describe(error)}",
@@ -67,11 +71,14 @@ def _inferred(session: SparkSession, paths: Sequence[str], options: CloudFilesOp
 
 def csv_headers(paths: Sequence[str], options: CloudFilesOptions) -> dict[str, tuple[str, ...]]:
     """The columns of each CSV file; none for one that can't be opened: Spark reports it when it reads it."""
-    headers = {}
-    for path in paths:
+
+    def header(path: str) -> tuple[str, ...] | None:
         with suppress(OSError, EOFError, ValueError, csv.Error):
-            headers[path] = csv_columns(path, options)
-    return headers
+            return csv_columns(path, options)
+        return None
+
+    headers = zip(paths, _of_each(header, paths), strict=True)
+    return {path: columns for path, columns in headers if columns is not None}
 
 
 def file_schemas(session: SparkSession, paths: Sequence[str], source_format: str) -> list[StructType]:
@@ -79,16 +86,28 @@ def file_schemas(session: SparkSession, paths: Sequence[str], source_format: str
 
     An invalid file is skipped: Spark reports it when it reads it.
     """
-    groups = {}
-    for path in paths:
+
+    def footer(path: str) -> bytes | None:
         with suppress(OSError, ValueError, IndexError):  # pyarrow's errors are ValueErrors
-            groups[footer_key(path, source_format)] = path
+            return footer_key(path, source_format)
+        return None
+
+    keys = zip(_of_each(footer, paths), paths, strict=True)
+    groups = {key: path for key, path in keys if key is not None}
     reader = session.read.format(source_format).option("recursiveFileLookup", "true")
     schemas = []
     for path in groups.values():
         with suppress(PySparkException):
             schemas.append(reader.load(path).schema)
     return schemas
+
+
+def _of_each(look: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    """What a look into each file gives; requests to a store go side by side."""
+    if not any(map(is_s3, paths)):
+        return [look(path) for path in paths]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="looks") as pool:
+        return list(pool.map(look, paths))
 
 
 def _of_format(session: SparkSession, paths: list[str], options: CloudFilesOptions) -> StructType:

@@ -52,7 +52,7 @@ def json_frame(session: SparkSession, read: FileRead) -> DataFrame:
 
 def _plain(session: SparkSession, read: FileRead) -> DataFrame:
     reader = native_reader(session, read, "json").schema(read.data)
-    frame = guarded(reader.load(read.path), read, opened=True)
+    frame = guarded(reader.load(read.loaded), read, opened=True)
     columns = [F.col(quoted(name)) for name in read.data.names]
     if read.options.rescued is not None:
         columns.append(F.lit(None).cast("string").alias(read.options.rescued))
@@ -64,7 +64,7 @@ def _quick(session: SparkSession, read: FileRead, parsed: StructType, data: Stru
         return F.col(quoted(field.name))
 
     reader = native_reader(session, read, "json").option("columnNameOfCorruptRecord", CORRUPT)
-    frame = guarded(reader.schema(parsed).load(read.path), read, opened=True)
+    frame = guarded(reader.schema(parsed).load(read.loaded), read, opened=True)
     # Evaluated only where it is needed, unlike _metadata, which each row would carry.
     path, text = F.regexp_replace(F.input_file_name(), "^file://", "file:"), F.col(CORRUPT)
     if read.options.mode is EvolutionMode.WIDEN:

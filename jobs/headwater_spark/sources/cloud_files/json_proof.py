@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 )
 
 from headwater.metrics.file_listing import ListedFile
+from headwater.storage.place import is_s3
 
 # The most bytes that are examined before the start; a longer queue is read the careful way.
 _PROVEN_BYTES = 2_000_000_000
@@ -46,8 +47,8 @@ class Proof(IntEnum):
 
 def proven(files: Sequence[ListedFile], schema: StructType) -> Proof:
     """What is certain about JSON-lines files that are read as ``schema``: the weakest proof of any of them."""
-    if sum(file.size for file in files) > _PROVEN_BYTES:
-        return Proof.NOTHING
+    if sum(file.size for file in files) > _PROVEN_BYTES or any(is_s3(file.path) for file in files):
+        return Proof.NOTHING  # what lies on a store would be fetched twice
     with ThreadPoolExecutor(2, thread_name_prefix="json-proof") as pool:
         return min(pool.map(lambda file: _proof(file.path, schema), files), default=Proof.VALUES)
 

@@ -11,7 +11,7 @@ import csv
 import io
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import quote
+from typing import IO, Any
 
 from headwater.checkpoints.offsets import (
     BatchOffsets,
@@ -21,11 +21,16 @@ from headwater.checkpoints.offsets import (
     read_offsets,
 )
 from headwater.metrics.file_listing import ListedFile, list_files
-from headwater.storage.place import Place
+from headwater.storage.object_files import opened
+from headwater.storage.place import Place, is_s3, place_of
+from headwater.storage.place import spark_uri as file_uri
 from headwater_spark.sources.cloud_files.options import CloudFilesOptions
 
-# As a URI leaves them: what else is ASCII is percent-encoded.
-_URI_SAFE = "/_-!.~'()*:@&=+$,;"
+# By the ends of names, as Arrow and Spark have them.
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+__all__ = [
+    "csv_columns", "file_uri", "footer_key", "is_there", "listed", "planned_file_missing", "unseen",
+]  # fmt: skip
 
 
 def listed(path: str, options: CloudFilesOptions) -> list[ListedFile]:
@@ -56,7 +61,7 @@ def planned_file_missing(checkpoint: Place) -> bool:
         if _log_offset(offsets, index) is not None:
             before = _log_offset(committed, index)
             ahead = (f for f in files_seen(checkpoint, index) if before is None or f.batch_id > before)
-            if any(not Path(file.path).exists() for file in ahead):
+            if any(not is_there(file.path) for file in ahead):
                 return True
     return False
 
@@ -66,17 +71,15 @@ def _log_offset(offsets: BatchOffsets | None, index: int) -> int | None:
     return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
-def file_uri(path: str) -> str:
-    """A path as Spark's ``_metadata.file_path`` shows it."""
-    encoded = "".join(sign if ord(sign) > 127 else quote(sign, safe=_URI_SAFE) for sign in path)
-    return f"file:{encoded}"
+def is_there(path: str) -> bool:
+    """Whether a file, or an object of this address, exists now."""
+    place = place_of(path)
+    return place.exists() if isinstance(place, Path) else place.is_file()
 
 
 def csv_columns(path: str, options: CloudFilesOptions) -> tuple[str, ...]:
     """The columns of a CSV file: those of its header, else ``_c0``, ``_c1``, ..."""
-    import pyarrow as pa
-
-    with pa.input_stream(path, compression="detect") as raw:
+    with _uncompressed(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
         separator = options.native_option("sep", options.native_option("delimiter", ","))
         reader = csv.reader(
@@ -96,13 +99,31 @@ def footer_key(path: str, source_format: str) -> bytes:
     if source_format == "parquet":
         from pyarrow import parquet
 
-        return bytes(parquet.read_schema(path).remove_metadata().serialize())
+        with _stream(path) as stream:
+            return bytes(parquet.read_schema(stream).remove_metadata().serialize())
     if source_format == "orc":
         from pyarrow import orc
 
-        return bytes(orc.ORCFile(path).schema.remove_metadata().serialize())
-    with Path(path).open("rb") as stream:
+        with _stream(path) as stream:
+            return bytes(orc.ORCFile(stream).schema.remove_metadata().serialize())
+    with _stream(path) as stream:
         return _avro_schema(stream.read(4 << 20))
+
+
+def _stream(path: str) -> IO[bytes]:
+    place = place_of(path)
+    return place.open("rb") if isinstance(place, Path) else opened(place)
+
+
+def _uncompressed(path: str) -> Any:
+    """The content of a file as a stream; what its name says is compressed is not, here."""
+    import pyarrow as pa
+
+    if not is_s3(path):
+        return pa.input_stream(path, compression="detect")
+    plain = pa.PythonFile(_stream(path), mode="r")
+    compression = next((name for end, name in _COMPRESSIONS.items() if path.endswith(end)), None)
+    return plain if compression is None else pa.CompressedInputStream(plain, compression)
 
 
 def _avro_schema(head: bytes) -> bytes:

@@ -19,9 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
+from headwater.checkpoints.offsets import last_committed_batch
 from headwater.definitions.flow import Flow
-from headwater.errors import InvalidSourceOption, SourceUnreachable, UnsupportedSource
-from headwater.storage.place import Place
+from headwater.errors import InvalidSourceOption, SourceUnreachable
+from headwater.metrics.stored_files import nothing_at
+from headwater.storage.place import Place, is_below, is_s3, place_of
 from headwater_spark.plans.schemas import plain_schema
 from headwater_spark.sources.cloud_files.csv_frame import csv_frame
 from headwater_spark.sources.cloud_files.frames import FileRead, columnar_frame, native_frame
@@ -34,6 +36,7 @@ from headwater_spark.sources.cloud_files.options import CloudFilesOptions, Evolu
 from headwater_spark.sources.cloud_files.partitions import path_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
 from headwater_spark.sources.cloud_files.start import prepared
+from headwater_spark.sources.file_addresses import check_cloud_address
 
 _LOG = logging.getLogger("headwater.sources")
 _PARTITION = "headwater.partition"
@@ -159,17 +162,15 @@ class CloudFiles:
     def _read(
         self, path: str, options: CloudFilesOptions, schema: StructType | None, flow: ReadingFlow
     ) -> CloudRead:
-        if urlparse(path).scheme not in ("", "file"):
-            raise UnsupportedSource(
-                f"cloudFiles can't read {path}: it is not on a file system of this machine.",
-                remedy="This version reads folders; mount the store, or copy the files.",
-            )
+        there = check_cloud_address(self._session, path)
+        if not there and last_committed_batch(flow.checkpoint.live_folder()) is None:
+            raise nothing_at(path)  # once files were read there, it may be empty
         digest = hashlib.sha256(f"{options.format}\0{path}".encode()).hexdigest()[:8]
         key = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(path).name)[:40] + "-" + digest
         location = self._state_folder / "schemas" / flow.owner / key
         if options.schema_location is not None:
-            location = Path(_local(options.schema_location))
-        if Path(_local(path)) in (location, *location.parents):
+            location = _place(options.schema_location)
+        if is_below(location, _place(path)):
             raise InvalidSourceOption(
                 f"The schema location {location} lies in the folder that is read.",
                 remedy="Put cloudFiles.schemaLocation elsewhere, or leave it out: the pipeline keeps it then.",
@@ -283,6 +284,13 @@ def _difference(before: StructType, after: StructType) -> str:
     return "; ".join(parts)
 
 
-def _local(path: str) -> str:
+def _place(path: str) -> Place:
+    if is_s3(path):
+        return place_of(path)
+    if "://" in path and not path.startswith("file://"):
+        raise InvalidSourceOption(
+            f"A schema location can't lie in {path}.",
+            remedy="Name a folder, or s3://bucket/folder; or leave it out: the pipeline keeps the schema then.",
+        )
     url = urlparse(path)
-    return unquote(url.path) if url.scheme == "file" else path
+    return Path(unquote(url.path) if url.scheme == "file" else path)

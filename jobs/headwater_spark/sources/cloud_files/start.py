@@ -14,6 +14,7 @@ from headwater.checkpoints.offsets import last_committed_batch
 from headwater.errors import SourceUnreachable, UnknownFields
 from headwater.files.atomic_files import write_atomically
 from headwater.metrics.file_listing import ListedFile
+from headwater.storage.place import is_s3
 from headwater_spark.sources.cloud_files.batch_limit import with_one_limit
 from headwater_spark.sources.cloud_files.frames import FileRead
 from headwater_spark.sources.cloud_files.inference import content_schema, csv_headers
@@ -51,7 +52,9 @@ def prepared(
     try:
         files = listed(read.path, read.options)
     except SourceUnreachable:
-        return read  # Spark reports what is missing
+        if not is_s3(read.path):
+            return read  # Spark reports what is missing
+        files = []  # there was something when it was read first
     if read.options.allow_overwrites:
         forget_overwritten(folder, {f.path: f.modified_ns // 1_000_000 for f in files})
     if not read.options.include_existing:

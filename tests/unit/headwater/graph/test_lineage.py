@@ -44,7 +44,7 @@ MANIFEST = Manifest(
             sources=(
                 source(SourceKind.KAFKA, name="a, b", options={"kafka.bootstrap.servers": "b1:9092"}),
                 source(SourceKind.FILES, path="/landing/x"),
-                source(SourceKind.FILES, path="s3a://bucket/in/y"),
+                source(SourceKind.FILES, path="s3://bucket/in/y?*.json"),
                 source(SourceKind.OTHER, format="jdbc"),
             ),
         ),
@@ -84,7 +84,7 @@ def test_sources_outside_are_named_by_their_place():
         ("kafka://b1:9092", "a"),
         ("kafka://b1:9092", "b"),
         ("file", "/landing/x"),
-        ("s3a://bucket", "in/y"),
+        ("s3://bucket", "in/y?*.json"),
     ]
 
 

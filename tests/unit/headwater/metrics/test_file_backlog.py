@@ -47,7 +47,7 @@ def test_listing(folder):
 def test_what_is_not_there(tmp_path):
     """A folder that does not exist and a remote one are reported, a glob that matches nothing is empty."""
     assert list_files(str(tmp_path / "none*"), {}) == []
-    for path in (str(tmp_path / "none"), "s3://bucket/data"):
+    for path in (str(tmp_path / "none"), "gs://bucket/data"):
         with pytest.raises(SourceUnreachable):
             list_files(path, {})
 

@@ -119,6 +119,7 @@ def test_of_a_folder_the_files_that_were_taken_in(tmp_path: Path):
         delta(readChangeFeed="true"),
         StreamSource(SourceKind.KINESIS, "s"),
         StreamSource(SourceKind.OTHER, "s"),
+        StreamSource(SourceKind.FILES, "s", path="s3://raw/landing"),
     ],
 )
 def test_sources_without_rows_up_to_a_position(tmp_path: Path, source: StreamSource):

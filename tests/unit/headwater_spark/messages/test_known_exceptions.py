@@ -128,3 +128,12 @@ def test_executors_without_the_right_python_are_named(said: str):
         )
         is None
     )
+
+
+def test_a_prefix_without_objects():
+    """What a missing folder on S3 needs is said; one on a disk needs other things."""
+    said = "AnalysisException: [PATH_NOT_FOUND] Path does not exist: {}. SQLSTATE: 42K03"
+    hint = hint_for(causes_of([said.format("s3://raw/landing")]))
+    assert hint is not None
+    assert "upload the first file" in hint
+    assert hint_for(causes_of([said.format("file:/data/landing")])) is None
