@@ -107,7 +107,10 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
     refuse_unfinished(source.state_folder)
     note = Relocation(
         str(uuid.uuid4()),
-        *map(str, (source.storage, source.warehouse, target.storage, target.warehouse)),
+        str(source.storage),
+        str(source.warehouse),
+        str(target.storage),
+        str(target.warehouse),
         command,
     )
     begun = relocation_of(target.state_folder)
@@ -149,11 +152,11 @@ def is_copied(file: Place, tree: Tree, state_folder: Place) -> bool:
 
 
 def _check_roots(source: PipelineProject, target: PipelineProject) -> None:
-    old, new = ((side.storage, side.warehouse) for side in (source, target))
+    old = (source.storage, source.warehouse)
+    # The warehouse may stay, the storage may not.
+    new = [target.storage, *([target.warehouse] if target.warehouse != source.warehouse else [])]
     for before, after in product(old, new):
-        nested = is_below(before, after) or is_below(after, before)
-        stays = before == after == source.warehouse == target.warehouse
-        if nested and not stays:
+        if is_below(before, after) or is_below(after, before):
             raise UsageError(
                 f"A pipeline can't be taken to {after}: {before} is one of its places now.",
                 remedy="Name another place as --to-storage. The warehouse may stay where it is, the storage may not.",
