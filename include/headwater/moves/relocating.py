@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.relocation_note import note_file, write_note
@@ -20,7 +21,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.moves.relocation_plan import RelocationPlan, Tree, is_copied, plan_relocation
 from headwater.storage.place import Place, parts_below
-from headwater.storage.walking import files_below
+from headwater.storage.walking import contents_below
 
 # Bytes. Positions, states of flows and commits are smaller; larger files are compared by size.
 _COMPARED = 65536
@@ -71,7 +72,7 @@ def steps(plan: RelocationPlan, source: PipelineProject, target: PipelineProject
 
 
 def _copy(tree: Tree, state_folder: Place) -> None:
-    if tree.source == state_folder:
+    if tree.source == state_folder and isinstance(state_folder, Path):
         _check_checksums(tree, state_folder)
     originals = dict(_files(tree, state_folder))
     for name, (file, _) in dict(_copies(tree, state_folder)).items():
@@ -89,7 +90,7 @@ def _copy(tree: Tree, state_folder: Place) -> None:
 
 
 def _check_checksums(tree: Tree, state_folder: Place) -> None:
-    for file, _ in files_below(tree.source):
+    for file, _ in contents_below(tree.source):
         if is_copied(file, tree, state_folder) and checksum_file(file).exists() and not agrees(file):
             raise RefusedForSafety(
                 "A file is not what its checksum says: its copy would be damaged, and nothing would show it.",
@@ -121,7 +122,7 @@ def _same(original: tuple[Place, int], copy: tuple[Place, int]) -> bool:
 
 
 def _files(tree: Tree, state_folder: Place) -> Iterator[tuple[str, tuple[Place, int]]]:
-    for file, about in files_below(tree.source):
+    for file, about in contents_below(tree.source):
         if is_copied(file, tree, state_folder):
             yield "/".join(parts_below(file, tree.source)), (file, about.st_size)
 

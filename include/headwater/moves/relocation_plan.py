@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import NameTaken
@@ -23,12 +24,10 @@ from headwater.graph.table_places import refuse_around_tables
 from headwater.quarantine.table import is_quarantine
 from headwater.storage.delta_tables import table_log
 from headwater.storage.place import Place, is_below, is_url, parts_below
-from headwater.storage.walking import files_below
+from headwater.storage.walking import contents_below
 
 # Of one machine, or of this very moment: they are not copied, and may be at a place where nothing of a pipeline is.
-_OWN = re.compile(
-    r"update\.lease.*|stop\.json|driver\.json|relocation\.json|\.probe-.*|system/folders\.json|\.?move\.json"
-)
+_OWN = re.compile(r"update\.lease.*|stop\.json|driver\.json|relocation\.json|\.probe-.*|system/folders\.json")
 
 
 @dataclass(frozen=True)
@@ -143,12 +142,10 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
 
 def is_copied(file: Place, tree: Tree, state_folder: Place) -> bool:
     """Whether a file of a tree goes along."""
-    inside = "/".join(parts_below(file, tree.source))
-    if tree.source != state_folder:
-        return True
-    # Hadoop's checksums of a disk would be left over on a store, where nobody keeps them up.
-    checksum = file.name.startswith(".") and file.name.endswith(".crc")
-    return _OWN.fullmatch(inside) is None and not (checksum and not inside.startswith("system/events/"))
+    on_disks = isinstance(tree.source, Path) and isinstance(tree.target, Path)
+    if not on_disks and file.name.startswith(".") and file.name.endswith(".crc"):
+        return False  # Hadoop's checksums of a disk would be left over on a store, where nobody keeps them up
+    return tree.source != state_folder or _OWN.fullmatch("/".join(parts_below(file, tree.source))) is None
 
 
 def _check_roots(source: PipelineProject, target: PipelineProject) -> None:
@@ -183,7 +180,7 @@ def _trees(source: PipelineProject, target: PipelineProject, manifest: Manifest)
 
 
 def _tree(before: Place, after: Place) -> Tree:
-    sizes = [about.st_size for _, about in files_below(before)]
+    sizes = [about.st_size for _, about in contents_below(before)]
     return Tree(before, after, len(sizes), sum(sizes))
 
 
@@ -207,7 +204,7 @@ def _check_free(tree: Tree, target: PipelineProject) -> None:
     own = tree.target == target.state_folder
     there = (
         file
-        for file, _ in files_below(tree.target)
+        for file, _ in contents_below(tree.target)
         if not (own and _OWN.fullmatch("/".join(parts_below(file, tree.target))))
     )
     taken = next(there, None)

@@ -8,6 +8,7 @@ import json
 import pytest
 from tests.unit.headwater.doctor.test_open_epoch import content
 from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.storage.test_imports_over_stores import mark
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.conditions import NameTaken, PipelineRelocated
@@ -88,6 +89,8 @@ def test_there_and_back(done, target, tmp_path, capsys):
     assert record["details"]["user_action"]["action"] == "RELOCATE"
     assert not target.state_folder.joinpath("checkpoints/silver/silver/0/offsets/.9.crc").exists()
 
+    mark(target.warehouse / "shop" / "gold")
+    mark(target.state_folder / "checkpoints" / "silver" / "silver" / "0" / "sources")
     back = opened(done, tmp_path / "back", tmp_path / "tables")
     relocate(target, back, COMMAND)
     assert whole(back) == before
