@@ -16,7 +16,7 @@ from headwater.storage.walking import in_order, move
 
 # Spark 4.2 reads up to this version of its logs.
 _NEWEST_FORMAT = 2
-_PARTITIONS = "spark.sql.shuffle.partitions"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class EntryFault(Enum):
@@ -109,7 +109,7 @@ def put_back(
         if lines[1] != "{}"
         # Spark 4.2 fails at an entry without its number of partitions, even where there is no state.
         else json.dumps(
-            {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {_PARTITIONS: "200", **settings}}
+            {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {SHUFFLE_PARTITIONS: "200", **settings}}
         )
     )
     write_entry(file, "\n".join([lines[0], metadata, *ends]))

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.log_entries import SHUFFLE_PARTITIONS
 from headwater.checkpoints.whole_folders import clear_unfinished, make_folder
 from headwater.doctor.file_log_lines import Lines
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import Check
 from headwater.doctor.synthetic_checkpoint import SEEDED_BATCHES, new_query_id, seed
 from headwater.preflight.flow_start import Positions
+from headwater.runtime.submit import default_partitions
 from headwater.storage.place import Place
 
 
@@ -53,6 +55,8 @@ def lay_down(
 def open_at(case: FlowCase, position: Positions, files: Mapping[int, Lines], check: Check) -> str:
     """Open an epoch that stands at a position and has written nothing."""
     identity = new_query_id()
+    conf = case.project.spec.spark
+    partitions = conf.get(SHUFFLE_PARTITIONS) or default_partitions(conf.get("spark.master", ""))
     like = case.start.folder if case.start.folder.is_dir() else None
     before = case.start.state
     state = replace(
@@ -62,7 +66,7 @@ def open_at(case: FlowCase, position: Positions, files: Mapping[int, Lines], che
         first_batch=SEEDED_BATCHES,
     )
     epoch = lay_down(
-        case, lambda folder: seed(folder, identity, position, files, like), state, identity, check
+        case, lambda folder: seed(folder, identity, position, files, like, partitions), state, identity, check
     )
     return f"epoch {epoch} is live, at {'; '.join(text or '-' for text in position)}"
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.checkpoints.log_entries import fault_of, write_entry
+from headwater.checkpoints.log_entries import SHUFFLE_PARTITIONS, fault_of, write_entry
 from headwater.checkpoints.offsets import numbered, read_offsets
 from headwater.checkpoints.whole_folders import copy_durably
 from headwater.files.atomic_files import write_atomically
@@ -31,6 +31,7 @@ def seed(
     position: Positions,
     files: Mapping[int, Sequence[Mapping[str, Any]]],
     like: Place | None,
+    partitions: str,
 ) -> None:
     """Fill a checkpoint that stands at a position, with no batch of its own.
 
@@ -40,13 +41,14 @@ def seed(
         position: the end offsets, one a source.
         files: for each file source (by number) what it has read, as lines of Spark's log.
         like: a checkpoint whose settings it takes (they are frozen there), where there is one.
+        partitions: the number that a batch shuffles into, for where ``like`` does not say.
     """
     ends = list(position)
     for index, entries in files.items():
         ends[index] = json.dumps({"logOffset": 0})
         lines = [json.dumps({**entry, "batchId": 0}) for entry in entries]
         write_entry(folder / "sources" / str(index) / "0", "\n".join(["v1", *lines]))
-    text = "\n".join(["v1", settings_line(like), *("-" if end is None else end for end in ends)])
+    text = "\n".join(["v1", settings_line(like, partitions), *("-" if end is None else end for end in ends)])
     for batch in range(SEEDED_BATCHES):
         write_entry(folder / "offsets" / str(batch), text)
         write_entry(folder / "commits" / str(batch), 'v1\n{"nextBatchWatermarkMs":0}')
@@ -84,12 +86,18 @@ def write_identity(folder: Place, identity: str) -> None:
     write_atomically(folder / "metadata", json.dumps({"id": identity}, separators=(",", ":")))
 
 
-def settings_line(like: Place | None) -> str:
-    """The second line of an offset entry: that of the newest entry of a checkpoint, without its watermark."""
-    plain: dict[str, Any] = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}
+def settings_line(like: Place | None, partitions: str) -> str:
+    """The second line of an offset entry: that of the newest entry of a checkpoint, without its watermark.
+
+    It always names a number of partitions: without one Spark 4.2 can't repeat a batch that follows and was not ended (``None.get``).
+    """
+    conf = {SHUFFLE_PARTITIONS: partitions}
+    plain: dict[str, Any] = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf}
     for batch in sorted(numbered(like / "offsets"), reverse=True) if like is not None else ():
         if like is not None and fault_of(like / "offsets" / str(batch)) is None:
-            return json.dumps({**plain, "conf": read_offsets(like, batch).metadata.get("conf", {})})
+            return json.dumps(
+                {**plain, "conf": {**conf, **read_offsets(like, batch).metadata.get("conf", {})}}
+            )
     return json.dumps(plain)
 
 
